@@ -30,7 +30,6 @@ import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.HostAndPort;
 import org.windlass.internal.store.Member;
-import org.windlass.internal.store.Refusal;
 import org.windlass.internal.store.SocketStore;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreProviders;
@@ -239,7 +238,7 @@ final class EnvironmentStart {
         environment.launcherHasStore()
             ? "waiting for the launcher, which has the store where ranks meet: "
             : "waiting for rank 0, whose process has the store where ranks meet: ";
-    String why = e.getCause() instanceof Refusal refusal ? refusal.getMessage() : e.getMessage();
+    String why = e.getCause() instanceof WindlassException cause ? cause.getMessage() : e.getMessage();
     return WindlassException.of(
         e.code().number(),
         whose + why,

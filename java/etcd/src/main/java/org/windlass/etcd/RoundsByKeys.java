@@ -13,11 +13,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.IntStream;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Limits;
-import org.windlass.internal.store.Refusal;
+import org.windlass.internal.store.OthersGoneException;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.RoundFailures;
 import org.windlass.internal.store.Store;
@@ -70,13 +72,17 @@ final class RoundsByKeys {
         end(isCollector);
       }
       return said;
-    } catch (Refusal why) {
-      throw failed(why, isCollector);
-    } catch (RuntimeException e) {
-      if (!until.isOver()) {
+    } catch (OthersGoneException e) {
+      cleanUp(isCollector);
+      throw e;
+    } catch (WindlassException e) {
+      boolean isOfRound = !e.faultyRanks().isEmpty();
+      if (!isOfRound && !until.isOver()) {
         throw e;
       }
-      throw failed(late(), isCollector);
+      WindlassException told = tell(isOfRound ? e : late());
+      cleanUp(isCollector);
+      throw told;
     }
   }
 
@@ -163,8 +169,7 @@ final class RoundsByKeys {
       said.clear();
     }
     if (said.size() != size) {
-      throw new Refusal(
-          Native.WL_MISMATCH,
+      throw new MismatchException(
           "what " + size + " ranks say at the start can't be read; run one version of windlass, and"
               + " give all ranks one size",
           List.of(0));
@@ -195,13 +200,13 @@ final class RoundsByKeys {
       Round.Presence others = number == 0 ? round.others() : null;
       if (others != null
           && !Arrays.equals(store.get(others.key(), until.left()).orElse(null), others.value())) {
-        throw Refusal.othersGone();
+        throw new OthersGoneException();
       }
     }
   }
 
   /** The failure of a round whose deadline has passed: names the ranks that have not come. */
-  private Refusal late() {
+  private WindlassException late() {
     Set<String> keys = Set.copyOf(store.keys(key(number, ""), LAST_WORD));
     List<Integer> missing =
         IntStream.range(0, size).filter(rank -> !keys.contains(key(number, rank))).boxed().toList();
@@ -222,7 +227,7 @@ final class RoundsByKeys {
     }
   }
 
-  private static Refusal failure(byte[] told) {
+  private static WindlassException failure(byte[] told) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(told))) {
       int code = in.readInt();
       String message = in.readUTF();
@@ -230,20 +235,20 @@ final class RoundsByKeys {
       while (in.available() > 0 && faultyRanks.size() < Native.WL_MAX_RANKS) {
         faultyRanks.add(in.readInt());
       }
-      return new Refusal(code, message, faultyRanks);
+      return WindlassException.of(code, message, faultyRanks);
     } catch (IOException e) {
-      return new Refusal(
-          Native.WL_MISMATCH,
-          "why the start failed can't be read; run one version of windlass on all ranks");
+      return new MismatchException(
+          "why the start failed can't be read; run one version of windlass on all ranks",
+          List.of(0));
     }
   }
 
   /** Publishes a failure, and returns it, or the one that another process published before. */
-  private Refusal tell(Refusal why) {
+  private WindlassException tell(WindlassException why) {
     byte[] told =
         Encoding.bytes(
             out -> {
-              out.writeInt(why.code());
+              out.writeInt(why.code().number());
               out.writeUTF(why.getMessage());
               for (int rank : why.faultyRanks()) {
                 out.writeInt(rank);
@@ -254,8 +259,8 @@ final class RoundsByKeys {
         : store.get(name + "/failed", LAST_WORD).map(RoundsByKeys::failure).orElse(why);
   }
 
-  private Refusal failed(Refusal why, boolean isCollector) {
-    Refusal told = why.isOthersGone() ? why : tell(why);
+  /** Removes what this process has said, once a round has failed. */
+  private void cleanUp(boolean isCollector) {
     try {
       forget(number - 1);
       forget(number);
@@ -267,7 +272,6 @@ final class RoundsByKeys {
     } catch (RuntimeException e) {
       // The keys go with the lease.
     }
-    return told;
   }
 
   /** Ends the last round; rank 0's process keeps what it published until all have read it. */

@@ -2,11 +2,9 @@
 package org.windlass.internal.store;
 
 import java.nio.ByteBuffer;
-import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.util.Arrays;
 import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
 
 /**
  * One direction of a session. Its frames are numbered from 0 on, and the seal of a frame is the
@@ -22,12 +20,7 @@ final class Seal {
 
   /** Takes the key of this session and direction. */
   Seal(byte[] key) {
-    try {
-      mac = Mac.getInstance("HmacSHA256");
-      mac.init(new SecretKeySpec(key, "HmacSHA256"));
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("every JDK has HmacSHA256", e);
-    }
+    mac = Token.mac(key);
   }
 
   /** Returns the seal of the next frame. Its parts, length and body, keep their positions. */
@@ -46,9 +39,7 @@ final class Seal {
    * @throws MalformedException if {@code seal} is not its seal
    */
   void require(ByteBuffer frame, ByteBuffer seal) throws MalformedException {
-    byte[] claimed = new byte[BYTES];
-    seal.get(claimed);
-    if (!MessageDigest.isEqual(claimed, next(frame))) {
+    if (!MessageDigest.isEqual(Wire.bytes(seal, BYTES), next(frame))) {
       throw new MalformedException(
           "a frame that does not fit its seal: it was changed, repeated, dropped or moved on its way");
     }

@@ -71,10 +71,11 @@ public interface Store extends AutoCloseable {
    * @param onRankZero runs, on any thread, once rank 0 is known to have come; not if it is among
    *     the round's own ranks
    * @return what each rank said, in rank order
-   * @throws Refusal if the all-gather fails: its code, message and faulty ranks are the same on all
-   *     ranks. Mismatch if sizes differ, or another process has one of the ranks; PeerLost if a
-   *     rank has left; Timeout at the first deadline; {@link Refusal#isOthersGone}. Without
-   *     faulty ranks, PeerLost means that this store was lost
+   * @throws WindlassException if the all-gather fails: its code, message and faulty ranks are the
+   *     same on all ranks. Mismatch if sizes differ, or another process has one of the ranks;
+   *     PeerLost if a rank has left; Timeout at the first deadline. Without faulty ranks, PeerLost
+   *     means that this store was lost
+   * @throws OthersGoneException if {@link Round#others} says that the other ranks come no more
    */
   List<byte[]> gather(Round round, Runnable onRankZero);
 

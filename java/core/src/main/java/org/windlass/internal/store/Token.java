@@ -73,8 +73,7 @@ public final class Token {
     try {
       return Optional.of(fromFile(Path.of(file)));
     } catch (WindlassException e) {
-      throw WindlassException.of(
-          e.code().number(), FILE_VARIABLE + ": " + e.getMessage(), e, "", e.faultyRanks());
+      throw Waits.during(FILE_VARIABLE, e);
     }
   }
 
@@ -146,16 +145,22 @@ public final class Token {
    * and each part after its length.
    */
   byte[] proof(String purpose, byte[]... parts) {
+    Mac mac = mac(secret);
+    mac.update(purpose.getBytes(StandardCharsets.US_ASCII));
+    mac.update((byte) 0);
+    for (byte[] part : parts) {
+      mac.update(ByteBuffer.allocate(Integer.BYTES).putInt(part.length).array());
+      mac.update(part);
+    }
+    return mac.doFinal();
+  }
+
+  /** Returns HMAC-SHA256 with a key. */
+  static Mac mac(byte[] key) {
     try {
       Mac mac = Mac.getInstance("HmacSHA256");
-      mac.init(new SecretKeySpec(secret, "HmacSHA256"));
-      mac.update(purpose.getBytes(StandardCharsets.US_ASCII));
-      mac.update((byte) 0);
-      for (byte[] part : parts) {
-        mac.update(ByteBuffer.allocate(Integer.BYTES).putInt(part.length).array());
-        mac.update(part);
-      }
-      return mac.doFinal();
+      mac.init(new SecretKeySpec(key, "HmacSHA256"));
+      return mac;
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("every JDK has HmacSHA256", e);
     }
