@@ -255,7 +255,7 @@ class FuzzedFramesTest {
 
   private static final Map<String, Reader> READERS =
       Map.of(
-          "hello", Greeting::hello,
+          "hello", frame -> Greeting.hello(frame, ""),
           "round", Wire::round,
           "refusal", frame -> Wire.refusal((byte) 4, frame),
           "keys", Wire::keys,

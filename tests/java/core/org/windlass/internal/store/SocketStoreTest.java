@@ -82,7 +82,7 @@ class SocketStoreTest {
         byte[] hello = Greeting.hello(Meeting.rank(0, 1));
         stranger.sendFrame(hello);
         byte[] challenge = stranger.frame();
-        byte[] proof = meeting.token().proof("windlass store: server", hello, challenge);
+        byte[] proof = meeting.token().hmac("windlass store: server", hello, challenge);
         stranger.sendFrame(ByteBuffer.allocate(1 + proof.length).put(Wire.PROOF).put(proof).array());
         assertThat(stranger.refusal()).contains("another token");
       }

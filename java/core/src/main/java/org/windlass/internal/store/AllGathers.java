@@ -51,7 +51,6 @@ final class AllGathers {
     final String name;
     final Session[] sessions;
     final byte[][] said;
-    final Set<Session> members = new HashSet<>();
     final List<Request> waiting = new ArrayList<>();
     int count;
     boolean isFirstRound = true;
@@ -186,7 +185,6 @@ final class AllGathers {
       throw Limits.full(bytes, more);
     }
     bytes += more;
-    all.members.add(session);
     for (Map.Entry<Integer, byte[]> each : round.own().entrySet()) {
       all.sessions[each.getKey()] = session;
       all.said[each.getKey()] = each.getValue();
@@ -241,31 +239,35 @@ final class AllGathers {
     }
     endWatches(all);
     failures.put(all.name, why.getMessage());
+    Set<Session> others = new HashSet<>(Arrays.asList(all.sessions));
+    others.remove(null);
     for (Request request : all.waiting) {
-      all.members.remove(request.session);
+      others.remove(request.session);
       request.session.queueRefusal(request.id, why);
     }
-    all.members.forEach(session -> session.unheard.put(all.name, why));
+    others.forEach(session -> session.unheard.put(all.name, why));
   }
 
   /** Ends a session's part in an all-gather. After the first round, the all-gather fails. */
   void quit(Session session, String name) {
     session.unheard.remove(name);
     AllGather all = byName.get(name);
-    if (all == null || !all.members.remove(session)) {
+    List<Integer> ranks =
+        all == null ? List.of() : all.ranks(rank -> all.sessions[rank] == session);
+    if (ranks.isEmpty()) {
       return;
     }
     all.waiting.removeIf(request -> request.session == session);
-    List<Integer> ranks = all.ranks(rank -> all.sessions[rank] == session);
     if (all.isFirstRound) {
       bytes -= all.bytes();
       ranks.forEach(all::forget);
       bytes += all.bytes();
       end(all.others.remove(session));
-      if (all.members.isEmpty()) {
+      if (all.count == 0) {
         byName.remove(name);
       }
     } else {
+      ranks.forEach(rank -> all.sessions[rank] = null);
       fail(all, RoundFailures.left(ranks.get(0)));
     }
   }

@@ -191,7 +191,7 @@ final class Connector {
     Greeting greeting =
         Greeting.answered(hello, token, Wire.bytes(challenge, challenge.remaining()));
     if (greeting == null) {
-      sendLast(made, Greeting.refusal());
+      sendLast(made, Wire.refused(Native.WL_RESOURCE, ""));
       throw new ResourceException(
           call
               + ": the store holds another token than this member; set WINDLASS_TOKEN_FILE to the"

@@ -58,7 +58,8 @@ final class FrameChannel {
     } else {
       byte[] bytes = in.array();
       if (left == bytes.length) {
-        bytes = Arrays.copyOf(bytes, (int) Math.min(2L * left, Integer.BYTES + longest + Seal.BYTES));
+        int most = Integer.BYTES + longest + Seal.BYTES;
+        bytes = Arrays.copyOf(bytes, (int) Math.min(2L * left, most));
       } else {
         System.arraycopy(bytes, taken, bytes, 0, left);
       }

@@ -2,8 +2,9 @@
 package org.windlass.internal.store;
 
 import java.nio.ByteBuffer;
+import java.security.MessageDigest;
 import java.util.Arrays;
-import org.windlass.internal.Native;
+import org.windlass.error.MismatchException;
 
 /**
  * A greeting, in which a member and a server prove to one another that they hold the same token.
@@ -21,9 +22,6 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
   private static final String SERVER_SEALS = "windlass store: the server's frames";
   private static final String MEMBER_SEALS = "windlass store: the member's frames";
 
-  /** The contents of a HELLO. */
-  record Hello(int protocol, String library, Member member) {}
-
   /** Returns the body of a HELLO. */
   static byte[] hello(Member member) {
     return Encoding.bytes(
@@ -39,26 +37,36 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
         });
   }
 
-  /** Reads a HELLO. If the protocol is another one than this, the result has no member. */
-  static Hello hello(ByteBuffer body) throws MalformedException {
+  /**
+   * Reads a HELLO.
+   *
+   * @param own the version of the server's library
+   * @throws MismatchException if the member has another version of the protocol
+   */
+  static Member hello(ByteBuffer body, String own) throws MalformedException {
     if (body.get() != Wire.HELLO || body.getInt() != Wire.MAGIC) {
       throw new MalformedException("no hello");
     }
     int protocol = body.getInt();
     String library = Texts.printable(Wire.text(body, Member.LIBRARY));
     if (protocol != Wire.PROTOCOL) {
-      body.position(body.limit());
-      return new Hello(protocol, library, null);
+      throw new MismatchException(
+          "the member has " + version(protocol, library) + "; the store has "
+              + version(Wire.PROTOCOL, own) + "; run both with one version");
     }
     Wire.bytes(body, Token.BYTES);
     int rank = body.getInt();
     int size = body.getInt();
     String job = Wire.text(body, Member.JOB);
     try {
-      return new Hello(protocol, library, new Member(job, rank, size, library));
+      return new Member(job, rank, size, library);
     } catch (IllegalArgumentException e) {
       throw new MalformedException(e.getMessage());
     }
+  }
+
+  private static String version(int protocol, String library) {
+    return "version " + (library.isEmpty() ? "unknown" : library) + ", store protocol " + protocol;
   }
 
   /** Returns the server's side of a greeting that begins with {@code hello}. */
@@ -90,11 +98,12 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
   }
 
   private byte[] hmac(String label) {
-    return token.proof(label, hello, challenge);
+    return token.hmac(label, hello, challenge);
   }
 
+  /** Compares in constant time. */
   private boolean isHmac(byte[] claimed, String label) {
-    return token.proves(claimed, label, hello, challenge);
+    return MessageDigest.isEqual(claimed, hmac(label));
   }
 
   /** Returns the body of the CHALLENGE. */
@@ -113,16 +122,6 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
           out.writeByte(Wire.PROOF);
           out.write(hmac(OF_MEMBER));
         });
-  }
-
-  /** Returns the body that a member sends instead of a PROOF to a server of another token. */
-  static byte[] refusal() {
-    return Wire.refused(Native.WL_RESOURCE, "");
-  }
-
-  /** Returns true if a member refuses the server. The rest of the body is not read. */
-  static boolean isRefusal(ByteBuffer body) {
-    return body.get(0) == Wire.REFUSED;
   }
 
   /** Returns true if {@code body} is the PROOF of this greeting. */
@@ -149,10 +148,5 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
           out.writeByte(Wire.WELCOME);
           out.writeLong(silenceMs);
         });
-  }
-
-  /** Returns a version as messages about two versions name it. */
-  static String versions(int protocol, String library) {
-    return "version " + (library.isEmpty() ? "unknown" : library) + ", store protocol " + protocol;
   }
 }

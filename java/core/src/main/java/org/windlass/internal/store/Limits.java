@@ -36,7 +36,8 @@ public final class Limits {
   /** Checks a prefix of keys, which may be empty. */
   public static void prefix(String prefix) {
     if (!StandardCharsets.UTF_8.newEncoder().canEncode(prefix)) {
-      throw new InvalidArgumentException("a key holds half of a surrogate pair, which is no letter");
+      throw new InvalidArgumentException(
+          "a key holds half of a surrogate pair, which is no letter");
     }
     int bytes = bytes(prefix);
     if (bytes > KEY) {

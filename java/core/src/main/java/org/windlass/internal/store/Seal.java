@@ -41,7 +41,8 @@ final class Seal {
   void require(ByteBuffer frame, ByteBuffer seal) throws MalformedException {
     if (!MessageDigest.isEqual(Wire.bytes(seal, BYTES), next(frame))) {
       throw new MalformedException(
-          "a frame that does not fit its seal: it was changed, repeated, dropped or moved on its way");
+          "a frame that does not fit its seal: it was changed, repeated, dropped or moved on its"
+              + " way");
     }
   }
 }

@@ -12,7 +12,6 @@ import java.util.Map;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
-import org.windlass.internal.Native;
 
 /**
  * One connection of a {@link StoreServer}. It belongs to a stranger until the proof, then to a
@@ -112,12 +111,7 @@ final class Session {
     return tookPart;
   }
 
-  /**
-   * Reads and handles what has arrived.
-   *
-   * @return false at the end of the stream
-   * @throws WindlassException if the peer refused this server
-   */
+  /** Reads and handles what has arrived. Returns false at the end of the stream. */
   boolean receive() throws IOException {
     if (!channel.fill()) {
       return false;
@@ -169,8 +163,8 @@ final class Session {
   }
 
   /**
-   * Handles the frames that have arrived whole, while there is room for replies. A member hears why
-   * a frame ends its session, a stranger does not.
+   * Handles the frames that have arrived whole, while there is room for replies. A stranger hears
+   * why it is refused, but not what is wrong with a frame.
    */
   private void work() throws IOException {
     while (stage != Stage.LEAVING && channel.queued() < BACKLOG) {
@@ -192,54 +186,37 @@ final class Session {
         queueRefusal(
             Wire.NO_CALL, new InvalidArgumentException("the store got " + e.getMessage()));
         stage = Stage.LEAVING;
+      } catch (WindlassException e) {
+        server.log.warn(peer, e.getMessage());
+        queue(Wire.refused(e.code().number(), e.getMessage()));
+        stage = Stage.LEAVING;
       }
     }
   }
 
   private void hello(ByteBuffer frame) throws MalformedException {
     byte[] hello = Wire.bytes(frame, frame.remaining());
-    Greeting.Hello said = Wire.read(ByteBuffer.wrap(hello), Greeting::hello);
-    if (said.protocol() != Wire.PROTOCOL) {
-      refuse(
-          Native.WL_MISMATCH,
-          "the member has "
-              + Greeting.versions(said.protocol(), said.library())
-              + "; the store has "
-              + Greeting.versions(Wire.PROTOCOL, server.library)
-              + "; run both with one version");
-      return;
-    }
-    member = said.member();
+    member = Wire.read(ByteBuffer.wrap(hello), body -> Greeting.hello(body, server.library));
     greeting = Greeting.answering(hello, server.token, server.library);
     queue(greeting.wholeChallenge());
     stage = Stage.PROOF;
   }
 
   private void proof(ByteBuffer frame) throws MalformedException {
-    if (Greeting.isRefusal(frame)) {
-      throw new ResourceException(OTHER_TOKEN);
+    if (frame.get(0) == Wire.REFUSED) {
+      server.log.warn(peer, OTHER_TOKEN);
+      stage = Stage.LEAVING;
+      return;
     }
     if (!greeting.isProof(frame)) {
-      refuse(Native.WL_RESOURCE, OTHER_TOKEN);
-      return;
+      throw new ResourceException(OTHER_TOKEN);
     }
     channel.met(greeting.serverSeal(), greeting.memberSeal());
-    try {
-      server.admit(this);
-    } catch (WindlassException e) {
-      refuse(e.code().number(), e.getMessage());
-      return;
-    }
+    server.admit(this);
     stage = Stage.MEMBER;
     isAdmitted = true;
     heardNs = System.nanoTime();
     queue(Greeting.welcome(server.silenceMs()));
-  }
-
-  private void refuse(int code, String text) {
-    server.log.warn(peer, text);
-    queue(Wire.refused(code, text));
-    stage = Stage.LEAVING;
   }
 
   private void request(ByteBuffer frame) throws MalformedException {

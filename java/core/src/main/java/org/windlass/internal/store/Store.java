@@ -17,10 +17,10 @@ import java.util.Optional;
  * <p><b>Held keys</b> show who lives. A held key lasts as long as its holder's connection: {@link
  * #close} and the end of the holder's process remove it. Others wait until its value changes.
  *
- * <p><b>Failures</b>: InvalidArgument for an argument beyond its limits; Resource for a store that is full;
- * Timeout at the deadline; Aborted if the calling thread is interrupted while it waits (its flag
- * stays set); Closed after {@link #close}; PeerLost once the store was lost. After Timeout,
- * Aborted, Closed or PeerLost a change may have been made or not.
+ * <p><b>Failures</b>: InvalidArgument for an argument beyond its limits; Resource for a store that
+ * is full; Timeout at the deadline; Aborted if the calling thread is interrupted while it waits
+ * (its flag stays set); Closed after {@link #close}; PeerLost once the store was lost. After
+ * Timeout, Aborted, Closed or PeerLost a change may have been made or not.
  */
 public interface Store extends AutoCloseable {
   /** Returns the store's address, as messages name it. */

@@ -22,7 +22,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
-import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 
 /**
@@ -408,9 +407,6 @@ public final class StoreServer implements AutoCloseable {
   private static String reason(Session session, Throwable e) {
     if (e instanceof MalformedException) {
       return "it sent " + e.getMessage();
-    }
-    if (e instanceof WindlassException) {
-      return e.getMessage();
     }
     return session.isAdmitted() && e instanceof IOException ? null : e.toString();
   }

@@ -11,7 +11,6 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.GeneralSecurityException;
-import java.security.MessageDigest;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.Map;
@@ -129,7 +128,7 @@ public final class Token {
 
   /** Derives a name from this token and {@code text}. The name reveals neither. */
   public String name(String text) {
-    byte[] proof = proof("windlass store: name", text.getBytes(StandardCharsets.UTF_8));
+    byte[] proof = hmac("windlass store: name", text.getBytes(StandardCharsets.UTF_8));
     return HexFormat.of().formatHex(proof, 0, NAME_BYTES);
   }
 
@@ -144,7 +143,7 @@ public final class Token {
    * Proves knowledge of the token without revealing it: HMAC-SHA256 over {@code purpose}, a zero,
    * and each part after its length.
    */
-  byte[] proof(String purpose, byte[]... parts) {
+  byte[] hmac(String purpose, byte[]... parts) {
     Mac mac = mac(secret);
     mac.update(purpose.getBytes(StandardCharsets.US_ASCII));
     mac.update((byte) 0);
@@ -164,11 +163,6 @@ public final class Token {
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("every JDK has HmacSHA256", e);
     }
-  }
-
-  /** Compares {@code claimed} with the proof in constant time. */
-  boolean proves(byte[] claimed, String purpose, byte[]... parts) {
-    return MessageDigest.isEqual(claimed, proof(purpose, parts));
   }
 
   /** Text without the secret. */
