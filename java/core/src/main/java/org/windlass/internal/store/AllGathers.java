@@ -155,10 +155,8 @@ final class AllGathers {
       return;
     }
     int other = round.own().keySet().iterator().next();
-    List<Integer> present = all.ranks(rank -> all.sessions[rank] != null);
     int first =
-        present.stream()
-            .filter(rank -> rank != other)
+        all.ranks(rank -> rank != other && all.sessions[rank] != null).stream()
             .findFirst()
             .orElseThrow(() -> RoundFailures.anotherProcess(other));
     WindlassException failure =
