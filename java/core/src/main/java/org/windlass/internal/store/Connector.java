@@ -51,7 +51,7 @@ final class Connector {
   private boolean isLoopback;
 
   /** A member's end of a connection. One thread at a time receives, and one sends. */
-  static final class Connection implements AutoCloseable {
+  static final class Connection {
     private final SocketChannel socket = SocketChannel.open();
     private FrameChannel channel;
     private Duration silence;
@@ -69,11 +69,8 @@ final class Connector {
      * @throws SocketTimeoutException if none is whole at the deadline
      */
     ByteBuffer receive(Deadline until) throws IOException {
-      boolean isOver = false;
-      for (ByteBuffer frame = channel.next(); ; frame = channel.next()) {
-        if (frame != null) {
-          return frame;
-        }
+      ByteBuffer frame = channel.next();
+      for (boolean isOver = false; frame == null; frame = channel.next()) {
         if (isOver) {
           throw new SocketTimeoutException();
         }
@@ -83,6 +80,7 @@ final class Connector {
           throw new EOFException("it closed the connection");
         }
       }
+      return frame;
     }
 
     /** Sends a frame. Blocks while the server reads nothing. */
@@ -91,9 +89,8 @@ final class Connector {
       channel.flush();
     }
 
-    /** Ends a call in progress. */
-    @Override
-    public void close() {
+    /** Ends calls in progress. */
+    void close() {
       Sockets.close(socket);
     }
   }
