@@ -211,8 +211,11 @@ const char* lead(const PullForm& form, const Launch& launch, uint32_t rank) {
   return aloneOn("lead", viewsOf, [&] { form.lead(launch, rank); });
 }
 
+// A kernel without a PullForm would access memory that other processes have outside windows.
 template <class K>
 constexpr Algorithm algorithm(uint8_t name = WL_AUTO) {
+  static_assert(Pulls<K>::value || std::is_same_v<K, Barrier>,
+                "Across names what each rank reads of the others: kernels/pull.h");
   return {name, true, true, WL_MAX_RANKS, kernel<K>};
 }
 // A ring always takes its phases. Each phase is a step to the next rank.

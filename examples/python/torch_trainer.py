@@ -43,11 +43,11 @@ def train(job, folder, steps):
     data = torch.Generator().manual_seed(1 + ranks.rank)  # each has its own
     layout = "%d:S0" % ranks.size
     with job.meet("policy", LIMIT) as link:
-        batch = link.batch()
+        builder = link.transfer_builder()
         for name, parameter in model.named_parameters():
             share = shares(parameter, ranks.rank, ranks.size)
-            batch.add(name, list(parameter.shape), share, layout, wire="bf16")
-        with batch.register(LIMIT) as transfer:
+            builder.add(name, list(parameter.shape), share, layout, wire="bf16")
+        with builder.register(LIMIT) as transfer:
             for step in range(1, steps + 1):
                 inputs = torch.randn(16, 64, generator=data)
                 wanted = torch.randn(16, 33, generator=data)

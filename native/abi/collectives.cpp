@@ -173,8 +173,9 @@ Code step(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) 
                       (operation >= WL_OP_LINK && operation <= WL_OP_CHECK_REPLICAS) ||
                       (operation >= WL_OP_EXPERTS_OPEN && operation <= WL_OP_STORE_TO_HOST);
   if (!isStep) {
-    return fail(error, WL_INVALID_ARGUMENT, "operation %d is none that is made of steps",
-                operation);
+    return fail(error, WL_INVALID_ARGUMENT,
+                "wl_submit does not run operation %d (%s); windlass.h lists those that it runs",
+                operation, operationName(operation));
   }
   if (on != nullptr) {
     return fail(error, WL_UNSUPPORTED, "a step of %s is not enqueued; call it without a ticket",

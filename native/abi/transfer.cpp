@@ -24,14 +24,15 @@ int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadl
   return transfer->transfer.run(version, deadline_ns, error);
 }
 
-static_assert(Named::kAny == WL_ANY_VERSION && Named::kNone == WL_NO_VERSION);
+static_assert(Named::kAny == WL_ANY_VERSION && Named::kNone == WL_NO_VERSION &&
+              Named::kFinished == WL_FINISHED);
 
 int32_t wl_transfer_move(wl_transfer_t* transfer, uint64_t number, int64_t* version,
                          int64_t deadline_ns, wl_error_t* error) {
   if (Code code = checkHandle(transfer, "transfer", error)) return code;
   if (Code code = checkNotNull(version, "version", error)) return code;
   if (Code code = checkDeadline(deadline_ns, error)) return code;
-  if (*version < WL_NO_VERSION) {
+  if (*version < WL_FINISHED) {
     return fail(error, WL_INVALID_ARGUMENT, "version is %lld; it must be 0 or more",
                 text(*version));
   }

@@ -85,8 +85,8 @@ class Offload {
   //
   // Collective: every rank has entered the operation. If it fails on one rank, it fails on all. The
   // failed rank is *faultyRank, and its own error says why. If `peers` ended the operation,
-  // *faultyRank is kNobody. It is also kNobody if all ranks refuse the operation (isRefusal()), with
-  // nothing moved. An operation on a stream returns once all ranks have enqueued it.
+  // *faultyRank is kNobody. It is also kNobody if all ranks refuse the operation (isRefusal()),
+  // with nothing moved. An operation on a stream returns once all ranks have enqueued it.
   Code run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
            wl_error_t* error);
   // Runs body(device, error) on the thread that makes the device's calls, after the device is open.

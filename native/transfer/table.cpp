@@ -133,7 +133,7 @@ Code ItemMaker::finish(PlanTable* table, wl_error_t* error) {
     for (uint32_t k = first; k < first + count; ++k) blocks = std::max(blocks, ends[k].size());
     if (blocks > kMostBlocks) {
       return fail(error, WL_UNSUPPORTED,
-                  "a transfer of %zu blocks on one rank; split the batch (limit %u)", blocks,
+                  "a transfer of %zu blocks on one rank; split the transfer (limit %u)", blocks,
                   kMostBlocks);
     }
     addTable(first, count, blocks);

@@ -83,7 +83,7 @@ Code Transfer::move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_er
   const bool isStated = !isRefused && comm_.operation().nextSequence() != sequence &&
                         comm_.operation().allStated(call.descriptor);
   if (isStated) code = conclude(code, own, version, deadlineNs, error);
-  if (code == WL_OK) code = goOn(&call);
+  if (code == WL_OK && *version != Named::kFinished) code = goOn(&call);
   if (isStated) moves_.fetch_add(1, std::memory_order_seq_cst);
   entering_.store(0, std::memory_order_seq_cst);
   return code;
@@ -119,13 +119,18 @@ const Named& Transfer::named(uint32_t rank) const {
 // ended with `code` and all ranks have stated theirs.
 Code Transfer::conclude(Code code, const Named& own, int64_t* version, int64_t deadlineNs,
                         wl_error_t* error) {
+  for (uint32_t rank = 0; rank < group_->ranks(); ++rank) {
+    if (named(rank).version != Named::kFinished) continue;
+    *version = Named::kFinished;
+    return WL_OK;  // even if the rank has left since
+  }
   uint32_t first = kNobody;  // first rank that names a version
   uint32_t absent = kNobody;
   for (uint32_t rank = 0; rank < group_->ranks(); ++rank) {
     const Named& other = named(rank);
     if (other.transfer != named(0).transfer) {
       return disagree(code, error, 0, rank,
-                      "rank 0 is at batch %llu of those that were registered, rank %u at batch "
+                      "rank 0 is at transfer %llu of those that were registered, rank %u at transfer "
                       "%llu",
                       text(named(0).transfer), rank, text(other.transfer));
     }

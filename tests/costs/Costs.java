@@ -28,8 +28,8 @@ import org.windlass.link.LinkTransfer;
 import org.windlass.report.Report;
 import org.windlass.reshard.Reshard;
 import org.windlass.reshard.ReshardResult;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * What Java adds to the cost table. Prints for each operation: name, ranks, size, bytes that all
@@ -202,7 +202,7 @@ public final class Costs {
     try (Tensor in = Tensor.allocate(DType.F32, share, side);
         Tensor out = Tensor.allocate(DType.F32, side, share);
         Transfer transfer =
-            Batch.of(comm)
+            TransferBuilder.of(comm)
                 .add("t", new long[] {side, side}, DType.F32, rows, in, columns, out)
                 .register()) {
       measure(comm, "redistribute", bytes, transfer::run);
@@ -218,7 +218,7 @@ public final class Costs {
         Tensor out = Tensor.allocate(DType.F32, side, share);
         Link link = Link.open(comm, "costs", all, all);
         LinkTransfer transfer =
-            link.batch()
+            link.transferBuilder()
                 .add("t", new long[] {side, side}, in, Layout.parse(comm.size() + ":S0"))
                 .into("t", new long[] {side, side}, out, Layout.parse(comm.size() + ":S1"))
                 .register()) {

@@ -18,8 +18,8 @@ import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Hosts;
 import org.windlass.plan.TransferMode;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * A process of ranks on hosts with a link each, which redistributes tensors, and holds what the
@@ -194,14 +194,15 @@ public final class Redistributions {
           each.to().mesh().ranks().contains(rank)
               ? Tensor.allocate(each.target(), each.asTarget().localShape(rank))
               : null;
-      Batch batch =
-          Batch.of(comm).mode(each.mode()).add(each.source(), source, each.asTarget(), target);
-      Hosts hosts = batch.plans().get(0).options().hosts();
+      TransferBuilder builder =
+          TransferBuilder.of(comm).defaultMode(each.mode())
+              .add(each.source(), source, each.asTarget(), target);
+      Hosts hosts = builder.plans().get(0).options().hosts();
       boolean counts = rank == 0 || hosts.hostOf(rank) != hosts.hostOf(rank - 1);
-      long planned = batch.plans().get(0).totals().hosts().crossBytes();
+      long planned = builder.plans().get(0).totals().hosts().crossBytes();
       long around = sent(comm, device, counts, 0, () -> {});
       long least;
-      try (Transfer transfer = batch.register()) {
+      try (Transfer transfer = builder.register()) {
         least = sent(comm, device, counts, around + MOST * planned, transfer::run) - around;
       }
       long wrong = sum(comm, target == null ? 0 : wrong(each, target, rank));

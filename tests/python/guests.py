@@ -708,13 +708,13 @@ def strided(piece):
 
 def bound(job, link, tensors=None):
     """(sources by name, the transfer)."""
-    batch, sources = link.batch(), {}
+    builder, sources = link.transfer_builder(), {}
     for name, own, dtype, layout, how in tensors or TENSORS:
         piece = part(whole(own, dtype, 0), layout, job.communicator.rank)
         if piece is not None:
             sources[name] = strided(piece)
-            batch.add(name, own, sources[name], layout, **how)
-    return sources, batch.register(SOON)
+            builder.add(name, own, sources[name], layout, **how)
+    return sources, builder.register(SOON)
 
 
 def fill(job, sources, version, tensors=None):
@@ -741,6 +741,24 @@ def trainer():
     in_job(work)
 
 
+def finishes():
+    """Sends two versions, one that no receiver asks for, and then the end."""
+    def work(job):
+        with job.meet("policy", SOON) as link:
+            sources, transfer = bound(job, link)
+            for version in (1, 2):
+                fill(job, sources, version)
+                assert transfer.try_send(version, SOON) is True
+            if len(sys.argv) > 2:
+                assert transfer.try_send(3, 0.5) is False
+                say("is late")
+            transfer.finish(SOON)
+            transfer.finish(SOON)
+            raised(lambda: transfer.send(4, SOON), "send: link 'policy' was finished")
+        say("done")
+    in_job(work)
+
+
 def again_and_again():
     """Sends version after version, and meets again once a link has ended; until it is ended."""
     def work(job):
@@ -760,10 +778,10 @@ def again_and_again():
 
 
 def unchecked(link):
-    """A batch that hands on whatever layouts it is told, as another program may."""
-    batch = link.batch()
-    batch._require_part = lambda *_: None
-    return batch
+    """A builder that hands on whatever layouts it is told, as another program may."""
+    builder = link.transfer_builder()
+    builder._require_part = lambda *_: None
+    return builder
 
 
 def refused():
@@ -784,17 +802,17 @@ def refused():
                     else:
                         wrong = tensors
                     if what == "part":
-                        batch = unchecked(link)
-                        batch.add("w", [8, 4], np.zeros((3, 4), np.float32), "2:S0")
-                        batch.register(SOON)
+                        builder = unchecked(link)
+                        builder.add("w", [8, 4], np.zeros((3, 4), np.float32), "2:S0")
+                        builder.register(SOON)
                     elif what == "layout":
-                        batch = unchecked(link)
-                        batch.add("w", [8, 4], np.zeros((4, 4), np.float32), "2:S5")
-                        batch.register(SOON)
+                        builder = unchecked(link)
+                        builder.add("w", [8, 4], np.zeros((4, 4), np.float32), "2:S5")
+                        builder.register(SOON)
                     elif what == "mesh":
-                        batch = unchecked(link)
-                        batch.add("w", [8, 4], np.zeros((4, 4), np.float32), "2@[0,2]:S0")
-                        batch.register(SOON)
+                        builder = unchecked(link)
+                        builder.add("w", [8, 4], np.zeros((4, 4), np.float32), "2@[0,2]:S0")
+                        builder.register(SOON)
                     else:
                         bound(job, link, wrong)
                     say(what, "was taken")
@@ -840,12 +858,12 @@ def changes():
                 array = base[8:16] if what == "base" else np.zeros((8, 4), np.float32)
                 if what == "tensor":
                     array = windlass.tensor(array)
-                batch = link.batch()
+                builder = link.transfer_builder()
                 at = job.communicator.size - 1
-                batch.add("w", [8, 4], array if job.communicator.rank == at else None, "1@1:R")
+                builder.add("w", [8, 4], array if job.communicator.rank == at else None, "1@1:R")
                 if what == "early" and job.communicator.rank == at:
                     change(what, array, base)
-                transfer = batch.register(SOON)
+                transfer = builder.register(SOON)
                 if what != "early":
                     transfer.send(1, SOON)
                 wanted = change(what, array, base) if job.communicator.rank == at else ""
@@ -901,7 +919,7 @@ def second():
 
 
 class OwnLink:
-    """A link of a job of one rank to another, as far as a batch looks at it by itself."""
+    """A link of a job of one rank to another, as far as a builder looks at it by itself."""
 
     class communicator:
         rank, size = 0, 2
@@ -910,7 +928,7 @@ class OwnLink:
 
 
 def layouts():
-    """What layouts say, for each line of a file; and what a batch says of wrong ones."""
+    """What layouts say, for each line of a file; and what a builder says of wrong ones."""
     with open(sys.argv[2], encoding="utf-8") as file:
         for line in file.read().splitlines():
             try:
@@ -921,7 +939,7 @@ def layouts():
                 say(len(found.ranks), max(found.ranks), *found.ranks[:8], "cut", *found.dims, *local)
             except windlass.InvalidArgumentException:
                 say("refused")
-    batch = windlass.LinkBatch(OwnLink)
+    builder = windlass.LinkTransferBuilder(OwnLink)
     for layout, wanted in (
             ("garbage", "tensor 'w': layout 'garbage': it must be MESH:PLACEMENT"),
             ("1:S2", "tensor 'w' has 2 dimensions, and layout '1:S2' cuts dimension 2"),
@@ -930,16 +948,16 @@ def layouts():
             ("1@[1]:R", "'1@[1]:R' names 1 rank up to rank 1; this job has 1 rank")):
         for source in (np.zeros((8, 8), np.float32), None):
             try:
-                batch.add("w", (8, 8), source, layout)
+                builder.add("w", (8, 8), source, layout)
                 raise SystemExit("it was taken")
             except windlass.InvalidArgumentException as e:
                 assert wanted in str(e), e
     array = np.zeros((8, 8), np.float32)
-    batch.add("w", (8, 8), array, "1:S0")
-    add(batch)
+    builder.add("w", (8, 8), array, "1:S0")
+    add(builder)
 
 
-def add(batch):
+def add(builder):
     """What `add` says of its other arguments."""
     array, taken = np.zeros((8, 8), np.float32), {"name": "v", "shape": (8, 8), "layout": "1:S0"}
     for changed, words in (
@@ -960,21 +978,21 @@ def add(batch):
             ({"source": array[::-1]}, "source of tensor 'v': strides are (-32, 4) bytes"),
             ({"dtype": "bf16"}, "source of tensor 'v': dtype is 'bf16', of 2 bytes")):
         arguments = {"source": array, **taken, **changed}
-        raised(lambda: batch.add(**arguments), words)
-    two = windlass.LinkBatch(type("Two", (OwnLink,), {"_senders": 2}))
+        raised(lambda: builder.add(**arguments), words)
+    two = windlass.LinkTransferBuilder(type("Two", (OwnLink,), {"_senders": 2}))
     raised(lambda: two.add("w", (8, 8), array, "1@1:R"),
            "add: source of tensor 'w' is Tensor(f32[8, 8]); rank 0 is outside the mesh of 1@1:R and"
            " holds nothing: give None")
     two.add("w", (8, 8), None, "1@1:R").add("v", (0, 8), None, "2:S0")
     torch = Strided()
-    batch.add("t", (8, 8), torch, "1:S0")
+    builder.add("t", (8, 8), torch, "1:S0")
     for attribute, value, words in (
             ("dtype", "torch.int32", "dtype from torch.float32 to torch.int32"),
             ("strides", (1, 8), "strides from (8, 1) to (1, 8)"),
             ("shape", (64,), "shape from (8, 8) to (64,)"),
             ("address", 0, "address from ")):
         before = getattr(torch, attribute)
-        moving = type("Moving", (), {"_tensors": [("t", *batch._tensors["t"])]})
+        moving = type("Moving", (), {"_tensors": [("t", *builder._tensors["t"])]})
         assert windlass.LinkTransfer._moved(moving) is None
         setattr(torch, attribute, value)
         said = windlass.LinkTransfer._moved(moving)
@@ -1010,9 +1028,9 @@ class Strided:
 
 def tampered():
     """What a table from the other job has to be, before any of it is bound."""
-    batch = windlass.LinkBatch(OwnLink)
-    batch.add("w", [2, 3], np.zeros((2, 3), np.float32), "1:R")
-    own = batch._binding(batch._tensors["w"][0])
+    builder = windlass.LinkTransferBuilder(OwnLink)
+    builder.add("w", [2, 3], np.zeros((2, 3), np.float32), "1:R")
+    own = builder._binding(builder._tensors["w"][0])
     none = (12, 2, 0, 0, 0, 0, 0, 0, 0)
     words = [77, 1, len(own), 1, len(none), 0, 0, 0, 0, *own, *none]
     pack = struct.pack
@@ -1021,7 +1039,7 @@ def tampered():
         return (pack(">ibiiii", form, kind, halves, 1, rank, len(words))
                 + pack(">%dq" % len(words), *words) + more)
 
-    assert batch._table(table(words)) == (2, tuple(words))
+    assert builder._table(table(words)) == (2, tuple(words))
     wrong = [
         b"", b"\0", table(words)[:-1], table(words, more=b"x"), table(words, form=2),
         table(words, halves=3), table(words, halves=-1), table(words, rank=1), table(words[:8]),
@@ -1035,12 +1053,12 @@ def tampered():
         wrong.append(table(words[:at] + [value] + words[at + 1:]))
     for each in wrong:
         try:
-            batch._table(each)
+            builder._table(each)
         except windlass.MismatchException:
             continue
         raise SystemExit("it was taken: %r" % each)
     try:
-        batch._table(pack(">ibi", 1, 1, 7) + pack(">i", 2) + b"no" + pack(">ii", 1, 1))
+        builder._table(pack(">ibi", 1, 1, 7) + pack(">i", 2) + b"no" + pack(">ii", 1, 1))
         raise SystemExit("it was taken")
     except windlass.UnsupportedException as e:
         assert (str(e), e.faulty_ranks) == ("no", [1])

@@ -67,8 +67,9 @@ struct ChunkItem {
 
 // A rank's statement in an operation of a transfer. It is RankArgs::in and travels with ENTER.
 struct Named {
-  static constexpr int64_t kAny = -1;   // the version that others name
-  static constexpr int64_t kNone = -2;  // the rank cannot take part
+  static constexpr int64_t kAny = -1;       // the version that others name
+  static constexpr int64_t kNone = -2;      // the rank cannot take part
+  static constexpr int64_t kFinished = -3;  // no version follows
 
   uint64_t transfer;
   int64_t version;
@@ -81,7 +82,7 @@ WL_CORE int64_t agreedVersion(uint32_t ranks, const At& named) {
   int64_t version = Named::kAny;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     const Named& own = named(rank);
-    if (own.version == Named::kNone || own.transfer != named(0).transfer) return Named::kAny;
+    if (own.version < Named::kAny || own.transfer != named(0).transfer) return Named::kAny;
     if (own.version == Named::kAny) continue;
     if (version != Named::kAny && version != own.version) return Named::kAny;
     version = own.version;

@@ -4,7 +4,8 @@
  * Conventions
  *  - Every function that can fail returns a wl_code and fills `error` when it is not NULL. There is
  *    no thread-local last error and no callback. No C++ exception crosses this boundary.
- *  - Structs start with `uint32_t struct_size = sizeof(struct)`.
+ *  - Structs start with `uint32_t struct_size = sizeof(struct)`. A call refuses a smaller one, and
+ *    fills an `error` no further than its struct_size: with 0, there is no message.
  *  - The library leaves the affinity and the scheduling of a calling thread unchanged, except where
  *    wl_thread_adopt or wl_group_config_t.adjust_threads allows more.
  *  - A wl_comm_t is one rank's handle. Only one thread at a time may call an operation on it. Any
@@ -186,9 +187,9 @@ WL_API int32_t wl_allowed_cores(void);
  * thread among the cores that its affinity mask allows. It does so with a mask of one core, which
  * it takes back at once. It may also request short time slices during a wait, and a later wait
  * restores the previous ones.
- * If place is not -1, also moves the thread now, to the core of that number, modulo the number of
- * cores that the mask allows. If stays is not 0, the mask is this core from then on. Threads that
- * the thread creates inherit it, except threads that the library creates in a call.
+ * If place is 0 or more, also moves the thread now, to the core of that number, modulo the number
+ * of cores that the mask allows. If stays is not 0, the mask is this core from then on. Threads
+ * that the thread creates inherit it, except threads that the library creates in a call.
  * Returns 1 if the thread was marked before, and then does nothing. Otherwise returns 0. */
 WL_API int32_t wl_thread_adopt(int32_t place, int32_t stays);
 /* CLOCK_MONOTONIC, in nanoseconds. */
@@ -764,7 +765,9 @@ typedef struct wl_call {
  * one rounding. Rings differ: they are deterministic for a rank count and a count.
  *
  * In the operations of unequal parts, counts and offsets are elements, and a part is inside its
- * buffer. If offsets is NULL, the parts are contiguous, in ascending rank.
+ * buffer. If offsets is NULL, the parts are contiguous, in ascending rank. Messages name the lists
+ * as Java does: in_counts is sendCounts, out_counts is receiveCounts, and the only list of an
+ * operation is counts.
  *
  *   WL_OP_ALL_TO_ALL_V    part d of in goes to rank d, and part s of out comes from rank s. The
  *                         count that a rank sends to a peer equals the count that the peer receives
@@ -1035,10 +1038,12 @@ WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_
 /* Values of wl_transfer_move in addition to versions, which are 0 or more. */
 #define WL_ANY_VERSION (-1) /* the version that others name */
 #define WL_NO_VERSION (-2)  /* the rank takes no part, reports this to its peers, and then aborts */
+#define WL_FINISHED (-3)    /* no version follows; the rank may name any transfer */
 /* Collective. Runs the transfer if all ranks name the same `number` and version. `number`
  * identifies the transfer on all ranks. *version is the version that this rank names. On return it
  * is the version that all ranks name, or WL_ANY_VERSION if they do not or not all have arrived;
- * then nothing has moved.
+ * then nothing has moved. If all have arrived and a rank names WL_FINISHED, all ranks get WL_OK
+ * and WL_FINISHED, and nothing has moved.
  * Ranks that name different transfers or versions get WL_MISMATCH, and the communicator stays
  * usable. All ranks get WL_UNSUPPORTED, with the same effect, if a rank's setting requires reads of
  * memory outside windows, and a rank does not read it. Peers of a rank that takes no part get its

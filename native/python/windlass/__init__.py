@@ -9,9 +9,9 @@ docs/guests.md has the protocol and the limits.
     import windlass
     with windlass.Job.from_environment("trainer") as job:
         with job.meet("policy", deadline=60) as link:
-            batch = link.batch()
-            batch.add("w", [4096, 1024], parameter, "tp=2:S0")
-            with batch.register(deadline=60) as transfer:
+            builder = link.transfer_builder()
+            builder.add("w", [4096, 1024], parameter, "tp=2:S0")
+            with builder.register(deadline=60) as transfer:
                 transfer.send(1, deadline=60)
 
 Tensors are numpy arrays, torch CPU tensors, or a `Tensor` over any address; neither package is
@@ -26,14 +26,14 @@ from .errors import (
 from .job import Job, versions
 from .launch import LaunchEnvironment
 from .library import ABI, DTYPES, library_path, native
-from .link import Link, LinkBatch, LinkTransfer
+from .link import Link, LinkTransferBuilder, LinkTransfer
 from .start import Options
 from .tensors import Tensor, tensor
 
 __all__ = [
     "ABI", "AbortedException", "ClosedException", "Communicator", "DTYPES",
     "DeadlineExceededException", "DeviceException", "InternalException",
-    "InvalidArgumentException", "Job", "LaunchEnvironment", "Link", "LinkBatch", "LinkTransfer",
+    "InvalidArgumentException", "Job", "LaunchEnvironment", "Link", "LinkTransferBuilder", "LinkTransfer",
     "MismatchException", "Options", "PeerLostException", "ResourceException", "Tensor",
     "UnsupportedException", "VerificationFailedException", "WindlassException", "library_path",
     "native", "tensor", "versions"]

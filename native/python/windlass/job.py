@@ -23,7 +23,7 @@ from .start import Host, Options, start
 from .communicator import Communicator, Scope
 from .link import Link, OFFER_FORMAT, ranks_in_words
 
-MEETING_PROTOCOL = 3
+MEETING_PROTOCOL = 4
 PLAN_VERSION = 3
 
 _MET, _AGAIN, _FAILED = 0, 1, 2  # outcomes of one attempt to meet, the worst last

@@ -43,7 +43,11 @@ class Link(Scope):
     _VERSION, _LEFT_NS, _NEWEST, _WAITING, _WORDS = 0, 1, 2, 3, 4
 
     # Outcomes of a handover.
-    _FAILED, _LATE, _MOVES = 0, 1, 2
+    _FAILED, _LATE, _MOVES, _ENDS = 0, 1, 2, 3
+
+    _FINISHED = -2  # value of _WAITING at rank 0 of the receivers: no version follows
+
+    _finished = False
 
     # Seconds beyond a deadline for the ranks of this job to agree, and seconds kept for a move.
     _GRACE, _RESERVE = 2.0, 1.0
@@ -68,9 +72,29 @@ class Link(Scope):
 
         self._handle.use("meet", create)
 
-    def batch(self) -> LinkBatch:
-        """Returns an empty batch of tensors, which are sent together."""
-        return LinkBatch(self)
+    def transfer_builder(self) -> LinkTransferBuilder:
+        """Returns an empty builder of tensors, which are sent together."""
+        return LinkTransferBuilder(self)
+
+    def _finish(self, until):
+        if not self._finished:
+            with self._operating("finish", ()):
+                self._lead(until, self._tell_end)
+            self._finished = True
+
+    def _tell_end(self, until):
+        """Returns once the receivers have the end, or have left: then this job may leave."""
+        for _ in until.pauses(20e-6, 1e-3):
+            try:
+                self._put(self._senders, self._WAITING, self._FINISHED)
+                if self._get(self._senders, self._WAITING) == self._FINISHED:
+                    return self._ENDS, 0
+            except AbortedException as e:
+                if not e.faulty_ranks or min(e.faulty_ranks) < self._senders:
+                    raise
+                return self._ENDS, 0  # the receivers have left
+        self._raise_on_all(AbortedException.code, [self._senders],
+                           "the receivers don't get the end of the versions")
 
     def _operation(self, what):
         return f"{what} on link '{self.name}'{self._whose}"
@@ -111,21 +135,41 @@ class Link(Scope):
         """Collective over the senders: waits until the receivers ask for a version.
 
         Returns the deadline of the move; None if the receivers have not asked before `until`."""
+        kind, left_ns = self._lead(
+            until, lambda agreed: self._hand_over(registration, version, agreed))
+        return None if kind == self._LATE else Deadline(max(1, left_ns) / 1e9)
+
+    def _lead(self, until, step):
+        """Collective over the senders: returns the outcome of a step that rank 0 runs."""
         every = self._side_words(until.later(self._GRACE), until.ns())
         agreed = Deadline(max(1, min(every)[0]) / 1e9)
         outcome = (self._FAILED, 0)
         try:
             if self._side.rank == 0:
-                outcome = self._hand_over(registration, version, agreed)
+                outcome = step(agreed)
         except BaseException as e:
             self._end("the handover", e)
             raise
         finally:
-            kind, left_ns = self._side_words(agreed.later(self._GRACE), *outcome)[0]
-        if kind == self._FAILED:
+            outcome = self._side_words(agreed.later(self._GRACE), *outcome)[0]
+        if outcome[0] == self._FAILED:
             raise self.communicator.failure() or AbortedException(
                 "rank 0 of this job has failed; see its output")
-        return None if kind == self._LATE else Deadline(max(1, left_ns) / 1e9)
+        return outcome
+
+    def _settle(self, is_sent, until):
+        """Collective over the senders, after a move: if it failed on one, it fails on all."""
+        try:
+            every = self._side_words(until.later(self._GRACE), int(is_sent))
+        except WindlassException:
+            if is_sent:
+                raise
+            return
+        without = [rank for rank, (each,) in enumerate(every) if not each]
+        if is_sent and without:
+            self._raise_on_all(
+                AbortedException.code, without,
+                f"ranks {without} have not sent it, so that it fails on all ranks of their job")
 
     def _hand_over(self, registration, version, until):
         """Returns the outcome of a handover, and the nanoseconds that are left for the move."""
@@ -179,12 +223,19 @@ class Link(Scope):
         return reached.value != 0
 
     def _put(self, rank, word, value):
+        self._move_word("wl_put", rank, word, value)
+
+    def _get(self, rank, word):
+        return self._move_word("wl_get", rank, word, 0)
+
+    def _move_word(self, call, rank, word, value):
         one, cell = (c_int64 * 1)(1), c_int64(value)
         local, remote = (
             sized(TensorStruct, dtype=DTYPES["i64"][0], ndim=1, data=address, shape=one,
                   strides=one)
             for address in (ctypes.addressof(cell), self._words + word * 8))
-        self._call("wl_put", byref(local), rank, byref(remote))
+        self._call(call, byref(local), rank, byref(remote))
+        return cell.value
 
     def _communicators(self):
         return [self.communicator, self._side]
@@ -193,7 +244,7 @@ class Link(Scope):
         return f"Link({self.name!r}{self._whose})"
 
 
-class LinkBatch:
+class LinkTransferBuilder:
     """Tensors of a link that are sent together. Each rank adds the tensors that it has a part of.
 
     `register` compares them with the other job's, and returns what sends them."""
@@ -206,8 +257,8 @@ class LinkBatch:
 
     def add(self, name: str, shape: Iterable[int], source: Any, layout: str,
             dtype: str | None = None, wire: str | None = None, mode: str = "direct",
-            bucket_bytes: int = 16 << 20, padded_shape: Iterable[int] | None = None) -> LinkBatch:
-        """Adds a tensor to send, and returns this batch. Copies nothing.
+            bucket_bytes: int = 16 << 20, padded_shape: Iterable[int] | None = None) -> LinkTransferBuilder:
+        """Adds a tensor to send, and returns this builder. Copies nothing.
 
         name: the same in both jobs. shape: of the whole tensor, without padding; padded_shape:
         with it. source: this rank's part, as `tensor` takes it, or None if this rank has none.
@@ -215,7 +266,7 @@ class LinkBatch:
         dtype: see `tensor`. wire: dtype to convert floating-point elements to before they are
         sent. mode: direct, staged or gather-broadcast. bucket_bytes: size of the buckets into
         which mode staged packs tensors. Raises InvalidArgumentException or UnsupportedException."""
-        require(not self._registered, "add: the batch is registered already; make another")
+        require(not self._registered, "add: the builder was registered already; make another")
         require(isinstance(name, str), f"add: name is {name!r}; it must be a string")
         what = f"add: tensor '{name}'"
         require(name not in self._tensors, what + " was added before; add each once")
@@ -266,11 +317,11 @@ class LinkBatch:
                 f"{what} has shape {part and part.shape}; under {layout} rank {rank} holds {local}")
 
     def register(self, deadline: float = 60.0) -> LinkTransfer:
-        """Collective over both jobs: plans how the tensors of this batch move.
+        """Collective over both jobs: plans how the tensors of this builder move.
 
         Raises MismatchException on every rank if only one job has a name, or shapes differ, and
         InvalidArgumentException if a part is not of its layout's shape. Then the link goes on."""
-        require(not self._registered, "register: the batch is registered already")
+        require(not self._registered, "register: the builder was registered already")
         until = Deadline(deadline)
         link, comm = self._link, self._link.communicator
         self._registered = True
@@ -379,7 +430,7 @@ def _transfer_config(words):
 
 
 class LinkTransfer(Scope):
-    """A batch that both jobs have registered. Each version is sent once.
+    """A builder that both jobs have registered. Each version is sent once.
 
     The transfer keeps the tensors' memory until it, or its link, is closed."""
 
@@ -394,33 +445,65 @@ class LinkTransfer(Scope):
         version: 0 or more, the same on every sender. Raises DeadlineExceededException if the
         receivers have not asked for a version in time; then nothing moved, and the link goes on.
         A MismatchException also leaves the link as it was. Any other failure ends the link."""
+        late = self._begin(version, deadline)
+        if late is not None:
+            raise DeadlineExceededException(late)
+
+    def try_send(self, version: int, deadline: float = 60.0) -> bool:
+        """Collective over the senders: `send` for loops without an `except`.
+
+        Returns False, on all senders alike, if the receivers have not asked for a version in time;
+        then nothing moved, and the link goes on. An exception means that the link is over, or that
+        the call was wrong."""
+        return self._begin(version, deadline) is None
+
+    def finish(self, deadline: float = 60.0) -> None:
+        """Collective over the senders: ends the versions of the link. Idempotent.
+
+        Receivers get that as a result, whether they wait now or ask later, and also after this job
+        has closed the link. Does not wait for them to ask. A failure ends the link."""
+        self._handle.use("finish", lambda: self._link._finish(Deadline(deadline)), alone=True)
+
+    def _begin(self, version, deadline):
+        """Sends a version. Returns why the receivers did not get it, or None."""
         require(not isinstance(version, bool),
                 f"send: version is {version!r}; it must be an integer")
         version = integer("send: version", version, 0, _LONG)
-        self._handle.use("send", lambda: self._send(version, Deadline(deadline)), alone=True)
+        require(not self._link._finished, f"send: link '{self._link.name}' was finished")
+        return self._handle.use(
+            "send", lambda: self._send(version, Deadline(deadline)), alone=True)
 
     def _send(self, version, until):
         link, what = self._link, f"send of version {version}"
         with link._operating(what, _SHARED):
             moving = link._offer(self._number, version, until)
         if moving is None:
-            raise DeadlineExceededException(
-                f"{link._operation(what)}: the receivers have not asked for a version when the"
-                " deadline passed; nothing moved, and the link goes on")
+            return (f"{link._operation(what)}: the receivers have not asked for a version when the"
+                    " deadline passed; nothing moved, and the link goes on")
         change = self._moved()
         # A rank whose tensors changed takes part without a version, so that no rank commits it.
         cell = c_int64(NO_VERSION if change else version)
         began = time.monotonic()
-        with link._operating(what, () if change else (*_SHARED, UnsupportedException)):
+        shared = () if change else (*_SHARED, UnsupportedException)
+        with link._operating(what, shared):
+            is_sent = False
             try:
-                link.communicator._call(
-                    "send", "wl_transfer_move", self._number, byref(cell), moving.ns(),
-                    on=self._handles[self._next], holds=self._tensors)
+                try:
+                    link.communicator._call(
+                        "send", "wl_transfer_move", self._number, byref(cell), moving.ns(),
+                        on=self._handles[self._next], holds=self._tensors)
+                finally:
+                    if change:
+                        raise InvalidArgumentException(change)
+                is_sent = True
+            except BaseException as e:
+                link._end(link._operation(what), e, shared)
+                raise
             finally:
-                if change:
-                    raise InvalidArgumentException(change)
+                link._settle(is_sent, moving)
         link._move_seconds = time.monotonic() - began
         self._next = (self._next + 1) % len(self._handles)
+        return None
 
     def _moved(self):
         """Says which tensor is no longer what it was when it was added; None if all are."""

@@ -290,7 +290,7 @@ TEST(Arguments, OfASubmittedCallAreCheckedBeforeItRuns) {
   }
   for (const int operation : {WL_OP_NONE, WL_OP_WINDOW, WL_OP_TRANSFER, WL_OP_PUT, WL_OP_SHRINK}) {
     call = callOf(operation, 0);
-    refused(&call, "is none that is made of steps");
+    refused(&call, "wl_submit does not run operation ");
   }
   const int64_t own[2] = {};
   int64_t all[2] = {};

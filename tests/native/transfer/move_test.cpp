@@ -131,8 +131,8 @@ TEST_P(Moves, NothingWhereTransfersDifferAndGoOn) {
       Error error;
       ASSERT_EQ(WL_MISMATCH,
                 wl_transfer_move(mine.transfer(), isOther ? 4 : 3, &version, 0, &error));
-      EXPECT_TRUE(contains(error.message, "rank 0 is at batch 3 of those that were registered"));
-      EXPECT_TRUE(contains(error.message, " at batch 4"));
+      EXPECT_TRUE(contains(error.message, "rank 0 is at transfer 3 of those that were registered"));
+      EXPECT_TRUE(contains(error.message, " at transfer 4"));
       EXPECT_EQ(WL_ANY_VERSION, version);
       ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
       EXPECT_TRUE(own.holds(1));
@@ -142,6 +142,29 @@ TEST_P(Moves, NothingWhereTransfersDifferAndGoOn) {
     Error error;
     ASSERT_EQ(WL_OK, wl_transfer_move(larger.transfer(), 4, &version, 0, &error)) << error.message;
     EXPECT_TRUE(larger.holds(2));
+  });
+}
+
+TEST_P(Moves, NothingWhereARankHasFinishedWhateverOthersName) {
+  LocalRanks ranks(n_, 20'000 * kMs, 1, GetParam().cores);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Neighbours own(rank, comm, count_);
+    own.clear(1);
+    own.fill(2);
+    for (int round = 0; round < rounds_; ++round) {
+      const int last = round % n_;
+      int64_t version = rank == last ? WL_FINISHED : rank == 0 ? 5 : WL_ANY_VERSION;
+      Error error;
+      ASSERT_EQ(WL_OK, wl_transfer_move(own.transfer(), rank == last ? 3 : 7, &version, 0, &error))
+          << error.message;
+      EXPECT_EQ(WL_FINISHED, version);
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
+      EXPECT_TRUE(own.holds(1));
+    }
+    int64_t version = 6;
+    Error error;
+    ASSERT_EQ(WL_OK, wl_transfer_move(own.transfer(), 7, &version, 0, &error)) << error.message;
+    EXPECT_TRUE(own.holds(2));
   });
 }
 

@@ -17,8 +17,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /** Operations as events of JDK Flight Recorder. */
 @Timeout(60)
@@ -78,7 +78,7 @@ class CollectiveEventTest {
                     Tensor rows = Tensor.allocate(DType.F32, 2, 4);
                     Tensor columns = Tensor.allocate(DType.F32, 4, 2);
                     try (Transfer transfer =
-                        Batch.of(communicator)
+                        TransferBuilder.of(communicator)
                             .add(
                                 TensorSpec.of("t", DType.F32, from, 4, 4),
                                 rows,
@@ -100,7 +100,7 @@ class CollectiveEventTest {
                 "all-reduce",
                 "window creation",
                 "broadcast",
-                "register", // which compares batches
+                "register", // which compares transfers
                 "register",
                 "transfer");
         assertThat(own)

@@ -18,7 +18,7 @@ import org.windlass.experts.ExpertParallel;
 import org.windlass.experts.ExpertRouting;
 import org.windlass.layout.Layout;
 import org.windlass.testing.TestKernels;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 
 /** Tensors over memory of a device: here none is, so that whoever touched one would crash. */
 @Timeout(60)
@@ -147,7 +147,7 @@ class DeviceTensorTest {
         use(
             "add: source of tensor 'w' (f32[4])",
             (c, w, t) ->
-                Batch.of(c)
+                TransferBuilder.of(c)
                     .add(
                         "w", new long[] {4}, DType.F32, WHOLE, t, WHOLE,
                         Tensor.allocate(DType.F32, 4))),

@@ -16,8 +16,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.error.AbortedException;
 import org.windlass.layout.Layout;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * Calls from threads that must not block: ForkJoin workers, and virtual threads where there are
@@ -49,9 +49,9 @@ class HandoffTest {
       }
       Tensor target = Tensor.allocate(DType.I32, ranks);
       Layout replicated = Layout.parse(ranks + ":R");
-      Batch batch = Batch.of(communicator);
-      batch.add("x", new long[] {ranks}, DType.I32, replicated, out, replicated, target);
-      try (Transfer transfer = batch.register()) {
+      TransferBuilder builder = TransferBuilder.of(communicator);
+      builder.add("x", new long[] {ranks}, DType.I32, replicated, out, replicated, target);
+      try (Transfer transfer = builder.register()) {
         transfer.run();
       }
     }

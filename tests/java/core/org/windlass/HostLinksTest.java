@@ -33,8 +33,8 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
 import org.windlass.link.LinkTransfer;
+import org.windlass.link.LinkTransferBuilder;
 import org.windlass.testing.Processes;
 import org.windlass.testing.RandomSeeds;
 import org.windlass.testing.Ucx;
@@ -203,20 +203,20 @@ class HostLinksTest {
       link = Link.open(comm, "hosts", SENDERS, RECEIVERS);
       Layout from = SENDERS.layout(Placement.shard(1));
       Layout to = RECEIVERS.layout(Placement.shard(0));
-      LinkBatch batch = link.batch();
+      LinkTransferBuilder builder = link.transferBuilder();
       if (inPlace) {
-        batch.inPlace();
+        builder.inPlace();
       }
       for (int i = 0; i < TENSORS; i++) {
         Layout own = link.sends() ? from : to;
         bound.add(Tensor.allocate(DType.F32, own.localShape(SHAPE, comm.rank())));
         if (link.sends()) {
-          batch.add("t" + i, SHAPE, bound.get(i), own);
+          builder.add("t" + i, SHAPE, bound.get(i), own);
         } else {
-          batch.into("t" + i, SHAPE, bound.get(i), own);
+          builder.into("t" + i, SHAPE, bound.get(i), own);
         }
       }
-      transfer = batch.register(SOON);
+      transfer = builder.register(SOON);
     }
 
     void move(long version) {
@@ -233,7 +233,7 @@ class HostLinksTest {
         return;
       }
       assertThat(transfer.version()).isEqualTo(OptionalLong.of(version));
-      assertThat(transfer.torn()).isEmpty();
+      assertThat(transfer.incomplete()).isEmpty();
       for (int i = 0; i < TENSORS; i++) {
         requireAll(transfer.tensor("t" + i), version);
       }
@@ -290,13 +290,13 @@ class HostLinksTest {
         Link link = job.meet("policy", role, SOON);
         Tensor own =
             Tensor.allocate(DType.F32, layout.localShape(SHAPE, job.communicator().rank()))) {
-      LinkBatch batch = link.batch();
+      LinkTransferBuilder builder = link.transferBuilder();
       if (role == Role.SOURCE) {
-        batch.add("t", SHAPE, own, layout);
+        builder.add("t", SHAPE, own, layout);
       } else {
-        batch.into("t", SHAPE, own, layout);
+        builder.into("t", SHAPE, own, layout);
       }
-      try (LinkTransfer transfer = batch.register(SOON)) {
+      try (LinkTransfer transfer = builder.register(SOON)) {
         for (long version = 1; version <= VERSIONS; version++) {
           if (role == Role.SOURCE) {
             own.fill(version);
@@ -343,7 +343,8 @@ class HostLinksTest {
             Tensor.allocate(DType.F32, layout.localShape(SHAPE, job.communicator().rank()))) {
       while (true) {
         try (Link link = job.meet("policy", Role.SOURCE, SOON);
-            LinkTransfer transfer = link.batch().add("t", SHAPE, own, layout).register(SOON)) {
+            LinkTransfer transfer =
+                link.transferBuilder().add("t", SHAPE, own, layout).register(SOON)) {
           version = most(job.communicator(), version); // one rank may have sent one more
           while (true) {
             own.fill(++version);
@@ -372,7 +373,8 @@ class HostLinksTest {
         Link link = job.meet("policy", Role.TARGET, SOON);
         Tensor own =
             Tensor.allocate(DType.F32, layout.localShape(SHAPE, job.communicator().rank()));
-        LinkTransfer transfer = link.batch().into("t", SHAPE, own, layout).register(SOON)) {
+        LinkTransfer transfer =
+            link.transferBuilder().into("t", SHAPE, own, layout).register(SOON)) {
       for (int received = 1; ; received++) {
         long version = transfer.receive(SOON);
         requireAll(transfer.tensor("t"), version);

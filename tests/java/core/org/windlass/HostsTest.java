@@ -40,8 +40,8 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Hosts;
 import org.windlass.testing.Processes;
 import org.windlass.testing.Ucx;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * Communicators of processes that WINDLASS_HOST puts on several hosts, which reach one another over
@@ -253,8 +253,8 @@ class HostsTest {
       for (int i = 0; i < own.length; i++) {
         own[i] = (rank * 64 + i / 500) * 1000f + i % 500;
       }
-      Batch batch =
-          Batch.of(comm)
+      TransferBuilder builder =
+          TransferBuilder.of(comm)
               .add(
                   TensorSpec.of("t", DType.F32, Layout.parse("4:S0"), 256, 500),
                   rows,
@@ -265,8 +265,8 @@ class HostsTest {
                   rows,
                   TensorSpec.of("whole", DType.F32, Layout.parse("4:R"), 256, 500),
                   whole);
-      assertThat(batch.plans().get(0).options().hosts()).isEqualTo(Hosts.of(0, 1, 0, 1));
-      try (Transfer transfer = batch.register()) {
+      assertThat(builder.plans().get(0).options().hosts()).isEqualTo(Hosts.of(0, 1, 0, 1));
+      try (Transfer transfer = builder.register()) {
         for (int round = 1; round <= 3; round++) {
           float[] scaled = new float[own.length];
           for (int i = 0; i < own.length; i++) {

@@ -122,10 +122,10 @@ class JobsTest {
   }
 
   private static LinkTransfer bound(Link link, Tensor own, Layout layout) {
-    var batch = link.batch();
+    var builder = link.transferBuilder();
     return (link.sends()
-            ? batch.add("w", SHAPE, own, layout)
-            : batch.into("w", SHAPE, own, layout))
+            ? builder.add("w", SHAPE, own, layout)
+            : builder.into("w", SHAPE, own, layout))
         .register(SOON);
   }
 
@@ -401,7 +401,7 @@ class JobsTest {
       Tensor own = allocate(layout, rank);
       System.out.println("leads");
       try (Followers followers =
-          job.followers("policy", batch -> batch.add("w", SHAPE, own, layout))) {
+          job.followers("policy", builder -> builder.add("w", SHAPE, own, layout))) {
         followers.await(2, SOON);
         boolean isOver = false;
         for (long version = 1; !isOver; version++) {

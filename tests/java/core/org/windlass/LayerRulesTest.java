@@ -19,6 +19,7 @@ import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.windlass.fixture.ShowsInternalTypes;
+import org.windlass.testing.HiddenMembers;
 
 /** What packages may know, what the public ones may show, and who may reach JavaCPP. */
 class LayerRulesTest {
@@ -105,6 +106,12 @@ class LayerRulesTest {
   }
 
   @Test
+  void whatPackagesOfWindlassAloneUseIsMarkedHidden() {
+    assertThat(HiddenMembers.contains("org.windlass.Communicator", "endpoint", 0)).isTrue();
+    assertThat(HiddenMembers.contains("org.windlass.Communicator", "rank", 0)).isFalse();
+  }
+
+  @Test
   void onlyTheNativeBindingKnowsJavaCpp() {
     noClasses()
         .that()
@@ -148,7 +155,7 @@ class LayerRulesTest {
       return shown;
     }
     for (JavaCodeUnit unit : type.getCodeUnits()) {
-      if (isVisible(unit.getModifiers())) {
+      if (isVisible(unit.getModifiers()) && !isHidden(unit)) {
         Stream.Builder<JavaClass> types = Stream.builder();
         unit.getReturnType().getAllInvolvedRawTypes().forEach(types);
         unit.getParameterTypes().forEach(p -> p.getAllInvolvedRawTypes().forEach(types));
@@ -166,6 +173,11 @@ class LayerRulesTest {
       }
     }
     return shown;
+  }
+
+  private static boolean isHidden(JavaCodeUnit unit) {
+    return HiddenMembers.contains(
+        unit.getOwner().getName(), unit.getName(), unit.getRawParameterTypes().size());
   }
 
   private static boolean isVisible(JavaClass type) {

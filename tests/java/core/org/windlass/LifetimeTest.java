@@ -29,8 +29,8 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
 import org.windlass.link.LinkTransfer;
+import org.windlass.link.LinkTransferBuilder;
 
 /**
  * When memory goes: pins, deferred releases, leak reports, garbage collection in the middle of
@@ -353,9 +353,10 @@ class LifetimeTest {
               () -> {
                 Tensor source = Tensor.allocate(DType.F32, 4);
                 Tensor target = Tensor.allocate(DType.F32, 4);
-                LinkBatch batch = link.batch().add("w", new long[] {4}, source, whole);
+                LinkTransferBuilder builder =
+                    link.transferBuilder().add("w", new long[] {4}, source, whole);
                 LinkTransfer transfer =
-                    batch.into("w", new long[] {4}, target, whole).register();
+                    builder.into("w", new long[] {4}, target, whole).register();
                 transfer.send(1);
                 dropped.set(new WeakReference<>(transfer));
                 Communicator.local(1); // dropped, so that there is a report to wait for

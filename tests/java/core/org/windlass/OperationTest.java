@@ -28,8 +28,8 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /** Asynchronous operations: their order, what comes of them, and waiting for them. */
 @Timeout(120)
@@ -130,9 +130,9 @@ class OperationTest {
       Tensor from = Tensor.allocate(DType.I32, 1);
       Tensor to = Tensor.allocate(DType.I32, 1);
       Layout whole = Layout.parse("1:R");
-      Batch batch = Batch.of(communicator);
-      batch.add("x", new long[] {1}, DType.I32, whole, from, whole, to);
-      try (Transfer transfer = batch.register();
+      TransferBuilder builder = TransferBuilder.of(communicator);
+      builder.add("x", new long[] {1}, DType.I32, whole, from, whole, to);
+      try (Transfer transfer = builder.register();
           Window window = communicator.window(1 << 12)) {
         DistributedTensor remote = window.tensor(DType.I32, 1);
         Signals signals = window.signals(1);

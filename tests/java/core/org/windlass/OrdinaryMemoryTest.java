@@ -26,14 +26,14 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
 import org.windlass.link.LinkTransfer;
+import org.windlass.link.LinkTransferBuilder;
 import org.windlass.plan.TransferMode;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Processes;
 import org.windlass.testing.Ranks;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * Operations of ranks that are processes, on memory that only its own process maps, and on that of
@@ -186,7 +186,7 @@ class OrdinaryMemoryTest {
             .hasMessageContaining("was set to stage");
         if (link.receives()) {
           assertThat(apart.version()).isEmpty();
-          assertThat(apart.torn()).isEmpty();
+          assertThat(apart.incomplete()).isEmpty();
           assertThat(shared.version()).hasValue(attempt);
           assertThat(pooled.version()).hasValue(attempt);
         }
@@ -199,10 +199,10 @@ class OrdinaryMemoryTest {
   /** In place: the memory itself is sent and received. */
   private static LinkTransfer registered(Link link, String name, Tensor own) {
     long[] shape = {1, 1000};
-    LinkBatch batch = link.batch().inPlace();
+    LinkTransferBuilder builder = link.transferBuilder().inPlace();
     return (link.sends()
-            ? batch.add(name, shape, own, SENDER.layout(Placement.replicate()))
-            : batch.into(name, shape, own, RECEIVER.layout(Placement.replicate())))
+            ? builder.add(name, shape, own, SENDER.layout(Placement.replicate()))
+            : builder.into(name, shape, own, RECEIVER.layout(Placement.replicate())))
         .register(SOON);
   }
 
@@ -307,15 +307,15 @@ class OrdinaryMemoryTest {
     Tensor source = allocator.allocate(DType.F32, 2, columns);
     Tensor target = allocator.allocate(DType.F32, rows, columns);
     source.copyFrom(values(2, columns, (row, i) -> value(2 * own + row, 0, i)));
-    Batch batch =
-        Batch.of(comm)
-            .mode(mode)
+    TransferBuilder builder =
+        TransferBuilder.of(comm)
+            .defaultMode(mode)
             .add(
                 TensorSpec.of("w", DType.F32, from, rows, columns),
                 source,
                 TensorSpec.of("w", DType.F32, to, rows, columns),
                 target);
-    try (Transfer transfer = batch.register(SOON)) {
+    try (Transfer transfer = builder.register(SOON)) {
       for (int version = 1; version <= 2; version++) {
         target.fill(-1);
         transfer.run(version, SOON);

@@ -144,6 +144,38 @@ class RankWorkersTest {
   }
 
   @Test
+  void aThreadThatHasEndedTakesNoBody() throws InterruptedException {
+    RankWorker worker = new RankWorker(0, -1, false);
+    worker.begin(() -> {});
+    assertThat(worker.await(SOON.toMillis())).isTrue();
+    worker.end();
+    worker.thread().join(SOON.toMillis());
+    assertThatThrownBy(() -> worker.begin(() -> {})).isInstanceOf(ClosedException.class);
+    assertThat(worker.isBusy()).isFalse();
+  }
+
+  /** A run that begins as the group is closed finds threads that have ended. */
+  @Test
+  @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+  void aRunThatBeginsAsTheGroupIsClosedEnds() throws InterruptedException {
+    for (int i = 0; i < 500; i++) {
+      LocalGroup group = Communicator.local(2);
+      group.run(communicator -> {});
+      Thread closer = new Thread(group::close);
+      closer.start();
+      assertThatThrownBy(
+              () -> {
+                while (true) {
+                  group.run(communicator -> {});
+                }
+              })
+          .isInstanceOf(ClosedException.class)
+          .hasMessage("run: the group is closed");
+      closer.join();
+    }
+  }
+
+  @Test
   void theFirstBodyFindsItTooWhateverItsCallerHas() throws Exception {
     int[] seen = new int[1];
     Thread caller =

@@ -31,8 +31,8 @@ import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
 import org.windlass.link.LinkTransfer;
+import org.windlass.link.LinkTransferBuilder;
 import org.windlass.manifest.Bootstrap;
 import org.windlass.manifest.CommContext;
 import org.windlass.manifest.CommContexts;
@@ -54,8 +54,8 @@ import org.windlass.report.RunningJob;
 import org.windlass.testing.Processes;
 import org.windlass.testing.SampleValues;
 import org.windlass.testing.TestKernels;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /** The values of this module. */
 final class Samples extends SampleValues {
@@ -173,22 +173,24 @@ final class Samples extends SampleValues {
     put(Signals.class, () -> window.get().signals(2));
     put(Tensor.class, tensor);
     put(DistributedTensor.class, distributed);
-    put(Batch.class, () -> Batch.of(one.get()));
+    put(TransferBuilder.class, () -> TransferBuilder.of(one.get()));
     put(
         Transfer.class,
-        once(() -> Batch.of(one.get()).add(spec, tensor.get(), spec, tensor.get()).register()));
+        once(() ->
+            TransferBuilder.of(one.get()).add(spec, tensor.get(), spec, tensor.get()).register()));
     put(Link.class, link);
-    put(LinkBatch.class, () -> link.get().batch());
+    put(LinkTransferBuilder.class, () -> link.get().transferBuilder());
     put(
         LinkTransfer.class,
-        once(() -> link.get().batch().add(spec, tensor.get()).into(spec, tensor.get()).register()));
+        once(() -> link.get().transferBuilder().add(spec, tensor.get()).into(spec, tensor.get())
+            .register()));
     Supplier<Job> job = once(() -> SampleJobs.alone(one.get(), folder));
     put(Role.class, () -> Role.SOURCE);
     put(Job.class, job);
     put(Followers.class, () -> job.get().followers("pair", ignored()));
     put(Follower.class, () -> new Follower("job", OptionalLong.of(1), 0, Optional.empty()));
     put(OptionalLong.class, OptionalLong::empty);
-    generic("java.util.function.Consumer<org.windlass.link.LinkBatch>", () -> ignored());
+    generic("java.util.function.Consumer<org.windlass.link.LinkTransferBuilder>", () -> ignored());
     put(RunningJob.class, once(Samples::running));
     put(Operation.class, () -> done(one.get()));
     Consumer<Object> nothing = ignored();

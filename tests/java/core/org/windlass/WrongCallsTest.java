@@ -26,8 +26,8 @@ import org.windlass.kernel.Target;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.testing.TestKernels;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * Calls that cannot be carried out as written: each is an exception of the right kind whose message
@@ -353,7 +353,8 @@ class WrongCallsTest {
     wrong("barrier after close", ClosedException.class, "closed", gone::barrier);
     wrong("window after close", ClosedException.class, "closed", () -> gone.window(64));
     wrong("split after close", ClosedException.class, "closed", () -> gone.split(0, 0));
-    wrong("register after close", ClosedException.class, "closed", () -> Batch.of(gone).register());
+    wrong("register after close", ClosedException.class, "closed", () ->
+        TransferBuilder.of(gone).register());
   }
 
   private static void launches() {
@@ -590,8 +591,8 @@ class WrongCallsTest {
         () -> floats.copyFrom(floats.transpose(0, 1)));
   }
 
-  private static Batch add(Layout from, Tensor source, Layout to, Tensor target) {
-    return Batch.of(ONE).add("w", new long[] {4, 2}, DType.F32, from, source, to, target);
+  private static TransferBuilder add(Layout from, Tensor source, Layout to, Tensor target) {
+    return TransferBuilder.of(ONE).add("w", new long[] {4, 2}, DType.F32, from, source, to, target);
   }
 
   private static void batches() {
@@ -628,7 +629,8 @@ class WrongCallsTest {
     invalid(
         "a view outside the mesh",
         "outside the mesh",
-        () -> Batch.of(RANK).add("w", shape, DType.F32, Layout.parse("1@1:R"), a, WHOLE, b));
+        () -> TransferBuilder.of(RANK)
+            .add("w", shape, DType.F32, Layout.parse("1@1:R"), a, WHOLE, b));
     invalid(
         "target is source",
         "overlaps source of tensor 'w'",
@@ -646,13 +648,14 @@ class WrongCallsTest {
     invalid(
         "shapes of both ends",
         "to: tensor 'w' has shape [8]",
-        () -> Batch.of(ONE).add(spec, a, TensorSpec.of("w", DType.F32, WHOLE, 8), f32(8)));
+        () ->
+            TransferBuilder.of(ONE).add(spec, a, TensorSpec.of("w", DType.F32, WHOLE, 8), f32(8)));
     wrong(
         "integer to float",
         UnsupportedException.class,
         "'w'",
         () ->
-            Batch.of(ONE)
+            TransferBuilder.of(ONE)
                 .add(
                     TensorSpec.of("w", DType.I32, WHOLE, 4, 2),
                     Tensor.allocate(DType.I32, 4, 2),
@@ -663,7 +666,7 @@ class WrongCallsTest {
         UnsupportedException.class,
         "'i'",
         () ->
-            Batch.of(ONE)
+            TransferBuilder.of(ONE)
                 .add(
                     "i",
                     shape,
@@ -676,13 +679,15 @@ class WrongCallsTest {
         "wire of another kind",
         UnsupportedException.class,
         "'w'",
-        () -> Batch.of(ONE).wire(DType.I32).add("w", shape, DType.F32, WHOLE, a, WHOLE, b));
+        () ->
+            TransferBuilder.of(ONE).defaultWire(DType.I32)
+                .add("w", shape, DType.F32, WHOLE, a, WHOLE, b));
     wrong(
         "a closed view",
         ClosedException.class,
         "source of tensor 'w'",
         () -> add(WHOLE, closed, WHOLE, b));
-    invalid("no bucket", "bucketBytes", () -> Batch.of(ONE).bucketBytes(0));
+    invalid("no bucket", "bucketBytes", () -> TransferBuilder.of(ONE).defaultBucketBytes(0));
     invalid("added after register", "registered", WrongCallsTest::addAfterRegister);
     wrong(
         "run after close",
@@ -697,10 +702,10 @@ class WrongCallsTest {
   }
 
   private static void addAfterRegister() {
-    Batch batch = add(WHOLE, f32(4, 2), WHOLE, f32(4, 2));
-    try (Transfer transfer = batch.register()) {
+    TransferBuilder builder = add(WHOLE, f32(4, 2), WHOLE, f32(4, 2));
+    try (Transfer transfer = builder.register()) {
       transfer.run();
-      batch.add("v", new long[0], DType.F32, WHOLE, f32(), WHOLE, f32());
+      builder.add("v", new long[0], DType.F32, WHOLE, f32(), WHOLE, f32());
     }
   }
 

@@ -13,6 +13,17 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.Algorithm;
 import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.bench.data.SharedWords;
+import org.windlass.bench.sample.LineUp;
+import org.windlass.bench.sample.Stamps;
+import org.windlass.bench.side.LibrarySide;
+import org.windlass.bench.side.Operation;
+import org.windlass.bench.side.Side;
+import org.windlass.bench.workload.BarrierWorkload;
+import org.windlass.bench.workload.CastWorkload;
+import org.windlass.bench.workload.CollectiveWorkload;
+import org.windlass.bench.workload.RedistributeWorkload;
+import org.windlass.bench.workload.Workload;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 

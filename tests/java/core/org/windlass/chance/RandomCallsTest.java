@@ -27,7 +27,7 @@ import org.windlass.testing.RandomArguments;
 import org.windlass.testing.RandomSeeds;
 import org.windlass.testing.RandomSessions;
 import org.windlass.testing.TestKernels;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 
 /** Random calls of the public API of the library. */
 class RandomCallsTest extends RandomSessions {
@@ -76,7 +76,7 @@ class RandomCallsTest extends RandomSessions {
       TensorSpec spec = TensorSpec.of("w", DType.F32, layout, 4);
       arguments.keep(spec);
       arguments.keep(Plan.of(layout, layout, new long[] {4}, DType.F32));
-      arguments.keep(Batch.of(comm));
+      arguments.keep(TransferBuilder.of(comm));
       arguments.keep(LaunchEnvironment.of(Map.of("RANK", "0", "WORLD_SIZE", "1")));
       arguments.keep(Link.open(comm, "link", DeviceMesh.of(1), DeviceMesh.of(1)));
       calls.run();

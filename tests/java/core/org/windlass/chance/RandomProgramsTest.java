@@ -2,11 +2,17 @@
 package org.windlass.chance;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.windlass.Algorithm;
+import org.windlass.CommunicatorOptions;
+import org.windlass.DType;
+import org.windlass.ReduceOp;
 import org.windlass.testing.RandomSeeds;
 import org.windlass.testing.Resources;
 
@@ -52,6 +58,30 @@ class RandomProgramsTest {
               });
       throw named(program, new AssertionError("hangs: " + stacks));
     }
+  }
+
+  /** Skipping the first of two like steps gives the data of the wrong one. */
+  @Test
+  void aRankThatSkipsOneOfTwoLikeStepsIsOutOfStep() {
+    List<Step> steps = List.of(gather(0), gather(1));
+    Fault fault = new Fault(Fault.Kind.SKIP, 1, 0, 0);
+    CommunicatorOptions options =
+        CommunicatorOptions.defaults().withDeadline(fault.deadline(steps.size()));
+    new Program(2, options, steps, fault).run();
+  }
+
+  private static Step gather(int number) {
+    return new Step(
+        number,
+        Step.Kind.ALL_GATHER,
+        DType.F32,
+        4,
+        0,
+        ReduceOp.SUM,
+        Algorithm.AUTO,
+        true,
+        1,
+        List.of());
   }
 
   private static AssertionError named(Program program, Throwable cause) {

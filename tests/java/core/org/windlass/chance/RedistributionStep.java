@@ -10,11 +10,11 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
 import org.windlass.link.LinkTransfer;
+import org.windlass.link.LinkTransferBuilder;
 import org.windlass.plan.TransferMode;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /** A redistribution of a random program on one rank, and what plain Java says that it gives. */
 record RedistributionStep(Step step, Communicator comm) {
@@ -81,14 +81,15 @@ record RedistributionStep(Step step, Communicator comm) {
     if (source != null) {
       Step.write(source, i -> from.value(rank, i, step.number()));
     }
-    Batch batch = Batch.of(comm).mode(mode).bucketBytes(1 + random.nextInt(4096));
+    TransferBuilder builder =
+        TransferBuilder.of(comm).defaultMode(mode).defaultBucketBytes(1 + random.nextInt(4096));
     long[] shape = {ROWS, COLUMNS};
-    batch.add(
+    builder.add(
         TensorSpec.of("t", DType.F32, from.layout(), shape),
         source,
         TensorSpec.of("t", DType.BF16, to.layout(), shape),
         target);
-    try (Transfer transfer = batch.register()) {
+    try (Transfer transfer = builder.register()) {
       transfer.run(1);
     }
     if (target != null) {
@@ -111,18 +112,18 @@ record RedistributionStep(Step step, Communicator comm) {
       if (link == null) {
         return;
       }
-      LinkBatch batch = link.batch();
-      batch = inPlace ? batch.inPlace() : batch;
-      batch = checked ? batch.checksums() : batch;
+      LinkTransferBuilder builder = link.transferBuilder();
+      builder = inPlace ? builder.inPlace() : builder;
+      builder = checked ? builder.checksums() : builder;
       Tensor source = from.tensor(rank, DType.F32);
       long[] shape = {ROWS, COLUMNS};
       if (link.sends()) {
-        batch.add("w", shape, source, from.layout());
+        builder.add("w", shape, source, from.layout());
       }
       if (link.receives()) {
-        batch.into("w", shape, to.tensor(rank, DType.F32), to.layout());
+        builder.into("w", shape, to.tensor(rank, DType.F32), to.layout());
       }
-      try (LinkTransfer transfer = batch.register()) {
+      try (LinkTransfer transfer = builder.register()) {
         for (long version = 1; version <= 3; version++) {
           long now = version;
           if (source != null) {

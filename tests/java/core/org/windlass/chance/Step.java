@@ -94,6 +94,11 @@ record Step(
     };
   }
 
+  /** Whether the library may take this step of one rank and that of another for one operation. */
+  boolean isLike(Step other) {
+    return kind == other.kind && dtype == other.dtype && count == other.count;
+  }
+
   /** Whether what is plain lies in a memory pool. */
   boolean isPooled() {
     return plain && seed % 2 == 0;

@@ -98,7 +98,7 @@ class AbandonedMeetingTest {
   private static Pairing ghost(Store store) {
     Announcement said =
         new Announcement(
-            Job.versions(),
+            JobMeetings.versions(),
             "ghost",
             UUID.randomUUID().toString(),
             ProcessHandle.current().pid(),

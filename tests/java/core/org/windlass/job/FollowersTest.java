@@ -47,7 +47,7 @@ class FollowersTest {
               int rank = job.communicator().rank();
               Tensor own = allocate(ROWS, rank);
               try (Followers followers =
-                  job.followers("policy", batch -> batch.add("w", SHAPE, own, ROWS))) {
+                  job.followers("policy", builder -> builder.add("w", SHAPE, own, ROWS))) {
                 assertThat(followers.await(2, SOON)).extracting(Follower::job).containsExactly(
                     "fast", "slow");
                 for (long version = 1; version <= 3; version++) {
@@ -120,7 +120,7 @@ class FollowersTest {
             "trainer",
             1,
             job -> {
-              try (Followers followers = job.followers("policy", batch -> {})) {
+              try (Followers followers = job.followers("policy", builder -> {})) {
                 followers.send(1, SOON);
                 isSource.countDown();
                 isRefused.await();
@@ -135,8 +135,8 @@ class FollowersTest {
               Duration patience = Duration.ofMillis(100);
               // As if the store let go at once of a job that has ended.
               Duration beyond = patience.minus(StoreServer.Bounds.defaults().silence());
-              job.holders = new Pairing.Holders(patience, beyond);
-              try (Followers followers = job.followers("policy", batch -> {})) {
+              job.meetings.holders = new Pairing.Holders(patience, beyond);
+              try (Followers followers = job.followers("policy", builder -> {})) {
                 assertThatThrownBy(
                         () -> {
                           for (long version = 1; ; version++) {
@@ -165,7 +165,7 @@ class FollowersTest {
             job -> {
               Tensor own = allocate(ROWS, job.communicator().rank());
               try (Followers followers =
-                  job.followers("policy", batch -> batch.add("w", SHAPE, own, ROWS))) {
+                  job.followers("policy", builder -> builder.add("w", SHAPE, own, ROWS))) {
                 followers.await(1, SOON);
                 linked.countDown();
                 gone.await();
@@ -173,6 +173,7 @@ class FollowersTest {
                     .isInstanceOf(DeadlineExceededException.class)
                     .hasMessageContaining("await of 1 followers of pair 'policy'")
                     .hasMessageContaining("inference: lost (");
+                assertThat(followers.now()).hasToString("[inference: lost (rank 2 has left)]");
                 noticed.countDown();
                 assertThat(followers.await(1, SOON).get(0).lost()).isEmpty();
                 back.countDown();
@@ -212,14 +213,18 @@ class FollowersTest {
               try (Followers followers =
                   job.followers(
                       "policy",
-                      batch -> {
+                      builder -> {
                         if (rank == 1 && calls.getAndIncrement() == 0) {
                           throw new IllegalStateException("not this one");
                         }
-                        batch.add("w", SHAPE, own, ROWS);
+                        builder.add("w", SHAPE, own, ROWS);
                       })) {
                 List<Follower> now = followers.send(1, Duration.ofSeconds(10));
                 assertThat(now).hasSize(2);
+                assertThat(now.get(0).toString())
+                    .startsWith("a: lost (")
+                    .doesNotMatch(".*on link .*on link .*")
+                    .endsWith("java.lang.IllegalStateException: not this one)");
                 assertThat(now.get(0).lost().orElseThrow())
                     .isInstanceOf(AbortedException.class)
                     .hasMessageContaining("not this one");
@@ -256,13 +261,13 @@ class FollowersTest {
             2,
             job -> {
               String pair = job.communicator().rank() == 0 ? "policy" : "critic";
-              try (Followers followers = job.followers(pair, batch -> {})) {
+              try (Followers followers = job.followers(pair, builder -> {})) {
                 assertThatThrownBy(() -> followers.send(1, SOON))
                     .isInstanceOf(MismatchException.class)
                     .hasMessageContaining("rank 0 of job 'trainer' calls look for followers of pair"
                         + " 'policy', rank 1 of job 'trainer' calls look for followers of pair"
                         + " 'critic'");
-                assertThat(followers.blind()).isEmpty();
+                assertThat(followers.searchFailure()).isEmpty();
               }
             });
     JobThreads.end(source);

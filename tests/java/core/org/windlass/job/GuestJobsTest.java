@@ -46,8 +46,8 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
 import org.windlass.link.LinkTransfer;
+import org.windlass.link.LinkTransferBuilder;
 import org.windlass.testing.Processes;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.Ucx;
@@ -162,19 +162,19 @@ class GuestJobsTest {
   }
 
   private static LinkTransfer register(Link link, Job job, List<Taken> tensors) {
-    return batch(link, job, tensors).register(SOON);
+    return builder(link, job, tensors).register(SOON);
   }
 
-  private static LinkBatch batch(Link link, Job job, List<Taken> tensors) {
-    LinkBatch batch = link.batch();
+  private static LinkTransferBuilder builder(Link link, Job job, List<Taken> tensors) {
+    LinkTransferBuilder builder = link.transferBuilder();
     for (Taken each : tensors) {
       Layout layout = Layout.parse(each.layout);
       if (layout.mesh().contains(job.communicator().rank())) {
         long[] local = layout.localShape(each.shape, job.communicator().rank());
-        batch.into(each.name, each.shape, Tensor.allocate(each.dtype, local), layout);
+        builder.into(each.name, each.shape, Tensor.allocate(each.dtype, local), layout);
       }
     }
-    return batch;
+    return builder;
   }
 
   /** Every element of a version, by its place in the whole. */
@@ -257,13 +257,13 @@ class GuestJobsTest {
               Tensor sum = Tensor.allocate(DType.F32, 4, 6);
               Tensor rounded = Tensor.allocate(DType.BF16, 4, 6);
               try (Link link = job.meet("policy", Role.TARGET, SOON)) {
-                LinkBatch batch =
-                    batch(
+                LinkTransferBuilder builder =
+                    builder(
                         link, job, tensors.stream().filter(t -> !t.name.equals("sum")).toList());
                 Layout layout = Layout.parse("1:R");
-                batch.into("sum", new long[] {4, 6}, sum, layout);
-                batch.into("sum", new long[] {4, 6}, rounded, layout);
-                try (LinkTransfer transfer = batch.inPlace().register(SOON)) {
+                builder.into("sum", new long[] {4, 6}, sum, layout);
+                builder.into("sum", new long[] {4, 6}, rounded, layout);
+                try (LinkTransfer transfer = builder.inPlace().register(SOON)) {
                   for (long version = 1; version <= 5; version++) {
                     transfer.receive(SOON);
                     for (Tensor each : List.of(sum, rounded)) {
@@ -294,10 +294,10 @@ class GuestJobsTest {
             job -> {
               try (Link link = job.meet("policy", Role.TARGET, SOON)) {
                 for (String what : refused.keySet()) {
-                  LinkBatch batch = batch(link, job, ONE);
+                  LinkTransferBuilder builder = builder(link, job, ONE);
                   assertThatThrownBy(
                           () ->
-                              (what.equals("checksums") ? batch.checksums() : batch)
+                              (what.equals("checksums") ? builder.checksums() : builder)
                                   .register(SOON))
                       .as(what)
                       .isInstanceOf(refused.get(what));
@@ -389,6 +389,33 @@ class GuestJobsTest {
     for (Processes.Rank guest : guests) {
       assertThat(guest.ended()).contains("DeadlineExceededException send of version 1 on link");
     }
+  }
+
+  /** Receivers wait while the guests finish, or ask once these have ended. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void receiversGetTheEndOfGuestsAsAResult(boolean isWaiting) throws Exception {
+    List<Processes.Rank> guests = guests(isWaiting ? "finishes" : "finishes late");
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              List<Taken> tensors = tensors(2);
+              try (Link link = job.meet("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, tensors)) {
+                for (long version = 1; version <= 2; version++) {
+                  assertThat(transfer.tryReceive(SOON)).hasValue(version);
+                  require(transfer, job, tensors, version);
+                }
+                for (Processes.Rank guest : isWaiting ? List.<Processes.Rank>of() : guests) {
+                  guest.ended();
+                }
+                assertThat(transfer.tryReceive(SOON)).isEmpty();
+                assertThat(transfer.isFinished()).isTrue();
+                require(transfer, job, tensors, 2);
+              }
+            });
+    requireDone(fleet, guests);
   }
 
   @Test
@@ -572,6 +599,6 @@ class GuestJobsTest {
   @Test
   void guestsRunTheProtocolsOfTheseClasses() throws Exception {
     assertThat(processes.startGuest(0, "versions", Map.of()).ended())
-        .isEqualTo(Job.versions() + "\n");
+        .isEqualTo(JobMeetings.versions() + "\n");
   }
 }

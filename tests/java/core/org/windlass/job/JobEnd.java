@@ -11,8 +11,8 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
 import org.windlass.link.LinkTransfer;
+import org.windlass.link.LinkTransferBuilder;
 
 /** One rank's end of a link of the pair "policy", which moves one tensor, under a layout. */
 public final class JobEnd implements AutoCloseable {
@@ -36,14 +36,14 @@ public final class JobEnd implements AutoCloseable {
     this.layout = layout;
     rank = job.communicator().rank();
     tensor = allocate(layout, rank);
-    LinkBatch batch = link.batch();
+    LinkTransferBuilder builder = link.transferBuilder();
     if (link.sends()) {
-      batch.add("w", SHAPE, tensor, layout);
+      builder.add("w", SHAPE, tensor, layout);
     } else {
-      batch.into("w", SHAPE, tensor, layout);
+      builder.into("w", SHAPE, tensor, layout);
     }
     try {
-      transfer = batch.register(SOON);
+      transfer = builder.register(SOON);
     } catch (RuntimeException e) {
       try (link) {
         throw e;

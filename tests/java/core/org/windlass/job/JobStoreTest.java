@@ -45,6 +45,7 @@ import org.windlass.internal.store.Token;
 import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.Until;
 import org.windlass.link.Link;
+import org.windlass.link.LinkedJobs;
 import org.windlass.testing.RandomSeeds;
 
 /** Jobs whose store, or whose deadline, lets them down: what goes on, and what ends when. */
@@ -83,7 +84,7 @@ class JobStoreTest {
                 .isInstanceOf(DeadlineExceededException.class);
           }
           if (role == SOURCE) {
-            try (Followers followers = job.followers("another", batch -> {})) {
+            try (Followers followers = job.followers("another", builder -> {})) {
               assertThat(followers.send(1, none)).isEmpty();
               assertThatThrownBy(() -> followers.await(1, none))
                   .isInstanceOf(DeadlineExceededException.class);
@@ -123,7 +124,7 @@ class JobStoreTest {
               int rank = job.communicator().rank();
               Tensor own = allocate(ROWS, rank);
               try (Followers followers =
-                  job.followers("policy", batch -> batch.add("w", SHAPE, own, ROWS))) {
+                  job.followers("policy", builder -> builder.add("w", SHAPE, own, ROWS))) {
                 followers.await(1, SOON);
                 linked.countDown();
                 hung.await();
@@ -133,7 +134,7 @@ class JobStoreTest {
                   // A send that waited for the store would have no time left for the version.
                   List<Follower> now = followers.send(version, SOON);
                   assertThat(now.get(0).version()).as("%s", now).hasValue(version);
-                  answers.add(followers.blind().orElseThrow());
+                  answers.add(followers.searchFailure().orElseThrow());
                 }
                 if (rank == 0) {
                   // Sends that follow do not ask the store again, but repeat what was found.
@@ -197,7 +198,7 @@ class JobStoreTest {
           Tensor own = allocate(ROWS, rank).copyFrom(part(ROWS, rank, 1));
           if (waits.equals("followers")) {
             try (Followers followers =
-                job.followers("policy", batch -> batch.add("w", SHAPE, own, ROWS))) {
+                job.followers("policy", builder -> builder.add("w", SHAPE, own, ROWS))) {
               followers.await(1, SOON);
               followers.send(1, SOON);
             }
@@ -249,8 +250,8 @@ class JobStoreTest {
             }
             Until until = new Until(Duration.ofMillis(300).toNanos());
             StepsMemo memo = new StepsMemo();
-            assertThatThrownBy(
-                    () -> Link.between("policy", "", both, side, 1, false, null, null, memo, until))
+            LinkedJobs jobs = new LinkedJobs("", 1, false, null, null);
+            assertThatThrownBy(() -> Link.between("policy", jobs, both, side, memo, until))
                 .isInstanceOf(DeadlineExceededException.class);
             over.countDown();
           });

@@ -34,7 +34,7 @@ import org.windlass.error.MismatchException;
 import org.windlass.internal.transfer.Until;
 import org.windlass.layout.Layout;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
+import org.windlass.link.LinkTransferBuilder;
 
 /** Jobs that meet, here threads of one JVM: who meets whom, and what is refused. */
 @Timeout(180)
@@ -275,8 +275,8 @@ class JobTest {
             job -> {
               Tensor own = allocate(ROWS, job.communicator().rank());
               try (Link link = job.meet("policy", SOURCE, SOON)) {
-                LinkBatch batch = link.batch().add("w", SHAPE, own, ROWS);
-                assertThatThrownBy(() -> batch.register(SOON)).satisfies(isNamed);
+                LinkTransferBuilder builder = link.transferBuilder().add("w", SHAPE, own, ROWS);
+                assertThatThrownBy(() -> builder.register(SOON)).satisfies(isNamed);
               }
             });
     var target =
@@ -289,12 +289,13 @@ class JobTest {
               long[] local = rows.localShape(SHAPE, rank);
               try (Link link = job.meet("policy", TARGET, SOON)) {
                 assertThatThrownBy(
-                        () -> link.batch().into("w", SHAPE, Tensor.allocate(DType.F32, 3), rows))
+                        () -> link.transferBuilder()
+                            .into("w", SHAPE, Tensor.allocate(DType.F32, 3), rows))
                     .hasMessageContaining("under tp=2:S0 rank " + rank + " holds ");
                 DType dtype = rank == 0 ? DType.F32 : DType.BF16;
-                LinkBatch batch =
-                    link.batch().into("w", SHAPE, Tensor.allocate(dtype, local), rows);
-                assertThatThrownBy(() -> batch.register(SOON)).satisfies(isNamed);
+                LinkTransferBuilder builder =
+                    link.transferBuilder().into("w", SHAPE, Tensor.allocate(dtype, local), rows);
+                assertThatThrownBy(() -> builder.register(SOON)).satisfies(isNamed);
               }
             });
     JobThreads.end(source, target);
@@ -314,7 +315,7 @@ class JobTest {
               int rank = job.communicator().rank();
               try (Link link = job.meet("policy", SOURCE, ROWS, SOON)) {
                 Tensor own = allocate(ROWS, rank).copyFrom(part(ROWS, rank, 3));
-                try (var transfer = link.batch().add("w", SHAPE, own).register(SOON)) {
+                try (var transfer = link.transferBuilder().add("w", SHAPE, own).register(SOON)) {
                   transfer.send(3, SOON);
                 }
               }
@@ -333,7 +334,7 @@ class JobTest {
                   .hasMessageContaining("holds Partial");
               try (Link link = job.meet("policy", TARGET, COLUMNS, SOON)) {
                 Tensor own = allocate(COLUMNS, rank);
-                try (var transfer = link.batch().into("w", SHAPE, own).register(SOON)) {
+                try (var transfer = link.transferBuilder().into("w", SHAPE, own).register(SOON)) {
                   assertThat(transfer.receive(SOON)).isEqualTo(3);
                   requirePart(transfer.tensor("w"), COLUMNS, rank, 3);
                 }

@@ -144,7 +144,8 @@ class JobVersionsTest {
                 end.send(7, SOON);
                 looked.await();
                 try (LinkTransfer other =
-                    end.link().batch().add("v", SHAPE, end.tensor(), ALONE).register(SOON)) {
+                    end.link().transferBuilder().add("v", SHAPE, end.tensor(), ALONE)
+                        .register(SOON)) {
                   other.send(8, SOON);
                 }
               }
@@ -164,7 +165,7 @@ class JobVersionsTest {
                 looked.countDown();
                 try (Tensor own = allocate(ALONE, 0);
                     LinkTransfer other =
-                        end.link().batch().into("v", SHAPE, own, ALONE).register(SOON)) {
+                        end.link().transferBuilder().into("v", SHAPE, own, ALONE).register(SOON)) {
                   while (!other.isThere()) {
                     Thread.sleep(1);
                   }

@@ -38,9 +38,9 @@ import org.windlass.testing.DistributionReference;
 import org.windlass.testing.Processes;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.BoundViews;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /** Checksums of what arrives, and replicas that are none. */
 @Timeout(120)
@@ -49,8 +49,8 @@ class ChecksumTest {
       List.of(DType.F64, DType.F32, DType.F16, DType.BF16, DType.F8E4M3, DType.F8E5M2);
 
   /**
-   * A random batch is transferred and passes; then one bit of one target changes, and every rank is
-   * told of that tensor and that rank.
+   * A random transfer is transferred and passes; then one bit of one target changes, and every rank
+   * is told of that tensor and that rank.
    */
   @RandomSeeds(value = 25, inLong = 250)
   void oneBitOfOneTargetIsFound(long seed) {
@@ -84,7 +84,7 @@ class ChecksumTest {
     try (LocalGroup group = Communicator.local(highest + 1)) {
       group.run(
           comm -> {
-            Batch batch = Batch.of(comm).wire(wire);
+            TransferBuilder builder = TransferBuilder.of(comm).defaultWire(wire);
             Random values = new Random(seed + comm.rank());
             List<Tensor> targets = new ArrayList<>();
             for (TensorSpec[] spec : specs) {
@@ -96,13 +96,13 @@ class ChecksumTest {
                 source.copyFrom(same.doubles(source.numel(), -9, 9).toArray());
               }
               targets.add(part(spec[1], comm.rank()));
-              batch.add(
+              builder.add(
                   spec[0],
                   BoundViews.of(source),
                   spec[1],
                   BoundViews.of(targets.get(targets.size() - 1)));
             }
-            try (Transfer transfer = batch.register()) {
+            try (Transfer transfer = builder.register()) {
               transfer.run(1);
               Checksums checksums = new Checksums(comm, transfer);
               Until until = new Until(Duration.ofSeconds(30).toNanos());
@@ -190,17 +190,17 @@ class ChecksumTest {
             Tensor alone =
                 comm.rank() == 1 ? null : Tensor.allocate(DType.F32, shape).transpose(0, 1);
             try (Link link = Link.open(comm, "summed", trainers, one)) {
-              LinkBatch batch = link.batch().inPlace().checksums();
+              LinkTransferBuilder builder = link.transferBuilder().inPlace().checksums();
               if (link.sends()) {
-                batch
+                builder
                     .add("alone", shape, alone, DeviceMesh.of(1).layout(Placement.replicate()))
                     .add("sum", shape, own, trainers.layout(Placement.partial(ReduceOp.SUM)));
               } else {
                 Layout whole = one.layout(Placement.replicate());
-                batch.into("alone", shape, alone, whole).into("sum", shape, own, whole);
+                builder.into("alone", shape, alone, whole).into("sum", shape, own, whole);
               }
               links[comm.rank()] = link;
-              try (LinkTransfer transfer = batch.register()) {
+              try (LinkTransfer transfer = builder.register()) {
                 ready.countDown();
                 ready.await();
                 assertThatThrownBy(
@@ -244,20 +244,20 @@ class ChecksumTest {
         Tensor own =
             inWindow ? window.tensor(DType.F32, shape) : Tensor.allocate(DType.F32, shape);
         own.fill(comm.rank() + 1);
-        LinkBatch batch = link.batch().checksums();
+        LinkTransferBuilder builder = link.transferBuilder().checksums();
         if (link.sends()) {
-          batch.add("w", shape, own, trainers.layout(Placement.partial(ReduceOp.SUM)));
+          builder.add("w", shape, own, trainers.layout(Placement.partial(ReduceOp.SUM)));
         } else {
-          batch.into("w", shape, own, one.layout(Placement.replicate()));
+          builder.into("w", shape, own, one.layout(Placement.replicate()));
         }
         if (!inWindow) {
-          assertThatThrownBy(batch::register)
+          assertThatThrownBy(builder::register)
               .isInstanceOf(UnsupportedException.class)
               .hasMessageContaining("tensor 'w'")
               .hasMessageContaining("in other processes, outside windows");
           continue;
         }
-        try (LinkTransfer transfer = batch.register()) {
+        try (LinkTransfer transfer = builder.register()) {
           if (link.sends()) {
             transfer.send(1);
           } else {
@@ -290,16 +290,16 @@ class ChecksumTest {
             try (Link link = Link.open(comm, "changing", one, one.at(1))) {
               Tensor own = Tensor.allocate(DType.F32, shape);
               Tensor still = Tensor.allocate(DType.F32, 3);
-              LinkBatch batch = link.batch();
+              LinkTransferBuilder builder = link.transferBuilder();
               if (link.sends()) {
-                batch.add("still", new long[] {3}, still, whole).add("w", shape, own, whole);
+                builder.add("still", new long[] {3}, still, whole).add("w", shape, own, whole);
               } else {
                 Layout here = one.at(1).layout(Placement.replicate());
-                batch = inPlace ? batch.inPlace() : batch;
-                batch.checksums().into("still", new long[] {3}, still, here);
-                batch.into("w", shape, own, here);
+                builder = inPlace ? builder.inPlace() : builder;
+                builder.checksums().into("still", new long[] {3}, still, here);
+                builder.into("w", shape, own, here);
               }
-              try (LinkTransfer transfer = batch.register()) {
+              try (LinkTransfer transfer = builder.register()) {
                 if (link.sends()) {
                   sendWhileItChanges(transfer, own);
                 } else {
@@ -350,16 +350,16 @@ class ChecksumTest {
     assertThat(((WindlassException) failure).faultyRanks()).containsExactly(1);
     if (inPlace) {
       assertThat(transfer.version()).isEmpty();
-      assertThat(transfer.torn()).containsExactly("w");
+      assertThat(transfer.incomplete()).containsExactly("w");
       assertThatThrownBy(() -> transfer.tensor("still")).isInstanceOf(AbortedException.class);
     } else {
       assertThat(transfer.version()).hasValue(version);
-      assertThat(transfer.torn()).isEmpty();
+      assertThat(transfer.incomplete()).isEmpty();
     }
     transfer.receive(7_000_000);
     assertThat(transfer.version()).hasValue(7_000_000);
     assertThat(transfer.tensor("w").getDouble(77)).isEqualTo(-1);
-    assertThat(transfer.torn()).isEmpty();
+    assertThat(transfer.incomplete()).isEmpty();
   }
 
   /** One element of one replica differs; the tensors around it are equal. */
@@ -417,14 +417,14 @@ class ChecksumTest {
               if (link == null) {
                 return;
               }
-              LinkBatch batch = link.batch();
+              LinkTransferBuilder builder = link.transferBuilder();
               if (link.sends()) {
-                batch.add("norm", new long[] {5}, norm, same.layout());
-                batch.add("w", shape, BoundViews.of(source), layout);
+                builder.add("norm", new long[] {5}, norm, same.layout());
+                builder.add("w", shape, BoundViews.of(source), layout);
               } else {
-                batch.into("norm", new long[] {5}, norms, to).into("w", shape, target, to);
+                builder.into("norm", new long[] {5}, norms, to).into("w", shape, target, to);
               }
-              LinkTransfer transfer = batch.register();
+              LinkTransfer transfer = builder.register();
               closes =
                   () -> {
                     transfer.close();
@@ -436,15 +436,15 @@ class ChecksumTest {
                 return;
               }
             } else {
-              Batch batch = Batch.of(comm);
-              batch.add(
+              TransferBuilder builder = TransferBuilder.of(comm);
+              builder.add(
                   same,
                   source == null ? null : norm,
                   TensorSpec.of("norm", DType.F32, to, 5),
                   norms);
-              batch.add(
+              builder.add(
                   spec, BoundViews.of(source), TensorSpec.of("w", DType.BF16, to, shape), target);
-              Transfer transfer = batch.register();
+              Transfer transfer = builder.register();
               closes = transfer::close;
               check = transfer::checkReplicas;
             }
@@ -484,9 +484,9 @@ class ChecksumTest {
             Layout rows = Layout.parse("2:S0");
             Tensor source = Tensor.allocate(DType.F32, 1).fill(comm.rank());
             Tensor target = Tensor.allocate(DType.F32, 2);
-            Batch batch = Batch.of(comm);
-            batch.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
-            try (Transfer transfer = batch.register()) {
+            TransferBuilder builder = TransferBuilder.of(comm);
+            builder.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
+            try (Transfer transfer = builder.register()) {
               transfer.checkReplicas();
             }
           });

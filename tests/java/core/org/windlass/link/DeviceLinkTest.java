@@ -50,7 +50,8 @@ class DeviceLinkTest {
         Arguments.of(
             2,
             false,
-            new Class<?>[] {LinkVersionsTest.class, LinkBatchTest.class, LinkSideTest.class}),
+            new Class<?>[] {LinkVersionsTest.class, LinkTransferBuilderTest.class,
+                LinkSideTest.class}),
         Arguments.of(3, true, new Class<?>[] {Tensors.class}));
   }
 
@@ -93,17 +94,17 @@ class DeviceLinkTest {
           comm -> {
             DeviceMesh one = DeviceMesh.of(1);
             try (Link link = Link.open(comm, "padded", one, one.at(1))) {
-              LinkBatch batch = link.batch();
+              LinkTransferBuilder builder = link.transferBuilder();
               Tensor own = Tensor.allocate(DType.F32, 4, link.sends() ? 5 : 8).fill(7);
               if (link.sends()) {
                 Layout whole = one.layout(Placement.replicate());
-                batch.add("w", new long[] {4, 5}, BoundViews.of(own), whole);
+                builder.add("w", new long[] {4, 5}, BoundViews.of(own), whole);
               } else {
                 Layout whole = one.at(1).layout(Placement.replicate());
-                batch.into(
+                builder.into(
                     TensorSpec.of("w", DType.F32, whole, 4, 5).padded(4, 8), BoundViews.of(own));
               }
-              try (LinkTransfer transfer = batch.register(SOON)) {
+              try (LinkTransfer transfer = builder.register(SOON)) {
                 if (link.sends()) {
                   transfer.send(1, SOON);
                   return;
@@ -139,22 +140,22 @@ class DeviceLinkTest {
       DeviceMesh two = DeviceMesh.of(2);
       int part = comm.rank() % 2;
       try (Link link = Link.open(comm, "weights", two, two.at(2))) {
-        LinkBatch batch = link.batch();
+        LinkTransferBuilder builder = link.transferBuilder();
         if (inPlace) {
-          batch.inPlace();
+          builder.inPlace();
         }
         if (checked) {
-          batch.checksums();
+          builder.checksums();
         }
         Tensor own;
         if (link.sends()) {
           own = Tensor.allocate(DType.F32, HALF, SIDE);
-          batch.add("w", SHAPE, BoundViews.of(own), two.layout(Placement.shard(0)));
+          builder.add("w", SHAPE, BoundViews.of(own), two.layout(Placement.shard(0)));
         } else {
           own = Tensor.allocate(DType.BF16, SIDE, HALF);
-          batch.into("w", SHAPE, BoundViews.of(own), two.at(2).layout(Placement.shard(1)));
+          builder.into("w", SHAPE, BoundViews.of(own), two.at(2).layout(Placement.shard(1)));
         }
-        try (LinkTransfer transfer = batch.register(SOON)) {
+        try (LinkTransfer transfer = builder.register(SOON)) {
           Tensor before = null;
           for (long version = 1; version <= 4; version++) {
             if (link.sends()) {
@@ -180,11 +181,11 @@ class DeviceLinkTest {
       DeviceMesh two = DeviceMesh.of(2);
       long[] shape = {LARGE, LARGE};
       try (Link link = Link.open(comm, "weights", two, two.at(2))) {
-        LinkBatch batch = link.batch();
+        LinkTransferBuilder builder = link.transferBuilder();
         if (link.sends()) {
           Tensor own = Tensor.allocate(DType.F32, LARGE / 2, LARGE);
-          batch.add("w", shape, BoundViews.of(own), two.layout(Placement.shard(0)));
-          LinkTransfer transfer = batch.register(SOON);
+          builder.add("w", shape, BoundViews.of(own), two.layout(Placement.shard(0)));
+          LinkTransfer transfer = builder.register(SOON);
           for (int version = 1; version <= VERSIONS; version++) {
             own.fill(version);
             transfer.send(version, SOON);
@@ -199,8 +200,8 @@ class DeviceLinkTest {
           return;
         }
         Tensor own = Tensor.allocate(DType.BF16, LARGE, LARGE / 2);
-        batch.into("w", shape, BoundViews.of(own), two.at(2).layout(Placement.shard(1)));
-        try (LinkTransfer transfer = batch.register(SOON)) {
+        builder.into("w", shape, BoundViews.of(own), two.at(2).layout(Placement.shard(1)));
+        try (LinkTransfer transfer = builder.register(SOON)) {
           transfer.receive(1, SOON);
           try (Reader reader = new Reader(transfer)) {
             for (int version = 2; version <= VERSIONS; version++) {

@@ -44,13 +44,13 @@ class LinkAgreementTest {
         comm -> {
           DeviceMesh two = DeviceMesh.of(2);
           try (Link link = Link.open(comm, "weights", two, two.at(2))) {
-            LinkBatch batch = link.batch();
-            bring.to(batch, comm.rank());
-            Throwable failure = catchThrowable(() -> batch.register(SOON));
+            LinkTransferBuilder builder = link.transferBuilder();
+            bring.to(builder, comm.rank());
+            Throwable failure = catchThrowable(() -> builder.register(SOON));
             assertThat(failure).isInstanceOf(kind);
             told.forEach(text -> assertThat(failure).hasMessageContaining(text));
             // The link goes on.
-            LinkBatch again = link.batch();
+            LinkTransferBuilder again = link.transferBuilder();
             fits(again, comm.rank());
             try (LinkTransfer transfer = again.register(SOON)) {
               move(link, transfer);
@@ -68,18 +68,18 @@ class LinkAgreementTest {
   }
 
   private interface Bring extends Serializable {
-    void to(LinkBatch batch, int rank);
+    void to(LinkTransferBuilder builder, int rank);
   }
 
   private static Tensor f32(long... shape) {
     return Tensor.allocate(DType.F32, shape);
   }
 
-  private static void fits(LinkBatch batch, int rank) {
+  private static void fits(LinkTransferBuilder builder, int rank) {
     if (rank < 2) {
-      batch.add("w", SQUARE, f32(4, 8), SENT);
+      builder.add("w", SQUARE, f32(4, 8), SENT);
     } else {
-      batch.into("w", SQUARE, f32(8, 4), TAKEN);
+      builder.into("w", SQUARE, f32(8, 4), TAKEN);
     }
   }
 
@@ -89,20 +89,20 @@ class LinkAgreementTest {
         ranks,
         MismatchException.class,
         List.of("'b'", "rank 0 sends it and no rank receives it"),
-        (batch, rank) -> {
-          fits(batch, rank);
+        (builder, rank) -> {
+          fits(builder, rank);
           if (rank < 2) {
-            batch.add("b", SQUARE, f32(4, 8), SENT);
+            builder.add("b", SQUARE, f32(4, 8), SENT);
           }
         });
     disagree(
         ranks,
         MismatchException.class,
         List.of("'b'", "rank 3 receives it and no rank sends it"),
-        (batch, rank) -> {
-          fits(batch, rank);
+        (builder, rank) -> {
+          fits(builder, rank);
           if (rank == 3) {
-            batch.into("b", new long[] {3}, f32(3), Layout.parse("1@3:R"));
+            builder.into("b", new long[] {3}, f32(3), Layout.parse("1@3:R"));
           }
         });
   }
@@ -113,11 +113,11 @@ class LinkAgreementTest {
         ranks,
         MismatchException.class,
         List.of("'w'", "rank 0 sends shape [8, 8]", "rank 2 receives shape [8, 6]"),
-        (batch, rank) -> {
+        (builder, rank) -> {
           if (rank < 2) {
-            fits(batch, rank);
+            fits(builder, rank);
           } else {
-            batch.into("w", new long[] {8, 6}, f32(8, 3), TAKEN);
+            builder.into("w", new long[] {8, 6}, f32(8, 3), TAKEN);
           }
         });
   }
@@ -128,30 +128,30 @@ class LinkAgreementTest {
         ranks,
         MismatchException.class,
         List.of("'w'", "rank 0 sends it as f32[8, 8] under 2:S0", "rank 1 as bf16[8, 8]"),
-        (batch, rank) -> {
+        (builder, rank) -> {
           if (rank == 1) {
-            batch.add("w", SQUARE, Tensor.allocate(DType.BF16, 4, 8), SENT);
+            builder.add("w", SQUARE, Tensor.allocate(DType.BF16, 4, 8), SENT);
           } else {
-            fits(batch, rank);
+            fits(builder, rank);
           }
         });
     disagree(
         ranks,
         MismatchException.class,
         List.of("'w'", "rank 0 sends it", "rank 1", "by bf16"),
-        (batch, rank) -> {
+        (builder, rank) -> {
           if (rank == 1) {
-            batch.wire(DType.BF16);
+            builder.defaultWire(DType.BF16);
           }
-          fits(batch, rank);
+          fits(builder, rank);
         });
     disagree(
         ranks,
         MismatchException.class,
         List.of("'w'", "rank 2 receives it", "rank 3 holds a part of that and has not named it"),
-        (batch, rank) -> {
+        (builder, rank) -> {
           if (rank < 3) {
-            fits(batch, rank);
+            fits(builder, rank);
           }
         });
   }
@@ -162,11 +162,11 @@ class LinkAgreementTest {
         ranks,
         UnsupportedException.class,
         List.of("'w'", "f32", "i32"),
-        (batch, rank) -> {
+        (builder, rank) -> {
           if (rank < 2) {
-            fits(batch, rank);
+            fits(builder, rank);
           } else {
-            batch.into("w", SQUARE, Tensor.allocate(DType.I32, 8, 4), TAKEN);
+            builder.into("w", SQUARE, Tensor.allocate(DType.I32, 8, 4), TAKEN);
           }
         });
   }
@@ -183,33 +183,33 @@ class LinkAgreementTest {
             assertThatThrownBy(() -> Link.open(comm, "x", two, two.at(3)))
                 .hasMessageContaining("rank 4");
             try (Link link = Link.open(comm, "x", two, two.at(2))) {
-              LinkBatch batch = link.batch();
+              LinkTransferBuilder builder = link.transferBuilder();
               if (comm.rank() >= 2) {
-                assertThatThrownBy(() -> fits(batch, 0))
+                assertThatThrownBy(() -> fits(builder, 0))
                     .hasMessageContaining("this rank is no sender");
-                assertThatThrownBy(() -> batch.into("w", SQUARE, f32(8, 4), SENT))
+                assertThatThrownBy(() -> builder.into("w", SQUARE, f32(8, 4), SENT))
                     .hasMessageContaining("holds rank 0, which is no receiver");
-                assertThatThrownBy(() -> batch.into("w", SQUARE, f32(8, 8), Layout.parse("2@2:P")))
+                assertThatThrownBy(() -> builder.into("w", SQUARE, f32(8, 8), Layout.parse("2@2:P")))
                     .hasMessageContaining("Partial");
-                assertThatThrownBy(() -> batch.into("w", SQUARE, f32(4, 4), TAKEN))
+                assertThatThrownBy(() -> builder.into("w", SQUARE, f32(4, 4), TAKEN))
                     .hasMessageContaining("into: target of tensor 'w' has shape [4, 4]");
                 Tensor target = f32(8, 4);
-                batch.into("w", SQUARE, target, TAKEN).into("v", SQUARE, target, TAKEN);
-                assertThatThrownBy(batch::register).hasMessageContaining("overlaps");
+                builder.into("w", SQUARE, target, TAKEN).into("v", SQUARE, target, TAKEN);
+                assertThatThrownBy(builder::register).hasMessageContaining("overlaps");
               } else {
-                assertThatThrownBy(() -> batch.into("w", SQUARE, f32(8, 4), TAKEN))
+                assertThatThrownBy(() -> builder.into("w", SQUARE, f32(8, 4), TAKEN))
                     .hasMessageContaining("this rank is no receiver");
-                assertThatThrownBy(() -> batch.add("w", SQUARE, null, SENT))
+                assertThatThrownBy(() -> builder.add("w", SQUARE, null, SENT))
                     .isInstanceOf(NullPointerException.class)
                     .hasMessageContaining("source of tensor 'w' is null");
-                fits(batch, comm.rank());
-                assertThatThrownBy(() -> fits(batch, comm.rank()))
+                fits(builder, comm.rank());
+                assertThatThrownBy(() -> fits(builder, comm.rank()))
                     .hasMessageContaining("'w' was added before");
-                assertThatThrownBy(() -> batch.wire(null)).hasMessage("dtype");
-                assertThatThrownBy(() -> batch.bucketBytes(0)).hasMessageContaining("0");
+                assertThatThrownBy(() -> builder.defaultWire(null)).hasMessage("dtype");
+                assertThatThrownBy(() -> builder.defaultBucketBytes(0)).hasMessageContaining("0");
               }
               comm.barrier();
-              LinkBatch good = link.batch();
+              LinkTransferBuilder good = link.transferBuilder();
               fits(good, comm.rank());
               try (LinkTransfer transfer = good.register(SOON)) {
                 assertThatThrownBy(good::register).hasMessageContaining("registered already");

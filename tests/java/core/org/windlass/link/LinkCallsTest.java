@@ -36,13 +36,13 @@ class LinkCallsTest {
       CommunicatorOptions.defaults().withDeadline(Duration.ofSeconds(20));
 
   private static LinkTransfer register(Link link, String name) {
-    LinkBatch batch = link.batch();
+    LinkTransferBuilder builder = link.transferBuilder();
     if (link.sends()) {
       Tensor all = Tensor.allocate(DType.F32, 8, 8);
-      return batch.add(name, SHAPE, all, SENDERS.layout(Placement.replicate())).register();
+      return builder.add(name, SHAPE, all, SENDERS.layout(Placement.replicate())).register();
     }
     Tensor columns = Tensor.allocate(DType.F32, 8, 4);
-    return batch.into(name, SHAPE, columns, RECEIVERS.layout(Placement.shard(1))).register();
+    return builder.into(name, SHAPE, columns, RECEIVERS.layout(Placement.shard(1))).register();
   }
 
   @Test
@@ -145,8 +145,9 @@ class LinkCallsTest {
               Layout whole = first.at(comm.rank()).layout(Placement.replicate());
               switch (comm.rank()) {
                 case 0 -> {
-                  LinkBatch both =
-                      one.batch().add("v", shape, own, whole).and(two).add("w", shape, own, whole);
+                  LinkTransferBuilder both =
+                      one.transferBuilder().add("v", shape, own, whole).and(two)
+                          .add("w", shape, own, whole);
                   assertThatThrownBy(both::register)
                       .isInstanceOf(AbortedException.class)
                       .hasMessageStartingWith("register on link 'two': ")
@@ -154,7 +155,8 @@ class LinkCallsTest {
                 }
                 case 1 ->
                     assertThatThrownBy(
-                            () -> one.batch().into("v", shape, own, whole).register().receive())
+                            () -> one.transferBuilder().into("v", shape, own, whole).register()
+                                .receive())
                         .isInstanceOf(AbortedException.class)
                         .hasMessageContaining("register on link 'two' failed there: ");
                 default -> two.communicator().abort("not today");
@@ -174,10 +176,11 @@ class LinkCallsTest {
           comm -> {
             Link link = Link.open(comm, "one", both, both);
             try (Link other = Link.open(comm, "two", both, both)) {
-              LinkTransfer over = bothWays(link.batch(), "w", rows).register();
+              LinkTransfer over = bothWays(link.transferBuilder(), "w", rows).register();
               LinkTransfer overBoth =
-                  bothWays(bothWays(link.batch(), "v", rows).and(other), "u", rows).register();
-              LinkTransfer goesOn = bothWays(other.batch(), "w", rows).register();
+                  bothWays(bothWays(link.transferBuilder(), "v", rows).and(other), "u", rows)
+                      .register();
+              LinkTransfer goesOn = bothWays(other.transferBuilder(), "w", rows).register();
               over.send(1);
               comm.barrier();
               link.close();
@@ -196,14 +199,15 @@ class LinkCallsTest {
     }
   }
 
-  private static LinkBatch bothWays(LinkBatch batch, String name, Layout rows) {
+  private static LinkTransferBuilder bothWays(LinkTransferBuilder builder, String name,
+      Layout rows) {
     long[] shape = {4, 3};
-    return batch
+    return builder
         .add(name, shape, Tensor.allocate(DType.F32, 2, 3), rows)
         .into(name, shape, Tensor.allocate(DType.F32, 2, 3), rows);
   }
 
-  /** A receive in place, which has to say what is torn. */
+  /** A receive in place, which has to say what is incomplete. */
   @Test
   void aCallThatClosingALinkEndsClosesItsTransferItself() throws Exception {
     try (LocalGroup group = Communicator.local(2)) {
@@ -217,10 +221,10 @@ class LinkCallsTest {
                 Link link = links.get(comm.rank());
                 Layout whole = DeviceMesh.of(1).at(comm.rank()).layout(Placement.replicate());
                 Tensor own = Tensor.allocate(DType.F32, 4);
-                LinkBatch batch = link.batch().inPlace();
+                LinkTransferBuilder builder = link.transferBuilder().inPlace();
                 return (comm.rank() == 0
-                        ? batch.add("w", shape, own, whole)
-                        : batch.into("w", shape, own, whole))
+                        ? builder.add("w", shape, own, whole)
+                        : builder.into("w", shape, own, whole))
                     .register();
               });
       CompletableFuture<Throwable> receives =
@@ -228,7 +232,7 @@ class LinkCallsTest {
       Thread.sleep(100);
       links.get(1).close();
       assertThat(receives.get(30, TimeUnit.SECONDS)).isInstanceOf(ClosedException.class);
-      assertThat(transfers.get(1).torn()).isEmpty();
+      assertThat(transfers.get(1).incomplete()).isEmpty();
       assertThatThrownBy(() -> transfers.get(1).progress()).isInstanceOf(ClosedException.class);
       links.get(0).close();
     }

@@ -73,15 +73,15 @@ class LinkFailureTest {
   void aReceiverHoldsOneVersionOrNone(boolean inPlace) throws Exception {
     long seed = System.nanoTime();
     Random random = new Random(seed);
-    int torn = 0;
+    int incomplete = 0;
     for (int round = 0; round < KILLS; round++) {
       for (Kill kill : Kill.values()) {
         String what = kill + " of round " + round + ", seed " + seed;
-        torn += kill(kill, inPlace, random.nextLong(), what);
+        incomplete += kill(kill, inPlace, random.nextLong(), what);
       }
     }
     if (!inPlace) {
-      assertThat(torn).isZero();
+      assertThat(incomplete).isZero();
     }
   }
 
@@ -163,16 +163,16 @@ class LinkFailureTest {
             comm -> {
               Tensor own = Tensor.allocate(DType.F32, 16, 8);
               try (Link link = Link.open(comm, "policy", from.mesh(), to.mesh())) {
-                LinkBatch batch = link.batch();
+                LinkTransferBuilder builder = link.transferBuilder();
                 if (comm.rank() == 1) {
-                  LinkTransfer transfer = batch.into("w", new long[] {16, 8}, own, to).register();
+                  LinkTransfer transfer = builder.into("w", new long[] {16, 8}, own, to).register();
                   assertThatThrownBy(transfer::receive)
                       .isInstanceOf(AbortedException.class)
                       .hasMessageContaining("rank 0")
                       .hasMessageContaining("source of tensor 'w'");
                   return;
                 }
-                LinkTransfer transfer = batch.add("w", new long[] {16, 8}, own, from).register();
+                LinkTransfer transfer = builder.add("w", new long[] {16, 8}, own, from).register();
                 own.close();
                 assertThatThrownBy(() -> transfer.send(1)).isInstanceOf(ClosedException.class);
               }
@@ -191,12 +191,12 @@ class LinkFailureTest {
       CountDownLatch ready,
       Moment moment)
       throws InterruptedException {
-    LinkBatch batch = link.batch();
+    LinkTransferBuilder builder = link.transferBuilder();
     if (inPlace) {
-      batch.inPlace();
+      builder.inPlace();
     }
     if (checksums) {
-      batch.checksums();
+      builder.checksums();
     }
     List<Tensor> sources = new ArrayList<>();
     Layout from = sides.senders.layout(Placement.shard(1));
@@ -204,16 +204,16 @@ class LinkFailureTest {
     for (int i = 0; i < TENSORS; i++) {
       if (link.sends()) {
         sources.add(Tensor.allocate(DType.F32, from.localShape(SHAPE, rank)));
-        batch.add("t" + i, SHAPE, sources.get(i), from);
+        builder.add("t" + i, SHAPE, sources.get(i), from);
       }
       if (link.receives()) {
         outcome.bound.add(Tensor.allocate(DType.F32, to.localShape(SHAPE, rank)));
-        batch.into("t" + i, SHAPE, outcome.bound.get(i), to);
+        builder.into("t" + i, SHAPE, outcome.bound.get(i), to);
       }
     }
     LinkTransfer transfer;
     try {
-      transfer = batch.register(Duration.ofSeconds(30));
+      transfer = builder.register(Duration.ofSeconds(30));
     } finally {
       ready.countDown();
     }
@@ -255,11 +255,11 @@ class LinkFailureTest {
       OptionalLong version = outcome.transfer.version();
       if (version.isPresent()) {
         assertThat(version).as(here).hasValue(outcome.returned);
-        assertThat(outcome.transfer.torn()).as(here).isEmpty();
+        assertThat(outcome.transfer.incomplete()).as(here).isEmpty();
         for (int i = 0; i < TENSORS; i++) {
           requireAll(outcome.transfer.tensor("t" + i), outcome.returned, here + ", t" + i);
         }
-      } else if (outcome.returned > 0 || !outcome.transfer.torn().isEmpty()) {
+      } else if (outcome.returned > 0 || !outcome.transfer.incomplete().isEmpty()) {
         assertThat(inPlace).as(here).isTrue();
         requireTorn(outcome, here);
         without++;
@@ -273,15 +273,15 @@ class LinkFailureTest {
   }
 
   private static void requireTorn(Outcome outcome, String what) {
-    List<String> torn = outcome.transfer.torn();
+    List<String> incomplete = outcome.transfer.incomplete();
     for (int i = 0; i < TENSORS; i++) {
       String name = "t" + i;
       assertThatThrownBy(() -> outcome.transfer.tensor(name))
           .as(what)
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining("version " + (outcome.returned + 1) + " did not arrive whole")
-          .hasMessageContaining(torn.toString());
-      if (!torn.contains(name)) {
+          .hasMessageContaining(incomplete.toString());
+      if (!incomplete.contains(name)) {
         requireAll(outcome.bound.get(i), outcome.returned + 1, what + ", " + name);
       }
     }

@@ -53,15 +53,15 @@ class LinkStepsTest {
       return new Part(link, Tensor.allocate(DType.F32, link.sends() ? 4 : 8, link.sends() ? 8 : 4));
     }
 
-    LinkBatch batch() {
-      LinkBatch batch = link.batch();
+    LinkTransferBuilder transferBuilder() {
+      LinkTransferBuilder builder = link.transferBuilder();
       return link.sends()
-          ? batch.add("w", SQUARE, view, SENT)
-          : batch.into("w", SQUARE, view, TAKEN);
+          ? builder.add("w", SQUARE, view, SENT)
+          : builder.into("w", SQUARE, view, TAKEN);
     }
 
     LinkTransfer register(Duration deadline) {
-      return batch().register(deadline);
+      return transferBuilder().register(deadline);
     }
 
     void move(LinkTransfer transfer, long version, Duration deadline) {
@@ -81,7 +81,7 @@ class LinkStepsTest {
     void by(Part part, LinkTransfer registered);
   }
 
-  /** What each rank of a link with one registered batch gets, within half of {@link #LONG}. */
+  /** What each rank of a link with one registered transfer gets, within half of {@link #LONG}. */
   private static WindlassException[] failures(Call call) throws Exception {
     WindlassException[] failures = new WindlassException[4];
     CyclicBarrier over = new CyclicBarrier(4); // who leaves ends the others' calls
@@ -157,11 +157,11 @@ class LinkStepsTest {
     WindlassException[] failures =
         failures(
             (part, transfer) -> {
-              LinkBatch batch = part.batch();
+              LinkTransferBuilder builder = part.transferBuilder();
               if (part.link.communicator().rank() == 2) {
                 part.view.close();
               }
-              batch.register(LONG).close();
+              builder.register(LONG).close();
             });
     for (int rank = 0; rank < 4; rank++) {
       assertThat(failures[rank])
@@ -249,7 +249,7 @@ class LinkStepsTest {
   void aLinkOvertakenByAnAbortLeavesNobodyWaiting() throws Exception {
     long seed = System.nanoTime();
     Random random = new Random(seed);
-    AtomicInteger torn = new AtomicInteger();
+    AtomicInteger incomplete = new AtomicInteger();
     for (int round = 0; round < 150; round++) {
       int victim = random.nextInt(4);
       long delayNs = random.nextInt(500_000);
@@ -281,7 +281,7 @@ class LinkStepsTest {
               }
               assertThat(end).as("seed %d", seed).isInstanceOf(AbortedException.class);
               assertThat(((AbortedException) end).faultyRanks()).as("seed %d", seed).isNotEmpty();
-              torn.addAndGet(end.getMessage().contains("never joined") ? 1 : 0);
+              incomplete.addAndGet(end.getMessage().contains("never joined") ? 1 : 0);
             });
         ender.join();
         assertThat(Duration.ofNanos(System.nanoTime() - start))
@@ -289,7 +289,7 @@ class LinkStepsTest {
             .isLessThan(LONG.dividedBy(2));
       }
     }
-    System.out.println(torn + " ranks were told of one that never joined");
+    System.out.println(incomplete + " ranks were told of one that never joined");
   }
 
   private static void meet(Communicator communicator, AtomicInteger made) {

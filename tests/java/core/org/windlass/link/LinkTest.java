@@ -112,21 +112,21 @@ class LinkTest {
       boolean inWindow = moved.hasChecksums && !isWhole;
       long bytes = weights.stream().mapToLong(w -> 64 + 4 * Shapes.numel(w.shape)).sum();
       try (Window window = inWindow ? link.communicator().window(bytes) : null) {
-        LinkBatch batch = link.batch().wire(DType.BF16);
-        moved.options.accept(batch);
+        LinkTransferBuilder builder = link.transferBuilder().defaultWire(DType.BF16);
+        moved.options.accept(builder);
         List<Tensor> sources = new ArrayList<>();
         for (Weight w : weights) {
           sources.add(w.part(w.from, rank, DType.F32, window));
           if (link.sends()) {
-            batch.add(w.name, w.shape, sources.get(sources.size() - 1), w.from);
+            builder.add(w.name, w.shape, sources.get(sources.size() - 1), w.from);
           }
         }
         for (Weight w : weights) {
           if (link.receives()) {
-            batch.into(w.name, w.shape, w.part(w.to, rank, dtypeOf(w), null), w.to);
+            builder.into(w.name, w.shape, w.part(w.to, rank, dtypeOf(w), null), w.to);
           }
         }
-        try (LinkTransfer transfer = batch.register(SOON)) {
+        try (LinkTransfer transfer = builder.register(SOON)) {
           for (long version = 1; version <= 3; version++) {
             for (int i = 0; i < weights.size(); i++) {
               if (sources.get(i) != null) {
@@ -205,16 +205,17 @@ class LinkTest {
 
   /** How versions move. */
   private enum Moved {
-    AS_THEY_ARE(batch -> {}, false),
-    IN_PLACE(LinkBatch::inPlace, false),
-    CHECKED(LinkBatch::checksums, true),
+    AS_THEY_ARE(builder -> {}, false),
+    IN_PLACE(LinkTransferBuilder::inPlace, false),
+    CHECKED(LinkTransferBuilder::checksums, true),
     CHECKED_IN_PLACE(
-        batch -> batch.inPlace().checksums().mode(TransferMode.STAGED).bucketBytes(1), true);
+        builder -> builder.inPlace().checksums().defaultMode(TransferMode.STAGED)
+            .defaultBucketBytes(1), true);
 
-    private final Consumer<LinkBatch> options;
+    private final Consumer<LinkTransferBuilder> options;
     private final boolean hasChecksums;
 
-    Moved(Consumer<LinkBatch> options, boolean hasChecksums) {
+    Moved(Consumer<LinkTransferBuilder> options, boolean hasChecksums) {
       this.options = options;
       this.hasChecksums = hasChecksums;
     }
@@ -263,18 +264,18 @@ class LinkTest {
           DeviceMesh one = DeviceMesh.of(1);
           DeviceMesh four = DeviceMesh.of(4).at(1);
           try (Link link = Link.open(comm, "weights", one, four)) {
-            LinkBatch batch = link.batch().checksums();
+            LinkTransferBuilder builder = link.transferBuilder().checksums();
             Tensor own = f32(link.sends() ? 10 : 4, 3);
             own.fill(88);
             if (link.sends()) {
               Layout whole = one.layout(Placement.replicate());
-              batch.add("vocabulary", new long[] {10, 3}, own, whole);
+              builder.add("vocabulary", new long[] {10, 3}, own, whole);
             } else {
               Layout rows = four.layout(Placement.shard(0));
               TensorSpec spec = TensorSpec.of("vocabulary", DType.F32, rows, 10, 3);
-              batch.into(spec.padded(16, 3), own);
+              builder.into(spec.padded(16, 3), own);
             }
-            try (LinkTransfer transfer = batch.register(SOON)) {
+            try (LinkTransfer transfer = builder.register(SOON)) {
               for (long version = 1; version <= 3; version++) {
                 if (link.sends()) {
                   own.fill(version);
@@ -306,11 +307,11 @@ class LinkTest {
             if (comm.rank() == 0) {
               Tensor q = Tensor.allocate(DType.F32, 4, 3);
               Tensor k = Tensor.allocate(DType.F32, 2, 3);
-              LinkBatch batch =
-                  link.batch()
+              LinkTransferBuilder builder =
+                  link.transferBuilder()
                       .add("q", new long[] {4, 3}, q, whole)
                       .add("k", new long[] {2, 3}, k, whole);
-              try (LinkTransfer transfer = batch.register(SOON)) {
+              try (LinkTransfer transfer = builder.register(SOON)) {
                 for (long version = 1; version <= 4; version++) {
                   q.fill(version);
                   k.fill(-version);
@@ -323,12 +324,12 @@ class LinkTest {
             Tensor tied = Tensor.allocate(DType.BF16, 3, 4);
             fused.fill(77);
             Layout here = one.at(1).layout(Placement.replicate());
-            LinkBatch batch =
-                link.batch()
+            LinkTransferBuilder builder =
+                link.transferBuilder()
                     .into("q", new long[] {4, 3}, fused.narrow(0, 0, 4), here)
                     .into("k", new long[] {2, 3}, fused.narrow(0, 4, 2), here)
                     .into("q", new long[] {4, 3}, tied.transpose(0, 1), here);
-            LinkTransfer transfer = batch.register(SOON);
+            LinkTransfer transfer = builder.register(SOON);
             assertThat(transfer.version()).isEmpty();
             assertThatThrownBy(() -> transfer.tensor("k"))
                 .isInstanceOf(InvalidArgumentException.class)

@@ -42,7 +42,7 @@ class LinkVersionsTest {
   }
 
   private interface Options extends Serializable {
-    void set(LinkBatch batch);
+    void set(LinkTransferBuilder builder);
   }
 
   private interface Receiver extends Serializable {
@@ -57,15 +57,15 @@ class LinkVersionsTest {
           DeviceMesh one = DeviceMesh.of(1);
           try (Link link = Link.open(comm, "pair", one, one.at(1))) {
             Tensor own = Tensor.allocate(DType.F32, elements);
-            LinkBatch batch = link.batch();
+            LinkTransferBuilder builder = link.transferBuilder();
             long[] shape = {elements};
             if (link.sends()) {
-              batch.add("w", shape, own.fill(1), one.layout(Placement.shard(0)));
+              builder.add("w", shape, own.fill(1), one.layout(Placement.shard(0)));
             } else {
-              options.set(batch);
-              batch.into("w", shape, own, one.at(1).layout(Placement.shard(0)));
+              options.set(builder);
+              builder.into("w", shape, own, one.at(1).layout(Placement.shard(0)));
             }
-            try (LinkTransfer transfer = batch.register(SOON)) {
+            try (LinkTransfer transfer = builder.register(SOON)) {
               if (link.sends()) {
                 sender.send(transfer, own);
               } else {
@@ -81,7 +81,7 @@ class LinkVersionsTest {
     long elements = 1 << 20;
     pair(
         ranks,
-        batch -> {},
+        builder -> {},
         elements,
         (transfer, source) -> {
           for (long version = 1; version <= 12; version++) {
@@ -117,7 +117,7 @@ class LinkVersionsTest {
   void whatIsWrittenInPlaceIsNotReadMeanwhile(Ranks ranks) {
     pair(
         ranks,
-        LinkBatch::inPlace,
+        LinkTransferBuilder::inPlace,
         4,
         (transfer, source) -> {
           transfer.send(5);
@@ -128,7 +128,7 @@ class LinkVersionsTest {
           Tensor first = transfer.tensor("w");
           assertThat(transfer.receive(SOON)).isEqualTo(3);
           assertThat(transfer.tensor("w").address()).isEqualTo(first.address());
-          assertThat(transfer.torn()).isEmpty();
+          assertThat(transfer.incomplete()).isEmpty();
         });
   }
 
@@ -137,7 +137,7 @@ class LinkVersionsTest {
   void progressCountsTensorsAndBytes() {
     pair(
         new Ranks(Launch.THREADS, 2),
-        batch -> {},
+        builder -> {},
         1000,
         (transfer, source) -> {
           assertThat(transfer.progress()).isEqualTo(new Progress(0, 1, 0, 4000));
@@ -152,7 +152,7 @@ class LinkVersionsTest {
   void anotherVersionThanWantedIsNotReceived(Ranks ranks) {
     pair(
         ranks,
-        batch -> {},
+        builder -> {},
         4,
         (transfer, source) -> {
           transfer.send(1);
@@ -178,7 +178,7 @@ class LinkVersionsTest {
     CountDownLatch read = new CountDownLatch(1);
     pair(
         new Ranks(Launch.THREADS, 2),
-        LinkBatch::inPlace,
+        LinkTransferBuilder::inPlace,
         4,
         (transfer, source) -> {
           transfer.send(1);
@@ -208,9 +208,9 @@ class LinkVersionsTest {
     Layout whole = one.layout(Placement.replicate());
     try (LocalGroup group = Communicator.local(1);
         Link link = Link.open(group.communicator(0), "self", one, one)) {
-      LinkBatch batch = link.batch();
-      batch.add("w", new long[] {4}, f32(4), whole).into("w", new long[] {4}, f32(4), whole);
-      try (LinkTransfer transfer = batch.register()) {
+      LinkTransferBuilder builder = link.transferBuilder();
+      builder.add("w", new long[] {4}, f32(4), whole).into("w", new long[] {4}, f32(4), whole);
+      try (LinkTransfer transfer = builder.register()) {
         int before = newest(link).sequence();
         for (long version = 1; version <= 3; version++) {
           transfer.send(version);
@@ -229,7 +229,7 @@ class LinkVersionsTest {
   void aSenderThatNeverComesIsATimeout(Ranks ranks) {
     pair(
         ranks,
-        LinkBatch::inPlace,
+        LinkTransferBuilder::inPlace,
         4,
         (transfer, source) -> {
           transfer.send(1);
@@ -259,9 +259,9 @@ class LinkVersionsTest {
     try (LocalGroup group = Communicator.local(1)) {
       Communicator comm = group.communicator(0);
       try (Link link = Link.open(comm, "self", one, one)) {
-        LinkBatch batch = link.batch();
-        batch.add("w", new long[] {4}, f32(4), whole).into("w", new long[] {4}, f32(4), whole);
-        try (LinkTransfer transfer = batch.register()) {
+        LinkTransferBuilder builder = link.transferBuilder();
+        builder.add("w", new long[] {4}, f32(4), whole).into("w", new long[] {4}, f32(4), whole);
+        try (LinkTransfer transfer = builder.register()) {
           // The other call of this rank is in its agreement, as a queued operation holds it up.
           var block = new CountDownLatch(1);
           link.communicator().async(c -> await(block));

@@ -22,7 +22,7 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 
 /** Plans whose routes can be checked by hand. */
 class PlanTest {
@@ -297,7 +297,7 @@ class PlanTest {
     // A broadcast is staged once for both peers; what stays on a rank is not.
     assertThat(inMode(TransferMode.STAGED, plan("1:S0", "2:R", 16)).stagingBytes()).isEqualTo(64);
     assertThat(inMode(TransferMode.STAGED, plan("1:R", "1@0:R", 16)).stagingBytes()).isZero();
-    // Tensors of a batch share buckets; the second has room beside the first.
+    // Tensors of a transfer share buckets; the second has room beside the first.
     List<Plan> both =
         List.of(
             inMode(TransferMode.STAGED, plan("1:R", "1:R", 8)),
@@ -354,16 +354,18 @@ class PlanTest {
     try (LocalGroup group = Communicator.local(2)) {
       group.run(
           communicator -> {
-            Batch batch = Batch.of(communicator).mode(TransferMode.STAGED).bucketBytes(1);
+            TransferBuilder builder =
+                TransferBuilder.of(communicator).defaultMode(TransferMode.STAGED)
+                    .defaultBucketBytes(1);
             Layout from = Layout.parse("1:R");
             Layout to = Layout.parse("1@1:R");
             long[] shape = {4096};
             Tensor source = communicator.rank() == 0 ? Tensor.allocate(DType.U8, shape) : null;
             for (int i = 0; i < 260; i++) {
               Tensor target = communicator.rank() == 1 ? Tensor.allocate(DType.U8, shape) : null;
-              batch.add("t" + i, shape, DType.U8, from, source, to, target);
+              builder.add("t" + i, shape, DType.U8, from, source, to, target);
             }
-            refused(InvalidArgumentException.class, "may take 260 tensors", batch::register);
+            refused(InvalidArgumentException.class, "may take 260 tensors", builder::register);
           });
     }
   }

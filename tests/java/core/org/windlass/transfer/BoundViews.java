@@ -15,7 +15,7 @@ public final class BoundViews {
 
   private BoundViews() {}
 
-  /** A tensor of the host, whose elements the test reads and writes, as a batch takes it. */
+  /** A tensor of the host, whose elements the test reads and writes, as a transfer takes it. */
   public static Tensor of(Tensor host) {
     if (!ARE_ON_DEVICES || host == null) {
       return host;

@@ -23,8 +23,8 @@ import org.windlass.testing.CudaStandIn;
 import org.windlass.testing.Launch;
 
 /**
- * Redistribution on target cuda: the random transfers of {@link RedistributionTest} where hosts have
- * all memory, and where GPUs have it and bound views are tensors there.
+ * Redistribution on target cuda: the random transfers of {@link RedistributionTest} where hosts
+ * have all memory, and where GPUs have it and bound views are tensors there.
  */
 @Tag("devices")
 @Timeout(180)
@@ -63,7 +63,7 @@ class DeviceRedistributionTest {
     }
     System.out.println("on " + Target.loaded() + ", seed " + arguments[1]);
     Random random = new Random(Long.parseLong(arguments[1]));
-    for (int batch = 0; batch < BATCHES; batch++) {
+    for (int builder = 0; builder < BATCHES; builder++) {
       RedistributionTest.checkBatch(random.nextLong(), Launch.THREADS, MOST_RANKS);
     }
   }
@@ -79,13 +79,13 @@ class DeviceRedistributionTest {
       }
       Tensor source = Tensor.allocate(DType.F32, part, SIDE).copyFrom(rows);
       Tensor target = Tensor.allocate(DType.BF16, SIDE, part);
-      Batch batch = Batch.of(comm).mode(mode);
-      batch.add(
+      TransferBuilder builder = TransferBuilder.of(comm).defaultMode(mode);
+      builder.add(
           TensorSpec.of("w", DType.F32, Layout.parse("4:S0"), shape),
           BoundViews.of(source),
           TensorSpec.of("w", DType.BF16, Layout.parse("4:S1"), shape),
           BoundViews.of(target));
-      try (Transfer transfer = batch.register()) {
+      try (Transfer transfer = builder.register()) {
         transfer.run();
         assertThat(transfer.progress().tensors()).isEqualTo(1);
       }

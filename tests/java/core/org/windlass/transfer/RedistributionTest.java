@@ -32,8 +32,8 @@ import org.windlass.testing.Ucx;
 
 /**
  * Transfers of random tensors between random layouts, through the native library, bit for bit
- * against {@link DistributionReference} and {@link ScalarReference}: in batches of all modes and of
- * buckets of any size, on strided views, of memory pools or not, padded or not, with casts and
+ * against {@link DistributionReference} and {@link ScalarReference}: in transfers of all modes and
+ * of buckets of any size, on strided views, of memory pools or not, padded or not, with casts and
  * Partial. 600 tensors as threads; 20,000 where the system property {@code windlass.long} is
  * true; some in each launch.
  */
@@ -41,7 +41,7 @@ class RedistributionTest {
   private static final int BATCHES_A_TRY = Boolean.getBoolean("windlass.long") ? 10 : 1;
   static final int TENSORS_A_BATCH = 20;
 
-  /** Ranks of a batch's largest mesh, by chance: meshes lie apart, so that groups are larger. */
+  /** Ranks of a transfer's largest mesh, by chance: meshes lie apart, so that groups are larger. */
   private static final int[] MESHES = {3, 4, 7, 16};
 
   private static final List<DType> FLOAT8 = List.of(DType.F8E4M3, DType.F8E5M2);
@@ -63,8 +63,8 @@ class RedistributionTest {
 
   @RandomSeeds(value = 30, inLong = 100)
   void everyTargetByteIsWhatTheReferenceSays(long seed) {
-    for (int batch = 0; batch < BATCHES_A_TRY; batch++) {
-      checkBatch(seed + batch, Launch.THREADS);
+    for (int builder = 0; builder < BATCHES_A_TRY; builder++) {
+      checkBatch(seed + builder, Launch.THREADS);
     }
   }
 
@@ -100,9 +100,9 @@ class RedistributionTest {
         .run(comm -> redistribute(comm, Cases.of(seed, most).tensors, seed, isWhole));
   }
 
-  /** The tensors of a batch. */
+  /** The tensors of a transfer. */
   private record Cases(long seed, int most, List<Case> tensors) {
-    /** Those of the last batch, which the ranks of a process have in common. */
+    /** Those of the last transfer, which the ranks of a process have in common. */
     private static Cases last;
 
     static synchronized Cases of(long seed, int most) {
@@ -131,7 +131,7 @@ class RedistributionTest {
       Communicator communicator, List<Case> cases, long seed, boolean isWhole) {
     int rank = communicator.rank();
     Random random = new Random(seed + rank);
-    Batch batch = Batch.of(communicator);
+    TransferBuilder builder = TransferBuilder.of(communicator);
     List<Tensor> sources = new ArrayList<>();
     List<Tensor> targets = new ArrayList<>();
     MemoryPool pool = communicator.memoryPool(1 << 30);
@@ -139,21 +139,21 @@ class RedistributionTest {
       sources.add(view(each.from, rank, random, pool));
       targets.add(view(each.to, rank, random, pool));
       if (each.wire != null) {
-        batch.wire(each.wire);
+        builder.defaultWire(each.wire);
       } else {
-        batch.wire(Plan.defaultWire(each.from.dtype(), each.to.dtype()));
+        builder.defaultWire(Plan.defaultWire(each.from.dtype(), each.to.dtype()));
       }
-      batch
-          .mode(each.mode)
-          .bucketBytes(each.bucketBytes)
+      builder
+          .defaultMode(each.mode)
+          .defaultBucketBytes(each.bucketBytes)
           .add(
               each.from,
               BoundViews.of(sources.get(sources.size() - 1)),
               each.to,
               BoundViews.of(targets.get(targets.size() - 1)));
     }
-    long staging = batch.stagingBytes();
-    try (Transfer transfer = batch.register()) {
+    long staging = builder.stagingBytes();
+    try (Transfer transfer = builder.register()) {
       assertThat(transfer.stagingBytes()).isEqualTo(staging);
       for (int version = 1; version <= 2; version++) {
         for (int i = 0; i < cases.size(); i++) {

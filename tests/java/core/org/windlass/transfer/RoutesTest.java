@@ -133,7 +133,7 @@ class RoutesTest {
   private static void run(
       Communicator communicator, List<Plan> plans, List<List<Route>> routes) {
     int rank = communicator.rank();
-    Batch batch = Batch.of(communicator);
+    TransferBuilder builder = TransferBuilder.of(communicator);
     List<Tensor> targets = new ArrayList<>();
     for (int i = 0; i < plans.size(); i++) {
       Plan plan = plans.get(i);
@@ -147,10 +147,10 @@ class RoutesTest {
         target = Tensor.allocate(DType.I64, plan.to().localShape(plan.paddedTo(), rank));
       }
       targets.add(target);
-      batch
+      builder
           .hosts(plan.options().hosts())
-          .mode(plan.options().mode())
-          .bucketBytes(plan.options().bucketBytes())
+          .defaultMode(plan.options().mode())
+          .defaultBucketBytes(plan.options().bucketBytes())
           .add(
               TensorSpec.of("t" + i, DType.I64, plan.from(), plan.shape())
                   .padded(plan.paddedFrom()),
@@ -158,7 +158,7 @@ class RoutesTest {
               TensorSpec.of("t" + i, DType.I64, plan.to(), plan.shape()).padded(plan.paddedTo()),
               target);
     }
-    try (Transfer transfer = batch.register()) {
+    try (Transfer transfer = builder.register()) {
       transfer.run();
       for (int i = 0; i < plans.size(); i++) {
         Plan plan = plans.get(i);

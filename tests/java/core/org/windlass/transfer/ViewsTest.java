@@ -78,16 +78,16 @@ class ViewsTest {
   }
 
   /** Runs twice, so that what a first run leaves behind does not pass for the second's. */
-  private static void move(Batch batch, Runnable between) {
-    try (Transfer transfer = batch.register()) {
+  private static void move(TransferBuilder builder, Runnable between) {
+    try (Transfer transfer = builder.register()) {
       transfer.run();
       between.run();
       transfer.run();
     }
   }
 
-  private static void move(Batch batch) {
-    move(batch, () -> {});
+  private static void move(TransferBuilder builder) {
+    move(builder, () -> {});
   }
 
   /**
@@ -128,18 +128,18 @@ class ViewsTest {
             counts[i] = heads[i][place] * HEAD;
           }
           Tensor qkv = dirty(counts[0] + counts[1] + counts[2], HIDDEN);
-          Batch batch = Batch.of(comm);
+          TransferBuilder builder = TransferBuilder.of(comm);
           long at = 0;
           for (int i = 0; i < 3; i++) {
             TensorSpec from = spec(names[i], "2x2:R,S0*4", rows[i], HIDDEN);
-            batch.add(
+            builder.add(
                 from,
                 source(from, comm.rank()),
                 spec(names[i], "3@4:S0*4", rows[i], HIDDEN),
                 infers ? qkv.narrow(0, at, counts[i]) : null);
             at += counts[i];
           }
-          move(batch);
+          move(builder);
           long k = counts[0];
           long v = counts[0] + counts[1];
           check(
@@ -178,7 +178,7 @@ class ViewsTest {
             transposed.copyFrom(held);
           }
           move(
-              Batch.of(comm)
+              TransferBuilder.of(comm)
                   .add(gate, transposed, spec("gate", "2@3:S1", 12, 5), gateView)
                   .add(up, source(up, comm.rank()), spec("up", "2@3:S1", 12, 5), upView));
           if (infers) {
@@ -219,7 +219,7 @@ class ViewsTest {
           if (interleavedAtSource && holdsFused) {
             fillInterleaved(qkv, firstGroup, names, perGroup);
           }
-          Batch batch = Batch.of(comm);
+          TransferBuilder builder = TransferBuilder.of(comm);
           Tensor[] others = new Tensor[3];
           long head = 0;
           for (int i = 0; i < 3; i++) {
@@ -229,13 +229,13 @@ class ViewsTest {
             TensorSpec other = spec(names[i], apart, shape);
             if (interleavedAtSource) {
               others[i] = infers ? dirty(other.localShape(rank)) : null;
-              batch.add(spec(names[i], fused, shape), view, other, others[i]);
+              builder.add(spec(names[i], fused, shape), view, other, others[i]);
             } else {
-              batch.add(other, source(other, rank), spec(names[i], fused, shape), view);
+              builder.add(other, source(other, rank), spec(names[i], fused, shape), view);
             }
             head += perGroup[i];
           }
-          move(batch);
+          move(builder);
           if (!interleavedAtSource && holdsFused) {
             Tensor expected = dirty(qkv.shape());
             fillInterleaved(expected, firstGroup, names, perGroup);
@@ -280,17 +280,17 @@ class ViewsTest {
           boolean infers = place >= 0;
           long rows = infers ? (place == 0 ? 3 : 2) : 0;
           Tensor stack = dirty(experts, rows, HIDDEN);
-          Batch batch = Batch.of(comm);
+          TransferBuilder builder = TransferBuilder.of(comm);
           for (int e = 0; e < experts; e++) {
             String from = e == 6 ? "3@[2,0,1]:S0" : "1@" + e % 3 + ":R";
             TensorSpec expert = spec("expert" + e, from, 5, HIDDEN);
-            batch.add(
+            builder.add(
                 expert,
                 source(expert, comm.rank()),
                 spec("expert" + e, "2@3:S0", 5, HIDDEN),
                 infers ? stack.select(0, e) : null);
           }
-          move(batch);
+          move(builder);
           if (infers) {
             check(stack, HIDDEN, at -> "expert" + at / rows, at -> 3L * place + at % rows);
           }
@@ -306,7 +306,7 @@ class ViewsTest {
           TensorSpec from = spec("k", "2:S0*4", 2 * HEAD, HIDDEN);
           TensorSpec to = spec("k", "kv=2xrep=2@2:S0,R", 2 * HEAD, HIDDEN);
           Tensor k = place >= 0 ? dirty(HEAD, HIDDEN) : null;
-          move(Batch.of(comm).add(from, source(from, comm.rank()), to, k));
+          move(TransferBuilder.of(comm).add(from, source(from, comm.rank()), to, k));
           if (place >= 0) {
             check(k, HIDDEN, at -> "k", at -> place / 2 * HEAD + at);
           }
@@ -330,9 +330,10 @@ class ViewsTest {
           TensorSpec from = spec("embed", "3:S0", words, HIDDEN).padded(60, HIDDEN + 1);
           TensorSpec to = spec("embed", "4@3:S0", words, HIDDEN).padded(64, HIDDEN + 2);
           Tensor target = place >= 0 ? dirty(16, HIDDEN + 2) : null;
-          Batch batch = Batch.of(comm).add(from, source(from, comm.rank()), to, target);
+          TransferBuilder builder =
+              TransferBuilder.of(comm).add(from, source(from, comm.rank()), to, target);
           move(
-              batch,
+              builder,
               () -> {
                 if (target != null) {
                   target.copyFrom(dirty(16, HIDDEN + 2));
@@ -361,7 +362,7 @@ class ViewsTest {
           byte[] dirt = new byte[(int) target.bytes()];
           Arrays.fill(dirt, (byte) 1);
           target.asByteBuffer().put(dirt);
-          move(Batch.of(group.communicator(0)).add(spec, source, spec, target));
+          move(TransferBuilder.of(group.communicator(0)).add(spec, source, spec, target));
           byte[] found = new byte[dirt.length];
           target.asByteBuffer().get(found);
           assertThat(found).as(dtype.toString()).containsOnly(0);
@@ -383,7 +384,7 @@ class ViewsTest {
       TensorSpec padded = spec.padded(12, 4);
       assertThatThrownBy(
               () ->
-                  Batch.of(group.communicator(0))
+                  TransferBuilder.of(group.communicator(0))
                       .add(padded, dirty(4, 4), spec("embed", "1:R", 8, 4), dirty(8, 4)))
           .isInstanceOf(InvalidArgumentException.class)
           .hasMessageContaining("[6, 4]");
@@ -402,7 +403,8 @@ class ViewsTest {
           Tensor first = rank == 2 || rank == 3 ? dirty(rank == 2 ? 5 : 4, HIDDEN) : null;
           Tensor last = rank >= 4 ? dirty(9, HIDDEN) : null;
           Tensor source = source(embed, rank);
-          move(Batch.of(comm).add(embed, source, input, first).add(embed, source, head, last));
+          move(TransferBuilder.of(comm).add(embed, source, input, first)
+              .add(embed, source, head, last));
           if (first != null) {
             check(first, HIDDEN, at -> "embed", at -> 5L * (rank - 2) + at);
           }
@@ -421,15 +423,15 @@ class ViewsTest {
           int rank = comm.rank();
           boolean infers = rank >= 4;
           Tensor[] targets = new Tensor[4];
-          Batch batch = Batch.of(comm);
+          TransferBuilder builder = TransferBuilder.of(comm);
           for (int layer = 0; layer < 4; layer++) {
             String name = "layers." + layer;
             TensorSpec from = spec(name, stages[layer / 2], 7, HIDDEN);
             targets[layer] = infers ? dirty(rank == 4 ? 4 : 3, HIDDEN) : null;
-            batch.add(
+            builder.add(
                 from, source(from, rank), spec(name, "2@4:S0", 7, HIDDEN), targets[layer]);
           }
-          move(batch);
+          move(builder);
           for (int layer = 0; layer < 4 && infers; layer++) {
             String name = "layers." + layer;
             check(targets[layer], HIDDEN, at -> name, at -> 4L * (rank - 4) + at);
@@ -465,7 +467,7 @@ class ViewsTest {
             source.copyFrom(values);
           }
           move(
-              Batch.of(comm)
+              TransferBuilder.of(comm)
                   .add(weightFrom, source, weightTo, weight)
                   .add(scaleFrom, source(scaleFrom, comm.rank()), scaleTo, scale));
           if (infers) {
@@ -491,7 +493,7 @@ class ViewsTest {
           TensorSpec to =
               spec("t", "1x2x1x2x1x1x1x2@[7,6,5,4,3,2,1,0]:R,S11,S10,S8,S7,R,S5,S3", shape);
           Tensor target = dirty(to.localShape(comm.rank()));
-          move(Batch.of(comm).add(from, source(from, comm.rank()), to, target));
+          move(TransferBuilder.of(comm).add(from, source(from, comm.rank()), to, target));
           assertThat(shorts(target)).isEqualTo(shorts(source(to, comm.rank())));
         });
   }

@@ -39,7 +39,7 @@ class EtcdJobsTest {
         try (Link link = job.meet("policy", Role.SOURCE, LONG);
             Tensor own = Tensor.allocate(DType.I64, 2).copyFrom(new long[] {4, 2});
             LinkTransfer transfer =
-                link.batch().add("w", new long[] {2}, own, ALONE).register(LONG)) {
+                link.transferBuilder().add("w", new long[] {2}, own, ALONE).register(LONG)) {
           transfer.send(System.currentTimeMillis(), LONG);
           System.out.println("sent");
           System.in.read();
@@ -56,7 +56,7 @@ class EtcdJobsTest {
           try (Link link = job.meet("policy", Role.TARGET, LONG);
               Tensor own = Tensor.allocate(DType.I64, 2);
               LinkTransfer transfer =
-                  link.batch().into("w", new long[] {2}, own, ALONE).register(LONG)) {
+                  link.transferBuilder().into("w", new long[] {2}, own, ALONE).register(LONG)) {
             transfer.receive(LONG);
             System.out.println("has " + i + ": " + transfer.tensor("w").getLong(0));
             i++;

@@ -108,7 +108,8 @@ public final class PublicApi {
     return Modifier.isPublic(modifiers)
         && !Modifier.isAbstract(modifiers)
         && !call.isSynthetic()
-        && !inherited;
+        && !inherited
+        && !HiddenMembers.contains(type.getName(), call.getName(), call.getParameterCount());
   }
 
   /** The public classes of the exported packages of the module that {@code type} is in. */

@@ -12,7 +12,7 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * Fused views: a trainer holds q, k and v each by itself, and an inference fleet holds the three in
@@ -70,17 +70,17 @@ public final class FusedViewsExample {
     }
     Tensor qkv = Tensor.allocate(DType.BF16, rows, HIDDEN);
 
-    Batch batch = Batch.of(comm);
+    TransferBuilder builder = TransferBuilder.of(comm);
     long row = 0;
     for (int i = 0; i < 3; i++) {
       TensorSpec source = spec(NAMES[i], from, heads[i] * HEAD, HIDDEN);
       Tensor view = infers ? qkv.narrow(0, row, parts[i].extent(0)) : null;
       TensorSpec target = spec(NAMES[i], to, heads[i] * HEAD, HIDDEN);
-      batch.add(source, Golden.rows(source, comm.rank()), target, view);
+      builder.add(source, Golden.rows(source, comm.rank()), target, view);
       row += infers ? parts[i].extent(0) : 0;
     }
 
-    if (arrives(batch)) {
+    if (arrives(builder)) {
       row = 0;
       for (int i = 0; i < 3; i++) {
         long first = parts[i].intervals(0).get(0).start();
@@ -103,7 +103,7 @@ public final class FusedViewsExample {
     long groups = infers ? to.localShape(new long[] {GROUPS}, comm.rank())[0] : 0;
     Tensor qkv = Tensor.allocate(DType.BF16, groups * (QUERIES + 2) * HEAD, HIDDEN);
 
-    Batch batch = Batch.of(comm);
+    TransferBuilder builder = TransferBuilder.of(comm);
     long head = 0;
     for (int i = 0; i < 3; i++) {
       long groupRows = perGroup[i] * HEAD;
@@ -117,11 +117,11 @@ public final class FusedViewsExample {
               : rows.splitDim(0, rows.shape()[0] / groupRows, perGroup[i], HEAD);
       Tensor view =
           infers ? qkv.splitDim(0, groups, QUERIES + 2, HEAD).narrow(1, head, perGroup[i]) : null;
-      batch.add(spec(NAMES[i], from, shape), source, spec(NAMES[i], to, shape), view);
+      builder.add(spec(NAMES[i], from, shape), source, spec(NAMES[i], to, shape), view);
       head += perGroup[i];
     }
 
-    if (arrives(batch) && groups > 0) {
+    if (arrives(builder) && groups > 0) {
       long first = to.localRegion(new long[] {GROUPS}, comm.rank()).intervals(0).get(0).start();
       long row = 0;
       for (long group = first; group < first + groups; group++) {
@@ -134,9 +134,9 @@ public final class FusedViewsExample {
     }
   }
 
-  /** Runs a batch, and says whether this rank has something to check. */
-  private boolean arrives(Batch batch) {
-    try (var transfer = batch.register()) {
+  /** Runs a transfer, and says whether this rank has something to check. */
+  private boolean arrives(TransferBuilder builder) {
+    try (var transfer = builder.register()) {
       transfer.run();
     }
     return infers;

@@ -23,12 +23,12 @@ import org.windlass.manifest.CommManifest;
 import org.windlass.manifest.ElementType;
 import org.windlass.manifest.HostTensors;
 import org.windlass.manifest.Slot;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * Weight sync from a manifest: a comm manifest, written ahead of time, names two groups that have a
  * device in common, trainers and a fleet, and a slot of each for its part of one weight. Opening it
- * loads the trainers' slots from host tensors, a batch moves the weight to the fleet's slots, in
+ * loads the trainers' slots from host tensors, a transfer moves the weight to the fleet's slots, in
  * another dtype and over another number of devices, and those are stored to host tensors.
  */
 public final class ManifestExample {
@@ -103,7 +103,8 @@ public final class ManifestExample {
     try (CommContexts contexts = manifest.open(comm, hosts)) {
       DistributedTensor source = slot(contexts.find("trainers"), trained, comm.rank());
       DistributedTensor target = slot(contexts.find("fleet"), served, comm.rank());
-      try (var transfer = Batch.of(comm).add(trained, source, served, target).register()) {
+      try (var transfer =
+          TransferBuilder.of(comm).add(trained, source, served, target).register()) {
         transfer.run();
       }
       contexts.storeToHost();

@@ -13,7 +13,7 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * Layouts that models need: KV heads of which there are fewer than tensor parallel ranks, a padded
@@ -26,14 +26,14 @@ public final class ModelLayoutsExample {
   private final Communicator comm;
   private final DeviceMesh trainer;
   private final DeviceMesh fleet;
-  private final Batch batch;
+  private final TransferBuilder builder;
 
   private ModelLayoutsExample(Communicator comm) {
     this.comm = comm;
     Sides sides = Sides.of(comm.size());
     trainer = sides.trainer();
     fleet = sides.fleet();
-    batch = Batch.of(comm);
+    builder = TransferBuilder.of(comm);
   }
 
   public static void main(String[] args) {
@@ -47,7 +47,7 @@ public final class ModelLayoutsExample {
           Runnable[] checks = {
             example.kvHeads(), example.vocabulary(), example.stages(), example.blockScales()
           };
-          try (var transfer = example.batch.register()) {
+          try (var transfer = example.builder.register()) {
             transfer.run();
           }
           for (Runnable check : checks) {
@@ -65,7 +65,7 @@ public final class ModelLayoutsExample {
     int rank = comm.rank();
     boolean arrives = to.layout().mesh().contains(rank);
     Tensor target = arrives ? Tensor.allocate(to.dtype(), to.localShape(rank)).fill(1) : null;
-    batch.add(from, Golden.rows(from, rank), to, target);
+    builder.add(from, Golden.rows(from, rank), to, target);
     return () -> {
       if (arrives) {
         Region.Interval rows = to.localRegion(rank).intervals(0).get(0);

@@ -8,12 +8,12 @@ import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * Redistribution: a matrix of which each rank holds some rows becomes the same matrix of which each
  * holds some columns, and one that ranks hold as terms of a sum becomes rows of that sum. Both go in
- * one batch, which is registered once and runs as often as wanted.
+ * one transfer, which is registered once and runs as often as wanted.
  */
 public final class RedistributeExample {
   private static final int RUNS = 3;
@@ -42,10 +42,11 @@ public final class RedistributeExample {
           var after = Tensor.allocate(DType.BF16, turned.localShape(rank));
           var term = Tensor.allocate(DType.F32, gradient.localShape(rank));
           var sum = Tensor.allocate(DType.F32, summed.localShape(rank));
-          var batch =
-              Batch.of(comm).add(weight, before, turned, after).add(gradient, term, summed, sum);
+          var builder =
+              TransferBuilder.of(comm).add(weight, before, turned, after)
+                  .add(gradient, term, summed, sum);
 
-          try (var transfer = batch.register()) { // the ranks agree on a plan
+          try (var transfer = builder.register()) { // the ranks agree on a plan
             for (int run = 1; run <= RUNS; run++) {
               int step = run;
               Golden.fill(before, weight.localRegion(rank), (r, c) -> value(step, r, c));

@@ -13,7 +13,7 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * Stacked views: experts that a trainer deals out whole arrive as parts of one stack on an inference
@@ -63,19 +63,19 @@ public final class StackedViewsExample {
     long rows = infers ? to.localShape(new long[] {width, HIDDEN}, comm.rank())[0] : 0;
     Tensor stack = Tensor.allocate(DType.BF16, EXPERTS, 2 * rows, HIDDEN);
 
-    Batch batch = Batch.of(comm);
+    TransferBuilder builder = TransferBuilder.of(comm);
     for (int e = 0; e < EXPERTS; e++) {
       Layout from = DeviceMesh.of(1).at(e % trainer.size()).layout(replicate());
       for (int half = 0; half < 2; half++) {
         String name = "experts." + e + (half == 0 ? ".gate" : ".up");
         TensorSpec source = spec(name, from, width, HIDDEN);
         Tensor view = infers ? stack.select(0, e).narrow(0, half * rows, rows) : null;
-        batch.add(
+        builder.add(
             source, Golden.rows(source, comm.rank()), spec(name, to, width, HIDDEN), view);
       }
     }
 
-    if (arrives(batch) && rows > 0) {
+    if (arrives(builder) && rows > 0) {
       long first = to.localRegion(new long[] {width}, comm.rank()).intervals(0).get(0).start();
       for (int e = 0; e < EXPERTS; e++) {
         for (long r = 0; r < rows; r++) {
@@ -95,10 +95,11 @@ public final class StackedViewsExample {
     Tensor embedding = infers ? Tensor.allocate(DType.BF16, input.localShape(comm.rank())) : null;
     Tensor head = infers ? Tensor.allocate(DType.BF16, 50, HIDDEN) : null;
 
-    Batch batch =
-        Batch.of(comm).add(embed, source, input, embedding).add(embed, source, output, head);
+    TransferBuilder builder =
+        TransferBuilder.of(comm).add(embed, source, input, embedding)
+            .add(embed, source, output, head);
 
-    if (arrives(batch)) {
+    if (arrives(builder)) {
       Region.Interval rows = input.localRegion(comm.rank()).intervals(0).get(0);
       for (long row = 0; row < 50; row++) {
         Golden.checkRow(head, row, "embed", row);
@@ -109,9 +110,9 @@ public final class StackedViewsExample {
     }
   }
 
-  /** Runs a batch, and says whether this rank has something to check. */
-  private boolean arrives(Batch batch) {
-    try (var transfer = batch.register()) {
+  /** Runs a transfer, and says whether this rank has something to check. */
+  private boolean arrives(TransferBuilder builder) {
+    try (var transfer = builder.register()) {
       transfer.run();
     }
     return infers;

@@ -64,21 +64,21 @@ public final class WeightSyncExample {
   }
 
   private static void sync(Link link, Weight[] weights, int rank, int dp) {
-    var batch = link.batch().wire(DType.BF16).checksums();
+    var builder = link.transferBuilder().defaultWire(DType.BF16).checksums();
     Map<String, Tensor> sources = new LinkedHashMap<>();
     if (link.sends()) {
       for (Weight w : weights) {
         sources.put(w.name, Tensor.allocate(DType.F32, w.trainer.localShape(w.shape, rank)));
-        batch.add(w.name, w.shape, sources.get(w.name), w.trainer);
+        builder.add(w.name, w.shape, sources.get(w.name), w.trainer);
       }
     }
     if (link.receives()) {
       Map<String, Tensor> targets = targets(weights, rank);
       for (Weight w : weights) {
-        batch.into(w.name, w.shape, targets.get(w.name), w.inference);
+        builder.into(w.name, w.shape, targets.get(w.name), w.inference);
       }
     }
-    try (var transfer = batch.register()) {
+    try (var transfer = builder.register()) {
       if (link.sends()) {
         train(weights, sources, rank, dp, 0);
         transfer.checkReplicas();

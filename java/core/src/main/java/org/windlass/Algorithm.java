@@ -49,9 +49,7 @@ public enum Algorithm {
       }
     }
     throw new InvalidArgumentException(
-        "algorithm is \""
-            + name
-            + "\"; known are "
+        "algorithm is \"" + name + "\"; known are "
             + Arrays.stream(values()).map(Algorithm::toString).collect(Collectors.joining(", ")));
   }
 

@@ -110,11 +110,8 @@ final class ArrayCopy {
     }
     if (!fits) {
       throw new InvalidArgumentException(
-          what
-              + ": values has "
-              + (cast != null ? "floating" : like.bits() + "-bit integer")
-              + " elements, which don't carry dtype "
-              + dtype);
+          what + ": values has " + (cast != null ? "floating" : like.bits() + "-bit integer")
+              + " elements, which don't carry dtype " + dtype);
     }
     if (length != tensor.numel) {
       throw new InvalidArgumentException(

@@ -130,7 +130,7 @@ public final class Communicator extends Collectives
   /**
    * Collective: meets the other ranks that a launcher started, each a process; see
    * {@link org.windlass.launch.LaunchEnvironment} for the variables that say which rank this process is, and {@link
-   * LaunchEnvironment#rendezvous} for where they meet. Where all live on one host, peers reach the
+   * org.windlass.launch.LaunchEnvironment#rendezvous} for where they meet. Where all live on one host, peers reach the
    * tensors of a {@link Window} and of a {@link MemoryPool} as they are, and what others hold is
    * copied from one process to another; where they live on several, so is all that collectives and
    * transfers move.
@@ -179,14 +179,11 @@ public final class Communicator extends Collectives
               + Native.WL_MAX_RANKS + " ranks, from rank 0 on");
     }
     long handle =
-        AllGatherStart.join(
-            (own, isLast, limit) -> rendezvous.allGather(own.get(rank), limit),
-            rank,
-            size,
-            options.config(),
-            Host.of(System.getenv()),
-            () -> LocalHandles.create(size, options),
-            deadline);
+        new AllGatherStart(
+                (own, isLast, limit) -> rendezvous.allGather(own.get(rank), limit), rank, size,
+                options.config(), Host.of(System.getenv()),
+                () -> LocalHandles.create(size, options), deadline)
+            .join();
     return of(handle, options.deadline(), null, "meet");
   }
 

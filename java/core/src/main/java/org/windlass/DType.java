@@ -179,9 +179,7 @@ public enum DType {
       }
     }
     throw new InvalidArgumentException(
-        "'"
-            + name
-            + "' is no dtype; known: "
+        "'" + name + "' is no dtype; known: "
             + Arrays.stream(values()).map(DType::toString).collect(Collectors.joining(" ")));
   }
 

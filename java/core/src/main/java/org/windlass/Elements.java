@@ -188,9 +188,7 @@ final class Elements {
     if (!from.canCast(to)) {
       DType other = from == DType.F64 ? to : from;
       throw new UnsupportedException(
-          what
-              + ": dtype is "
-              + other
+          what + ": dtype is " + other
               + ", whose values have no arithmetic; copy its bits instead");
     }
   }
@@ -198,23 +196,14 @@ final class Elements {
   private static long offset(String what, Tensor tensor, long[] index) {
     if (Objects.requireNonNull(index, "index").length != tensor.shape.length) {
       throw new InvalidArgumentException(
-          what
-              + ": index has "
-              + index.length
-              + " dimensions, the tensor has "
+          what + ": index has " + index.length + " dimensions, the tensor has "
               + tensor.shape.length);
     }
     long offset = 0;
     for (int d = 0; d < index.length; d++) {
       if (index[d] < 0 || index[d] >= tensor.shape[d]) {
         throw new InvalidArgumentException(
-            what
-                + ": index["
-                + d
-                + "] is "
-                + index[d]
-                + "; it must lie in [0, "
-                + tensor.shape[d]
+            what + ": index[" + d + "] is " + index[d] + "; it must lie in [0, " + tensor.shape[d]
                 + ")");
       }
       offset += index[d] * tensor.strides[d];

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.windlass.error.DeadlineExceededException;
@@ -42,9 +43,6 @@ import org.windlass.launch.LaunchEnvironment;
  * the same number of ranks.
  */
 final class EnvironmentStart {
-  /** Name of the start at its store. */
-  private static final String START = "start";
-
   private final Map<String, String> variables;
   private final LaunchEnvironment environment;
   private final List<Integer> own;
@@ -70,12 +68,8 @@ final class EnvironmentStart {
     int most = Native.WL_MAX_RANKS / environment.size();
     if (ranks < 1 || ranks > most) {
       throw new InvalidArgumentException(
-          "fromEnvironment: ranks is "
-              + ranks
-              + "; each of "
-              + environment.size()
-              + " processes has 1 to "
-              + most);
+          "fromEnvironment: ranks is " + ranks + "; each of " + environment.size()
+              + " processes has 1 to " + most);
     }
     int first = environment.rank() * ranks;
     own = IntStream.range(first, first + ranks).boxed().toList();
@@ -85,46 +79,43 @@ final class EnvironmentStart {
   /** Starts the one rank of this process. */
   Communicator join() {
     Deadline until = Deadline.of(deadline);
-    Communicator communicator =
-        orElseClose(
-            handles(until),
-            handles -> Communicator.of(handles[0], options.deadline(), null, "fromEnvironment"));
-    communicator.keep(kept);
-    try {
-      meetOnceMore(communicator, until);
-      return communicator;
-    } catch (Throwable e) {
-      close(communicator, e);
-      throw e;
-    }
+    return started(
+        handles(until),
+        handles -> Communicator.of(handles[0], options.deadline(), null, "fromEnvironment"),
+        communicator -> {
+          communicator.keep(kept);
+          meetOnceMore(communicator, until);
+        });
   }
 
   /** Starts the ranks of this process. */
   LocalGroup joinAll() {
     Deadline until = Deadline.of(deadline);
-    LocalGroup group =
-        orElseClose(
-            handles(until),
-            handles -> new LocalGroup(handles, options, "fromEnvironment"));
-    group.communicators().get(0).keep(kept);
-    try {
-      group.run(communicator -> meetOnceMore(communicator, until));
-      return group;
-    } catch (Throwable e) {
-      close(group, e);
-      throw e;
-    }
+    return started(
+        handles(until),
+        handles -> new LocalGroup(handles, options, "fromEnvironment"),
+        group -> {
+          group.communicators().get(0).keep(kept);
+          group.run(communicator -> meetOnceMore(communicator, until));
+        });
   }
 
-  /**
-   * Returns what {@code make} makes of the handles. If that fails, closes the store of this job.
-   */
-  private <T> T orElseClose(long[] handles, Function<long[], T> make) {
+  /** Makes and begins what has the handles. If that fails, closes it and the store of this job. */
+  private <T extends AutoCloseable> T started(
+      long[] handles, Function<long[], T> make, Consumer<T> begin) {
+    AutoCloseable open = kept;
     try {
-      return make.apply(handles);
+      T made = make.apply(handles);
+      open = made; // which closes the store
+      begin.accept(made);
+      return made;
     } catch (Throwable e) {
-      if (kept != null) {
-        kept.close();
+      try {
+        if (open != null) {
+          open.close();
+        }
+      } catch (Exception other) {
+        e.addSuppressed(other);
       }
       throw e;
     }
@@ -133,14 +124,6 @@ final class EnvironmentStart {
   /** After this barrier, no rank can take this start's store for that of the next start. */
   private static void meetOnceMore(Communicator communicator, Deadline until) {
     communicator.within(until.left()).barrier();
-  }
-
-  private static void close(AutoCloseable started, Throwable failure) {
-    try {
-      started.close();
-    } catch (Exception other) {
-      failure.addSuppressed(other);
-    }
   }
 
   /** Returns the handles of this process's ranks, once all ranks have met. */
@@ -154,7 +137,7 @@ final class EnvironmentStart {
       try (Store store =
           StoreProviders.of(address)
               .connect(address, storeName(), member(), variables, until.left())) {
-        return start(new StoreAllGather(store, START, size, null), until);
+        return start(allGather(store), until);
       }
     }
     if (environment.rendezvous().isPresent() || environment.tokenVariable().isPresent()) {
@@ -199,7 +182,7 @@ final class EnvironmentStart {
     try {
       while (true) {
         try (Store store = connected(place, until.left())) {
-          StoreAllGather all = new StoreAllGather(store, START, size, null);
+          StoreAllGather all = allGather(store);
           try {
             JobProcesses.tell(store, own.get(0), until.left());
             return start(all, until);
@@ -234,21 +217,20 @@ final class EnvironmentStart {
 
   /** Returns the exception for a store of another process that does not answer, or is lost. */
   private WindlassException storeFailure(WindlassException e) {
-    String whose =
-        environment.launcherHasStore()
-            ? "waiting for the launcher, which has the store where ranks meet: "
-            : "waiting for rank 0, whose process has the store where ranks meet: ";
-    String why = e.getCause() instanceof WindlassException cause ? cause.getMessage() : e.getMessage();
-    return WindlassException.of(
-        e.code().number(),
-        whose + why,
-        e,
-        "",
-        environment.launcherHasStore() ? List.of() : List.of(0));
+    boolean isLaunchers = environment.launcherHasStore();
+    String whose = isLaunchers ? "the launcher, which" : "rank 0, whose process";
+    String why = e.getCause() instanceof WindlassException own ? own.getMessage() : e.getMessage();
+    String message = "waiting for " + whose + " has the store where ranks meet: " + why;
+    List<Integer> faultyRanks = isLaunchers ? List.of() : List.of(0);
+    return WindlassException.of(e.code().number(), message, e, "", faultyRanks);
   }
 
   private Member member() {
     return new Member(job(), own.get(0), size, Native.wl_version());
+  }
+
+  private StoreAllGather allGather(Store store) {
+    return new StoreAllGather(store, "start", size, null);
   }
 
   private long[] start(AllGather all, Deadline until) {
@@ -259,23 +241,16 @@ final class EnvironmentStart {
     try {
       return OwnStore.open(place, Native.wl_version());
     } catch (ResourceException e) {
+      String given = variables.getOrDefault("WINDLASS_RENDEZVOUS", "");
       throw new ResourceException(
-          "rank 0: "
-              + e.getMessage()
+          "rank 0: " + e.getMessage()
               + (isOfThisHost(place.address().getAddress())
                   ? "; another process that has rank 0 too, or another program, may listen there"
                   : "; this host has no such address: start rank 0 on the host that "
-                      + placeVariable()
+                      + (given.isEmpty() ? "MASTER_ADDR" : "WINDLASS_RENDEZVOUS")
                       + " names, or have it name this one, on all ranks"),
           e);
     }
-  }
-
-  /** Returns the name of the variable that says where the ranks meet. */
-  private String placeVariable() {
-    return variables.getOrDefault("WINDLASS_RENDEZVOUS", "").isEmpty()
-        ? "MASTER_ADDR"
-        : "WINDLASS_RENDEZVOUS";
   }
 
   /** Returns true if an address is one of this host, or if that is unknown. */
@@ -291,37 +266,33 @@ final class EnvironmentStart {
 
   /** Returns the address without a lookup: the host may get its name later. */
   private InetSocketAddress address() {
-    return environment
-        .rendezvous()
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(
-                    "fromEnvironment: there is a token, and no variable says where the ranks meet;"
-                        + " set WINDLASS_RENDEZVOUS on all of them to HOST:PORT, an address of"
-                        + " rank 0's host that all reach, such as 10.0.0.1:7000"));
+    return required(
+        environment.rendezvous(),
+        "there is a token, and no variable says where the ranks meet; set WINDLASS_RENDEZVOUS on"
+            + " all of them to HOST:PORT, an address of rank 0's host that all reach, such as"
+            + " 10.0.0.1:7000");
   }
 
   private Token token() {
-    return Token.fromEnvironment(variables)
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(
-                    "fromEnvironment: there is no token, which proves that ranks belong together;"
-                        + " set WINDLASS_TOKEN_FILE to a file that only you can read, of 64"
-                        + " hexadecimal digits (openssl rand -hex 32), on all of them"));
+    return required(
+        Token.fromEnvironment(variables),
+        "there is no token, which proves that ranks belong together; set WINDLASS_TOKEN_FILE to a"
+            + " file that only you can read, of 64 hexadecimal digits (openssl rand -hex 32), on"
+            + " all of them");
+  }
+
+  private static <T> T required(Optional<T> given, String why) {
+    return given.orElseThrow(() -> new InvalidArgumentException("fromEnvironment: " + why));
   }
 
   /** Returns the name of this job's file, which no other job has. */
   private String fileJob() {
     String job =
-        environment
-            .job()
-            .orElseThrow(
-                () ->
-                    new InvalidArgumentException(
-                        "fromEnvironment: nothing tells this job from others, by which its ranks"
-                            + " find one another; set WINDLASS_JOB to a name of its own on all of"
-                            + " them, or WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE"));
+        required(
+            environment.job(),
+            "nothing tells this job from others, by which its ranks find one another; set"
+                + " WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS and"
+                + " WINDLASS_TOKEN_FILE");
     return environment.launcher().name() + "\n" + job;
   }
 
@@ -343,9 +314,7 @@ final class EnvironmentStart {
   /** Returns the job's name, shortened to what a member's may have. */
   private String job() {
     byte[] name = environment.job().orElse("windlass").getBytes(StandardCharsets.UTF_8);
-    return name.length <= Member.JOB
-        ? new String(name, StandardCharsets.UTF_8)
-        : unique(name);
+    return name.length <= Member.JOB ? new String(name, StandardCharsets.UTF_8) : unique(name);
   }
 
   private static String unique(byte[] name) {

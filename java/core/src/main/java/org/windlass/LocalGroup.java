@@ -197,12 +197,7 @@ public final class LocalGroup implements AutoCloseable {
     int all = communicators.get(0).size();
     return size() == all
         ? "LocalGroup of " + all + " ranks"
-        : "LocalGroup of "
-            + size()
-            + " of "
-            + all
-            + " ranks, from rank "
-            + communicators.get(0).rank()
-            + " on";
+        : "LocalGroup of " + size() + " of " + all + " ranks, from rank "
+            + communicators.get(0).rank() + " on";
   }
 }

@@ -16,7 +16,7 @@ import org.windlass.internal.memory.Memory;
 
 /**
  * A memory pool: what a rank allocates tensors from by itself, in any order, of any size, and what
- * the processes of all ranks of its host map. Collectives, batches and links of its communicator
+ * the processes of all ranks of its host map. Collectives, transfers and links of its communicator
  * move such a tensor as one of a {@link Window}: among processes of one host, where all ranks live
  * on it, with no copy more. Elsewhere it is a tensor like that of {@link Tensor#allocate}.
  *

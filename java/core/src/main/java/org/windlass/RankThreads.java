@@ -8,8 +8,10 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.Collectors;
 import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Log;
 
 /**
  * One run of a function on the threads of a group's ranks.
@@ -18,8 +20,6 @@ import org.windlass.error.WindlassException;
  * @param <E> what it may throw
  */
 final class RankThreads<T, E extends Exception> {
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
-
   /** Time from the first failure to the warning that names the ranks that are still inside. */
   private static final long PATIENCE_MS = 5_000;
 
@@ -81,6 +81,9 @@ final class RankThreads<T, E extends Exception> {
     for (int i = 0; i < bodies.length; i++) {
       try {
         workers.get(i).begin(bodies[i]);
+      } catch (ClosedException e) {
+        record(e); // the close ends the ranks before this one, and tells their peers
+        break;
       } catch (Throwable e) {
         // The ranks before this one run: they end by the abort.
         fail(i, e instanceof OutOfMemoryError ? noThread(communicators.get(i).rank(), e) : e);
@@ -107,15 +110,19 @@ final class RankThreads<T, E extends Exception> {
 
   /** Records the failure before any peer can see the abort, so that the cause comes first. */
   private void fail(int index, Throwable failure) {
-    synchronized (failures) {
-      failures.add(failure);
-    }
+    record(failure);
     Communicator communicator = communicators.get(index);
     try {
       communicator.abortAll(reason(communicator.rank(), failure));
     } catch (OutOfMemoryError e) {
       // The communicator itself is aborted. A look at the ranks finds which of this process's wait in
       // one of its children.
+    }
+  }
+
+  private void record(Throwable failure) {
+    synchronized (failures) {
+      failures.add(failure);
     }
   }
 
@@ -208,8 +215,7 @@ final class RankThreads<T, E extends Exception> {
     synchronized (failures) {
       failed = failures.stream().map(Throwable::toString).distinct().collect(Collectors.joining("; "));
     }
-    LOGGER.log(
-        System.Logger.Level.WARNING,
+    Log.warn(
         "A run fails, and waits for ranks that are still inside: " + inside
             + ". What runs there ends by itself or not at all, such as a kernel whose phase loops."
             + " Failed so far: " + failed);

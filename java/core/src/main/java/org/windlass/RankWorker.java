@@ -45,7 +45,7 @@ final class RankWorker {
    * @throws ClosedException after {@link #end}: the thread may be gone, and nothing would run
    * @throws OutOfMemoryError if the thread can't be made
    */
-  synchronized void begin(Runnable next) {
+  synchronized boolean begin(Runnable next) {
     if (body != null) {
       throw new IllegalStateException(name + " runs a body");
     }
@@ -59,6 +59,7 @@ final class RankWorker {
     body = next;
     loader = Thread.currentThread().getContextClassLoader();
     notifyAll();
+    return true;
   }
 
   private void run() {

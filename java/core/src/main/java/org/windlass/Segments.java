@@ -17,8 +17,7 @@ final class Segments {
     int feature = Runtime.version().feature();
     if (feature < 22) {
       throw new UnsupportedException(
-          "ofSegment: MemorySegment needs Java 22 or later; this is Java "
-              + feature
+          "ofSegment: MemorySegment needs Java 22 or later; this is Java " + feature
               + ". Tensor.of takes direct buffers and addresses");
     }
     throw new UnsupportedException(

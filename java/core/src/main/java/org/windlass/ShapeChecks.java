@@ -31,11 +31,7 @@ final class ShapeChecks {
       long factor = Math.max(copy[d], 1);
       if (Math.multiplyHigh(bytes, factor) != 0 || bytes * factor < 0) {
         throw new InvalidArgumentException(
-            what
-                + ": shape "
-                + Arrays.toString(copy)
-                + " of "
-                + dtype
+            what + ": shape " + Arrays.toString(copy) + " of " + dtype
                 + " has more bytes than 63 bits count");
       }
       bytes *= factor;

@@ -43,8 +43,7 @@ public final class Signals {
   public static long bytes(int count, int ranks) {
     if (count < 0 || ranks < 0) {
       throw new InvalidArgumentException(
-          "bytes: "
-              + (count < 0 ? "count is " + count : "ranks is " + ranks)
+          "bytes: " + (count < 0 ? "count is " + count : "ranks is " + ranks)
               + "; it must be 0 or more");
     }
     return place(count, ranks);

@@ -72,8 +72,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     long[] checked = ShapeChecks.checked("of", dtype, shape);
     if (dtype.bytes() > 1 && buffer.order() != ByteOrder.nativeOrder()) {
       throw new InvalidArgumentException(
-          "of: buffer has "
-              + buffer.order()
+          "of: buffer has " + buffer.order()
               + " order; call buffer.order(ByteOrder.nativeOrder()) before values are written to"
               + " it");
     }
@@ -149,25 +148,13 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     long needed = Shapes.numel(shape) * dtype.bytes();
     if (offset < 0 || offset > memory.bytes || needed > memory.bytes - offset) {
       throw new InvalidArgumentException(
-          what
-              + ": shape "
-              + Arrays.toString(shape)
-              + " of "
-              + dtype
-              + " needs "
-              + needed
-              + " bytes, the memory holds "
-              + (memory.bytes - offset));
+          what + ": shape " + Arrays.toString(shape) + " of " + dtype + " needs " + needed
+              + " bytes, the memory holds " + (memory.bytes - offset));
     }
     if (Long.remainderUnsigned(memory.address + offset, dtype.bytes()) != 0) {
       throw new InvalidArgumentException(
-          what
-              + ": address 0x"
-              + Long.toHexString(memory.address + offset)
-              + " is not a multiple of "
-              + dtype.bytes()
-              + ", the size of "
-              + dtype
+          what + ": address 0x" + Long.toHexString(memory.address + offset)
+              + " is not a multiple of " + dtype.bytes() + ", the size of " + dtype
               + "; copy such bytes to aligned memory first");
     }
   }
@@ -264,13 +251,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     }
     if (length < 0 || length > extent - start) {
       throw new InvalidArgumentException(
-          "narrow: length is "
-              + length
-              + "; from start "
-              + start
-              + " it must lie in [0, "
-              + (extent - start)
-              + "]");
+          "narrow: length is " + length + "; from start " + start + " it must lie in [0, "
+              + (extent - start) + "]");
     }
     long[] narrowed = shape.clone();
     narrowed[dim] = length;
@@ -304,14 +286,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     long[] parts = ShapeChecks.checked("splitDim: sizes", DType.U8, sizes);
     if (Shapes.numel(parts) != shape[dim]) {
       throw new InvalidArgumentException(
-          "splitDim: sizes "
-              + Arrays.toString(parts)
-              + " multiply to "
-              + Shapes.numel(parts)
-              + "; dimension "
-              + dim
-              + " has "
-              + shape[dim]);
+          "splitDim: sizes " + Arrays.toString(parts) + " multiply to " + Shapes.numel(parts)
+              + "; dimension " + dim + " has " + shape[dim]);
     }
     int ndim = shape.length - 1 + parts.length;
     long[] newShape = new long[ndim];
@@ -334,20 +310,13 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     long[] checked = ShapeChecks.checked("reshape", dtype, shape);
     if (Shapes.numel(checked) != numel) {
       throw new InvalidArgumentException(
-          "reshape: shape "
-              + Arrays.toString(checked)
-              + " has "
-              + Shapes.numel(checked)
-              + " elements; the tensor has "
-              + numel);
+          "reshape: shape " + Arrays.toString(checked) + " has " + Shapes.numel(checked)
+              + " elements; the tensor has " + numel);
     }
     if (!contiguous) {
       throw new InvalidArgumentException(
           "reshape: the tensor is not contiguous; reshape before narrow or transpose, or copy it"
-              + " (shape "
-              + Arrays.toString(this.shape)
-              + ", strides "
-              + Arrays.toString(strides)
+              + " (shape " + Arrays.toString(this.shape) + ", strides " + Arrays.toString(strides)
               + ")");
     }
     return view(address, checked, Shapes.contiguousStrides(checked));
@@ -464,11 +433,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   public final ByteBuffer asByteBuffer() {
     if (bytes() > Memory.MAX_BUFFER) {
       throw new InvalidArgumentException(
-          "asByteBuffer: the tensor has "
-              + bytes()
-              + " bytes, a buffer at most "
-              + Memory.MAX_BUFFER
-              + "; use asByteBuffer(offset, length)");
+          "asByteBuffer: the tensor has " + bytes() + " bytes, a buffer at most "
+              + Memory.MAX_BUFFER + "; use asByteBuffer(offset, length)");
     }
     return asByteBuffer(0, (int) bytes());
   }
@@ -487,13 +453,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     }
     if (length < 0 || length > bytes() - offset) {
       throw new InvalidArgumentException(
-          "asByteBuffer: length is "
-              + length
-              + "; from offset "
-              + offset
-              + " it must lie in [0, "
-              + (bytes() - offset)
-              + "]");
+          "asByteBuffer: length is " + length + "; from offset " + offset + " it must lie in [0, "
+              + (bytes() - offset) + "]");
     }
     if (memory.onDevice) {
       throw onDevice("asByteBuffer", "the tensor");
@@ -514,13 +475,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   /** What a call says that finds the memory gone. */
   final ClosedException closed(String what, String name) {
     return new ClosedException(
-        what
-            + ": "
-            + name
-            + " ("
-            + this
-            + ") is over memory that "
-            + memory.ending());
+        what + ": " + name + " (" + this + ") is over memory that " + memory.ending());
   }
 
   /**

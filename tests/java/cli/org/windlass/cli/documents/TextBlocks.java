@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.windlass.bench.GridRows;
+import org.windlass.bench.sample.GridRows;
 import org.windlass.gpu.CudaGrids;
 
 /** The blocks of plain text: output, held against that of a run by its shape, and notations. */
@@ -99,7 +99,7 @@ final class TextBlocks {
 
   private static Treatment diagram(Block block) throws IOException {
     StringBuilder sources = new StringBuilder();
-    for (String file : List.of("internal/store/Wire", "redistribute/Handover")) {
+    for (String file : List.of("internal/store/Wire", "link/Handover")) {
       Path path = Pages.ROOT.resolve("java/core/src/main/java/org/windlass/" + file + ".java");
       sources.append(Files.readString(path));
     }

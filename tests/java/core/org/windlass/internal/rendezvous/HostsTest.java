@@ -25,7 +25,7 @@ class HostsTest {
           new Arrival(
               number, "0.1.0", "sim", words[0], "m" + words[0], named, process, number + 1, "", ""));
     }
-    return Hosts.of(all);
+    return new Hosts(all);
   }
 
   @Test

@@ -34,13 +34,13 @@ final class InferenceJob {
     Communicator ranks = job.communicator();
     Layout rows = SyncedModel.layout(job, 0);
     try (var link = job.meet(WeightSyncJobs.PAIR, Role.TARGET, WeightSyncJobs.LIMIT)) {
-      var batch = link.batch();
+      var builder = link.transferBuilder();
       for (int layer = 0; layer < SyncedModel.LAYERS; layer++) {
         Tensor weights =
             Tensor.allocate(DType.F32, rows.localShape(SyncedModel.SHAPE, ranks.rank()));
-        batch.into(SyncedModel.name(layer), SyncedModel.SHAPE, weights, rows);
+        builder.into(SyncedModel.name(layer), SyncedModel.SHAPE, weights, rows);
       }
-      try (LinkTransfer transfer = batch.register(WeightSyncJobs.LIMIT);
+      try (LinkTransfer transfer = builder.register(WeightSyncJobs.LIMIT);
           Tensor word = Tensor.allocate(DType.I32, 1)) {
         Operation<Long> arriving = transfer.receiveAsync(WeightSyncJobs.LIMIT);
         List<Tensor> weights = List.of();

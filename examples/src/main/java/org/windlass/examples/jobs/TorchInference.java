@@ -56,13 +56,13 @@ final class TorchInference {
 
   private static void infer(Job job, Path casts) {
     try (var link = job.meet(WeightSyncJobs.PAIR, Role.TARGET, WeightSyncJobs.LIMIT)) {
-      var batch = link.batch();
+      var builder = link.transferBuilder();
       for (Parameter each : MODEL) {
         Layout layout = each.layout(job);
         long[] local = layout.localShape(each.shape, job.communicator().rank());
-        batch.into(each.name, each.shape, Tensor.allocate(DType.BF16, local), layout);
+        builder.into(each.name, each.shape, Tensor.allocate(DType.BF16, local), layout);
       }
-      try (LinkTransfer transfer = batch.register(WeightSyncJobs.LIMIT)) {
+      try (LinkTransfer transfer = builder.register(WeightSyncJobs.LIMIT)) {
         for (long step = 1; step <= TorchTrainer.STEPS; step++) {
           long version = transfer.receive(WeightSyncJobs.LIMIT);
           if (version != step) {

@@ -42,9 +42,9 @@ final class TrainerJob {
     try (Followers followers =
         job.followers(
             WeightSyncJobs.PAIR,
-            batch -> {
+            builder -> {
               for (int layer = 0; layer < weights.length; layer++) {
-                batch.add(SyncedModel.name(layer), SyncedModel.SHAPE, weights[layer], columns);
+                builder.add(SyncedModel.name(layer), SyncedModel.SHAPE, weights[layer], columns);
               }
             })) {
       WeightSyncJobs.say(job, "is there");

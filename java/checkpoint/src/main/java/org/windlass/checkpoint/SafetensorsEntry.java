@@ -26,12 +26,7 @@ public record SafetensorsEntry(
     shape = Copies.list(shape, "shape");
     if (begin < 0 || end < begin) {
       throw new InvalidArgumentException(
-          "tensor "
-              + JsonText.quoted(name)
-              + ": begin is "
-              + begin
-              + " and end "
-              + end
+          "tensor " + JsonText.quoted(name) + ": begin is " + begin + " and end " + end
               + "; 0 <= begin <= end must hold");
     }
   }

@@ -21,6 +21,9 @@ import org.windlass.internal.Deadline;
 import org.windlass.kernel.Target;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
+import org.windlass.reshard.move.Team;
+import org.windlass.reshard.request.ReshardRequest;
+import org.windlass.reshard.tensor.Casts;
 
 /**
  * A redistribution of a checkpoint on disk, from one layout to another:

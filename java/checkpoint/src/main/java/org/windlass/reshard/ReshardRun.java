@@ -23,6 +23,21 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
+import org.windlass.reshard.check.LostValues;
+import org.windlass.reshard.move.Mover;
+import org.windlass.reshard.move.Overflows;
+import org.windlass.reshard.move.PackedBits;
+import org.windlass.reshard.move.Team;
+import org.windlass.reshard.output.EarlySync;
+import org.windlass.reshard.output.OtherFiles;
+import org.windlass.reshard.output.Output;
+import org.windlass.reshard.output.OutputFiles;
+import org.windlass.reshard.request.MoveList;
+import org.windlass.reshard.request.RequestFingerprint;
+import org.windlass.reshard.request.ReshardRequest;
+import org.windlass.reshard.tensor.Leg;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
 
 /**
  * One redistribution of a checkpoint on disk, as one process takes part in it. The process of rank 0
@@ -162,7 +177,7 @@ final class ReshardRun implements AutoCloseable {
   }
 
   private ReshardResult lead(Team team, CheckpointWriter writer) {
-    LostValues.look(in, list, this::warn);
+    LostValues.look(in, list.moves(), this::warn);
     Verification verification = new Verification(in, list, cancellation);
     long verifying = 0;
     if (request.verify()) {
@@ -173,10 +188,9 @@ final class ReshardRun implements AutoCloseable {
         Output.create(new OutputFiles.Made(writer), request, list);
     others.copyTo(writer);
     team.made(staged);
-    Overflows overflows = new Overflows(in, list);
+    Overflows overflows = new Overflows(in, list.moves());
     try (EarlySync sync = new EarlySync(writer)) {
-      new Mover(in, team, output, list, overflows, request, listener, cancellation)
-          .run(sync::wrote);
+      mover(team, output, overflows).run(sync::wrote);
     }
     overflows.tell(this::warn, cancellation::check);
     writer.sync();
@@ -193,14 +207,25 @@ final class ReshardRun implements AutoCloseable {
   private ReshardResult follow(Team team) {
     staged = team.awaitMade(cancellation::check);
     Output output;
-    Overflows overflows = new Overflows(in, list);
+    Overflows overflows = new Overflows(in, list.moves());
     try (OutputFiles.Opened files = new OutputFiles.Opened(staged)) {
       output = opened(files);
-      new Mover(in, team, output, list, overflows, request, listener, cancellation)
-          .run(bytes -> {});
+      mover(team, output, overflows).run(bytes -> {});
     }
     team.awaitNamed(cancellation::check);
     return result(output, (System.nanoTime() - begin) / 1e9);
+  }
+
+  private Mover mover(Team team, Output output, Overflows overflows) {
+    return new Mover(
+        in,
+        team,
+        output,
+        list.moves(),
+        overflows,
+        request,
+        moved -> listener.progress(moved, output.bytes()),
+        cancellation::check);
   }
 
   private Output opened(OutputFiles files) {
@@ -316,13 +341,12 @@ final class ReshardRun implements AutoCloseable {
         in.files().stream()
             .mapToLong(file -> file.header().fileBytes() - file.header().dataStart())
             .sum();
-    long bytesOut = list.targets().stream().mapToLong(output::bytes).sum();
     long defaulted = list.targets().stream().filter(TargetTensor::defaulted).count();
     return new ReshardResult(
         list.targets().size(),
         (int) defaulted,
         bytesIn,
-        bytesOut,
+        output.bytes(),
         moved.sentBytes(),
         moved.localBytes(),
         seconds,

@@ -9,6 +9,12 @@ import java.util.List;
 import java.util.Map;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.reshard.output.Output;
+import org.windlass.reshard.request.MoveList;
+import org.windlass.reshard.tensor.Fuse;
+import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.verify.SlowCheck;
 import org.windlass.verify.SourcePart;
 

@@ -16,25 +16,25 @@ import org.windlass.Algorithm;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
-import org.windlass.bench.AccumulateWorkload;
-import org.windlass.bench.BarrierWorkload;
-import org.windlass.bench.BenchCase;
-import org.windlass.bench.BenchResult;
-import org.windlass.bench.ByteSize;
-import org.windlass.bench.CastWorkload;
-import org.windlass.bench.CollectiveWorkload;
-import org.windlass.bench.DeviceSide;
-import org.windlass.bench.DispatchCombineWorkload;
-import org.windlass.bench.ExpertTraffic;
-import org.windlass.bench.LibrarySide;
-import org.windlass.bench.Operation;
-import org.windlass.bench.PutWorkload;
-import org.windlass.bench.RedistributeWorkload;
-import org.windlass.bench.RoutedExchangeWorkload;
-import org.windlass.bench.Sampler;
-import org.windlass.bench.Side;
-import org.windlass.bench.Sums;
-import org.windlass.bench.Workload;
+import org.windlass.bench.data.ByteSize;
+import org.windlass.bench.data.ExpertTraffic;
+import org.windlass.bench.data.Sums;
+import org.windlass.bench.sample.BenchCase;
+import org.windlass.bench.sample.BenchResult;
+import org.windlass.bench.sample.Sampler;
+import org.windlass.bench.side.DeviceSide;
+import org.windlass.bench.side.LibrarySide;
+import org.windlass.bench.side.Operation;
+import org.windlass.bench.side.Side;
+import org.windlass.bench.workload.AccumulateWorkload;
+import org.windlass.bench.workload.BarrierWorkload;
+import org.windlass.bench.workload.CastWorkload;
+import org.windlass.bench.workload.CollectiveWorkload;
+import org.windlass.bench.workload.DispatchCombineWorkload;
+import org.windlass.bench.workload.PutWorkload;
+import org.windlass.bench.workload.RedistributeWorkload;
+import org.windlass.bench.workload.RoutedExchangeWorkload;
+import org.windlass.bench.workload.Workload;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.kernel.Target;
@@ -147,8 +147,7 @@ public final class BenchCommand implements Runnable {
   @Parameters(
       paramLabel = "OP",
       description =
-          "One of "
-              + OPERATIONS
+          "One of " + OPERATIONS
               + ". Reductions are sums. put: every even rank puts into the window of the rank after"
               + " it and notifies it, and that one waits. accumulate: every rank adds to one tensor"
               + " of rank 0, which waits for all.")
@@ -362,10 +361,7 @@ public final class BenchCommand implements Runnable {
       }
       default ->
           throw new InvalidArgumentException(
-              "bench '"
-                  + op
-                  + "': no such operation; there are "
-                  + OPERATIONS);
+              "bench '" + op + "': no such operation; there are " + OPERATIONS);
     };
   }
 
@@ -374,12 +370,7 @@ public final class BenchCommand implements Runnable {
     boolean ring = algorithm() == Algorithm.RING || algorithm() == Algorithm.BIDIRECTIONAL_RING;
     if (ring && !new Sums(type, ranks()).areExact()) {
       throw new UnsupportedException(
-          "bench all-reduce: a "
-              + algorithm()
-              + " of "
-              + ranks()
-              + " ranks rounds sums of "
-              + type
+          "bench all-reduce: a " + algorithm() + " of " + ranks() + " ranks rounds sums of " + type
               + " on the way, which a bench can't verify; take fewer ranks or a wider dtype");
     }
   }

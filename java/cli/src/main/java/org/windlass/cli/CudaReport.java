@@ -137,8 +137,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     CudaDriver.Device is = gpu.device;
     String reaches =
         gpu.reaches.stream().map(Object::toString).collect(Collectors.joining(" "));
-    return is.name()
-        + ", compute capability " + is.major() + "." + is.minor()
+    return is.name() + ", compute capability " + is.major() + "." + is.minor()
         + ", " + is.multiprocessors() + " SMs, "
         + gib(is.freeBytes()) + " of " + gib(is.totalBytes()) + " GiB free"
         + (gpus.size() == 1 ? "" : ", reaches " + (reaches.isEmpty() ? "no other" : reaches));

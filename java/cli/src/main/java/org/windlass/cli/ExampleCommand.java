@@ -129,8 +129,7 @@ final class ExampleCommand implements Runnable {
   private void run(ExampleOfProcesses example, PrintWriter out) {
     if (counters || trace != null) {
       throw new InvalidArgumentException(
-          "--counters and --trace: "
-              + example.name()
+          "--counters and --trace: " + example.name()
               + " is processes, which count each for itself");
     }
     Optional<String> lacking = example.lacking().get();

@@ -2,7 +2,7 @@
 package org.windlass.cli;
 
 import org.windlass.DType;
-import org.windlass.bench.ExpertTraffic;
+import org.windlass.bench.data.ExpertTraffic;
 import picocli.CommandLine.Option;
 
 /** The tokens of {@code windlass bench dispatch-combine}. */

@@ -4,7 +4,7 @@ package org.windlass.cli;
 import java.util.Optional;
 import java.util.OptionalLong;
 import org.windlass.DType;
-import org.windlass.bench.ByteSize;
+import org.windlass.bench.data.ByteSize;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.reshard.Reshard;
 import picocli.CommandLine.Option;

@@ -41,9 +41,7 @@ final class ManifestReport {
         return "bytes";
       }
       boolean isHalf = elements.bitsPerElement() != elements.type().bits();
-      return number(elements.size())
-          + " x "
-          + elements.type()
+      return number(elements.size()) + " x " + elements.type()
           + (isHalf ? " of " + elements.bitsPerElement() + " bits" : "");
     }
   }
@@ -98,33 +96,17 @@ final class ManifestReport {
     Bootstrap.Group group = bootstrap.groups().get(index);
     int size = group.members().size();
     String name = group.name().map(given -> ", " + escaped(given)).orElse("");
-    return "group "
-        + index
-        + name
-        + ": "
-        + (size == 1 ? "device " : "devices ")
-        + runs(group.members())
-        + (size == 1 ? " is rank " : " are ranks ")
-        + run(0, size - 1)
-        + "; window "
-        + number(group.windowBytes())
-        + " bytes"
-        + (size == 1 ? "" : " each");
+    return "group " + index + name + ": " + (size == 1 ? "device " : "devices ")
+        + runs(group.members()) + (size == 1 ? " is rank " : " are ranks ") + run(0, size - 1)
+        + "; window " + number(group.windowBytes()) + " bytes" + (size == 1 ? "" : " each");
   }
 
   private static List<String> slots(Bootstrap.Group group) {
     List<Line> lines = new ArrayList<>(List.of(Line.HEAD));
     group.slots().forEach(place -> lines.add(Line.of(place)));
     String form =
-        "  %-"
-            + width(lines, Line::name)
-            + "s  %"
-            + width(lines, Line::offset)
-            + "s  %"
-            + width(lines, Line::bytes)
-            + "s  %-"
-            + width(lines, Line::holds)
-            + "s  %s";
+        "  %-" + width(lines, Line::name) + "s  %" + width(lines, Line::offset) + "s  %"
+            + width(lines, Line::bytes) + "s  %-" + width(lines, Line::holds) + "s  %s";
     return lines.stream()
         .map(l -> String.format(form, l.name, l.offset, l.bytes, l.holds, l.host))
         .toList();
@@ -141,9 +123,7 @@ final class ManifestReport {
     for (int device = 1; device <= bootstrap.devices(); device++) {
       if (device == bootstrap.devices() || !follows(device)) {
         lines.add(
-            (first == device - 1 ? "device " : "devices ")
-                + run(first, device - 1)
-                + ": "
+            (first == device - 1 ? "device " : "devices ") + run(first, device - 1) + ": "
                 + ranks(first, device - 1));
         first = device;
       }
@@ -162,9 +142,7 @@ final class ManifestReport {
       int rank = ranks.get(i)[first];
       if (rank >= 0) {
         held.add(
-            (first == last ? "rank " : "ranks ")
-                + run(rank, rank + last - first)
-                + " of "
+            (first == last ? "rank " : "ranks ") + run(rank, rank + last - first) + " of "
                 + bootstrap.groups().get(i).name().map(ManifestReport::escaped).orElse("group " + i));
       }
     }
@@ -184,18 +162,9 @@ final class ManifestReport {
     for (int device = 1; device < own.length; device++) {
       most = own[device] > own[most] ? device : most;
     }
-    return number(all)
-        + " bytes of windows on "
-        + devices()
-        + ", at most "
-        + number(own[most])
-        + " on one (device "
-        + most
-        + "); "
-        + count(slots(Slot::loadFromHost), "slot")
-        + " loaded, "
-        + slots(Slot::storeToHost)
-        + " stored";
+    return number(all) + " bytes of windows on " + devices() + ", at most " + number(own[most])
+        + " on one (device " + most + "); " + count(slots(Slot::loadFromHost), "slot") + " loaded, "
+        + slots(Slot::storeToHost) + " stored";
   }
 
   /** No more than a long holds: such windows no machine has. */

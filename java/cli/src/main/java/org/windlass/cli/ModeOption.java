@@ -28,9 +28,7 @@ final class ModeOption {
       }
     }
     throw new InvalidArgumentException(
-        "--mode "
-            + mode
-            + ": "
+        "--mode " + mode + ": "
             + Arrays.stream(known).map(TransferMode::toString).collect(Collectors.joining(" or ")));
   }
 }

@@ -161,13 +161,8 @@ final class ProcessLaunch {
 
   private PeerLostException lost(RankProcesses.Failure failure, String when) {
     return new PeerLostException(
-        ranksOf(failure.rank())
-            + " (process "
-            + failure.pid()
-            + ") ended with status "
-            + failure.status()
-            + " "
-            + when);
+        ranksOf(failure.rank()) + " (process " + failure.pid() + ") ended with status "
+            + failure.status() + " " + when);
   }
 
   /** The files in which ranks say why they failed. */

@@ -137,8 +137,7 @@ final class ReportCommand implements Callable<Integer> {
               .flatMap(group -> group.report().ranks().stream())
               .anyMatch(Report.Rank::elsewhere);
       out.println(
-          "the job is over: all ranks "
-              + (spansHosts ? "of this host " : "")
+          "the job is over: all ranks " + (spansHosts ? "of this host " : "")
               + "have closed their communicators");
     }
     return 0;
@@ -156,11 +155,9 @@ final class ReportCommand implements Callable<Integer> {
                             .map(process -> " (process " + process.pid() + ")")
                             .orElse(""))
             .collect(Collectors.joining(", "));
-    return (lost.size() == 1 ? "rank " : "ranks ")
-        + named
+    return (lost.size() == 1 ? "rank " : "ranks ") + named
         + (lost.size() > 8 ? " and " + (lost.size() - 8) + " more" : "")
-        + " ended without closing communicator "
-        + group.id()
+        + " ended without closing communicator " + group.id()
         + group.report().failure().map(why -> ", which had failed: " + why.getMessage()).orElse("");
   }
 

@@ -5,7 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.windlass.DType;
-import org.windlass.bench.Floor;
+import org.windlass.bench.data.Floor;
 import org.windlass.reshard.ReshardResult;
 
 /** The floor of a reshard: what copying or casting the written bytes in memory takes here. */

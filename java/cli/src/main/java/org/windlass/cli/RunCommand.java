@@ -82,10 +82,7 @@ final class RunCommand implements Callable<Integer> {
   public Integer call() throws IOException, InterruptedException {
     if (ranks < 1 || ranks > MOST) {
       throw new InvalidArgumentException(
-          "-n "
-              + ranks
-              + ": 1 to "
-              + MOST
+          "-n " + ranks + ": 1 to " + MOST
               + " ranks run here, each a process of this machine; for more take a launcher of"
               + " clusters");
     }
@@ -166,12 +163,8 @@ final class RunCommand implements Callable<Integer> {
   }
 
   private String text(RankProcesses.Failure failure) {
-    return "windlass run: rank "
-        + failure.rank()
-        + " (process "
-        + failure.pid()
-        + ") ended with status "
-        + failure.status()
+    return "windlass run: rank " + failure.rank() + " (process " + failure.pid()
+        + ") ended with status " + failure.status()
         + (failure.status() > 128 ? ", as by signal " + (failure.status() - 128) : "")
         + (keepGoing ? "; no other is ended" : "; all are ended");
   }

@@ -3,7 +3,7 @@ package org.windlass.cli;
 
 import java.nio.file.Path;
 import java.util.List;
-import org.windlass.bench.Stamps;
+import org.windlass.bench.sample.Stamps;
 import org.windlass.cli.out.WholeFile;
 
 /** The raw stamps as CSV: one line a rank and iteration, nanoseconds on one clock. */
@@ -21,20 +21,8 @@ final class StampsFile implements AutoCloseable {
       for (int i = 0; i < stamps.iterations(); i++) {
         for (int rank = 0; rank < stamps.ranks(); rank++) {
           file.write(
-              op
-                  + ","
-                  + bytes
-                  + ","
-                  + batch
-                  + ","
-                  + i
-                  + ","
-                  + rank
-                  + ","
-                  + stamps.ready(rank, i)
-                  + ","
-                  + stamps.leave(rank, i)
-                  + "\n");
+              op + "," + bytes + "," + batch + "," + i + "," + rank + "," + stamps.ready(rank, i)
+                  + "," + stamps.leave(rank, i) + "\n");
         }
       }
     }

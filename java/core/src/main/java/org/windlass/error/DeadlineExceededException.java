@@ -5,7 +5,7 @@ import java.util.List;
 
 /**
  * The failure of a call whose deadline passed; the message names the ranks that are behind. The
- * communicator is dead, unless it was the limit of {@link Operation#await(java.time.Duration)},
+ * communicator is dead, unless it was the limit of {@link org.windlass.Operation#await(java.time.Duration)},
  * which ends that wait alone.
  */
 public final class DeadlineExceededException extends WindlassException {

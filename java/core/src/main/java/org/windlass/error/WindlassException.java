@@ -31,11 +31,19 @@ public abstract sealed class WindlassException extends RuntimeException
   private final transient List<Integer> faultyRanks;
 
   WindlassException(
-      ErrorCode code, String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      ErrorCode code,
+      String message,
+      Throwable cause,
+      String operation,
+      List<Integer> faultyRanks) {
     super(message, cause);
     this.code = code;
     this.operation = Objects.requireNonNull(operation, "operation");
-    this.faultyRanks = List.copyOf(Objects.requireNonNull(faultyRanks, "faultyRanks"));
+    int i = 0;
+    for (Integer rank : Objects.requireNonNull(faultyRanks, "faultyRanks")) {
+      Objects.requireNonNull(rank, "faultyRanks[" + i++ + "]");
+    }
+    this.faultyRanks = List.copyOf(faultyRanks);
   }
 
   /**
@@ -67,7 +75,11 @@ public abstract sealed class WindlassException extends RuntimeException
   }
 
   private static WindlassException of(
-      ErrorCode code, String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      ErrorCode code,
+      String message,
+      Throwable cause,
+      String operation,
+      List<Integer> faultyRanks) {
     return switch (code) {
       case INVALID_ARGUMENT ->
           new InvalidArgumentException(message, cause, operation, faultyRanks);

@@ -203,13 +203,8 @@ public final class Cut {
     long pieces = ceilDiv(length, piece);
     if (pieces > MAX_PIECES) {
       throw refusal.apply(
-          "a strided shard of "
-              + length
-              + " elements into "
-              + pieces
-              + " pieces; at most "
-              + MAX_PIECES
-              + " are supported");
+          "a strided shard of " + length + " elements into " + pieces + " pieces; at most "
+              + MAX_PIECES + " are supported");
     }
     for (long i = 0; i < pieces; i++) {
       long at = i * piece;

@@ -33,8 +33,7 @@ public final class PeerMemory {
       Failures.check(code, scratch);
     }
     int room = Structs.PeerMemory.SIZE - Structs.PeerMemory.WHY;
-    return name(memory.getInt(Structs.PeerMemory.FORM))
-        + ": "
+    return name(memory.getInt(Structs.PeerMemory.FORM)) + ": "
         + Structs.text(memory, Structs.PeerMemory.WHY, room);
   }
 

@@ -55,12 +55,7 @@ public final class Shapes {
 
   /** What is wrong with {@code dim}, which is no dimension of {@code ndim}, in a message. */
   public static String badDimension(String what, String name, int dim, int ndim) {
-    return what
-        + ": "
-        + name
-        + " is "
-        + dim
-        + "; "
+    return what + ": " + name + " is " + dim + "; "
         + (ndim == 0 ? "a scalar has no dimensions" : "it must lie in [0, " + ndim + ")");
   }
 

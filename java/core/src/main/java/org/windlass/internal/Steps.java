@@ -8,8 +8,8 @@ public interface Steps {
   /**
    * Where a box begins.
    *
-   * @param view a tensor of the batch; or -1 - n: as a target the rank's staged box n, as a source
-   *     the n-th box that its rank stages for this one
+   * @param view a tensor of the transfer; or -1 - n: as a target the rank's staged box n, as a
+   *     source the n-th box that its rank stages for this one
    * @param start in that view
    */
   record Place(int view, long[] start) {}

@@ -28,6 +28,13 @@ public record Follower(
   public String toString() {
     String received = version.isPresent() ? "version " + version.getAsLong() : "no version yet";
     String current = received + (lag == 0 ? "" : ", " + lag + " behind");
-    return job + ": " + lost.map(why -> "lost (" + why.getMessage() + ")").orElse(current);
+    return job + ": " + lost.map(why -> "lost (" + reason(why) + ")").orElse(current);
+  }
+
+  /** Returns the message without the operation before it, which often names the link once more. */
+  private static String reason(WindlassException why) {
+    String message = why.getMessage();
+    String operation = why.operation() + ": ";
+    return message.startsWith(operation) ? message.substring(operation.length()) : message;
   }
 }

@@ -17,11 +17,12 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Log;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.transfer.Until;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
 import org.windlass.link.LinkTransfer;
+import org.windlass.link.LinkTransferBuilder;
 import org.windlass.report.Report;
 
 /**
@@ -31,7 +32,7 @@ import org.windlass.report.Report;
  *
  * <pre>{@code
  * try (var job = Job.fromEnvironment("trainer");
- *     var followers = job.followers("policy", batch -> batch.add("w", shape, w, layout))) {
+ *     var followers = job.followers("policy", builder -> builder.add("w", shape, w, layout))) {
  *   for (long v = 1; train(); v++) {
  *     followers.send(v, ofSeconds(5)).forEach(System.out::println);
  *   }
@@ -44,8 +45,6 @@ import org.windlass.report.Report;
  * them. While the store where jobs meet is lost, linked followers still get versions.
  */
 public final class Followers implements AutoCloseable {
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
-
   // A send waits this long for the store, and a fourth of its deadline at most. If the store does
   // not answer, sends do not ask it again for a multiple of the time that this one has waited.
   private static final Duration SEARCH_LIMIT = Duration.ofSeconds(1);
@@ -58,13 +57,14 @@ public final class Followers implements AutoCloseable {
 
   private final Job job;
   private final String pair;
-  private final Consumer<LinkBatch> binding;
+  private final Consumer<LinkTransferBuilder> binding;
 
   /** All followers by name. The ranks have the same ones, and have the same ones linked. */
   private final Map<String, Entry> all = new TreeMap<>();
 
-  private volatile WindlassException blind; // why the last send could not search for targets
-  private long searchAgainNs; // no rank searches before, as long as blind is not null
+  // why the last send could not search for targets
+  private volatile WindlassException searchFailure;
+  private long searchAgainNs; // no rank searches before, as long as searchFailure is not null
   private long newest = -1;
   private long sentVersions;
   private volatile List<Follower> now = List.of();
@@ -97,9 +97,11 @@ public final class Followers implements AutoCloseable {
       WindlassException end = report.failure().orElse(null);
       for (Report.Rank rank : report.ranks()) {
         if (end == null && rank.closed()) {
+          String operation = link.operation("await");
           end =
               new AbortedException(
-                  link.operation("await") + ": rank " + rank.rank() + " has left");
+                  operation + ": rank " + rank.rank() + " has left", null, operation,
+                  List.of(rank.rank()));
         }
       }
       set(end == null ? DONE : LOST, end);
@@ -136,7 +138,7 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  Followers(Job job, String pair, Consumer<LinkBatch> binding) {
+  Followers(Job job, String pair, Consumer<LinkTransferBuilder> binding) {
     this.job = job;
     this.pair = pair;
     this.binding = Objects.requireNonNull(binding, "binding");
@@ -215,27 +217,26 @@ public final class Followers implements AutoCloseable {
   private List<String> newcomers(Until until) {
     job.requireSameSearch(pair, until);
     long startNs = System.nanoTime();
-    if (blind != null && job.max(until, startNs - searchAgainNs < 0 ? 1 : 0)[0] != 0) {
+    if (searchFailure != null && job.max(until, startNs - searchAgainNs < 0 ? 1 : 0)[0] != 0) {
       return List.of();
     }
     long limitNs = Math.max(1, Math.min(until.leftNs() / 4, SEARCH_LIMIT.toNanos()));
     try {
       List<String> open = job.search(pair, new Until(limitNs), Pairing::open);
-      blind = null;
+      searchFailure = null;
       return open;
     } catch (WindlassException e) {
       job.requireAlive();
       if (e instanceof MismatchException && linked().isEmpty()) {
         throw e; // another job is the source of the pair
       }
-      if (blind == null && job.communicator().rank() == 0) {
-        LOGGER.log(
-            System.Logger.Level.WARNING,
+      if (searchFailure == null && job.communicator().rank() == 0) {
+        Log.warn(
             this + ": none that comes is seen for now: " + e.getMessage());
       }
       long nowNs = System.nanoTime();
       searchAgainNs = nowNs + SEARCH_PAUSE * (nowNs - startNs);
-      blind = e;
+      searchFailure = e;
       return List.of();
     }
   }
@@ -264,13 +265,13 @@ public final class Followers implements AutoCloseable {
     Link link = job.meet(pair, Role.SOURCE, null, follower.name, until);
     follower.link = link;
     follower.lost = null;
-    LinkBatch batch = link.batch();
+    LinkTransferBuilder builder = link.transferBuilder();
     try {
-      binding.accept(batch);
+      binding.accept(builder);
     } catch (RuntimeException | Error e) {
       throw Link.failed(link.communicator(), link.operation("binding"), e, List.of());
     }
-    follower.transfer = batch.register(until.left());
+    follower.transfer = builder.register(until.left());
   }
 
   /**
@@ -295,19 +296,10 @@ public final class Followers implements AutoCloseable {
     newest = version;
     sentVersions++;
     List<Entry> receivers = linked();
-    List<CompletableFuture<Throwable>> sends =
-        receivers.stream().map(each -> begin(each, version, until.left())).toList();
-    for (int i = 0; i < sends.size(); i++) {
-      Throwable failure = sends.get(i).join();
-      boolean isSkipped =
-          failure instanceof DeadlineExceededException
-              && receivers.get(i).link.communicator().failure().isEmpty();
-      if (isSkipped) {
-        receivers.get(i).set(SKIPPED, null);
-      } else {
-        receivers.get(i).set(failure == null ? DONE : LOST, failure);
-      }
-    }
+    receivers.stream()
+        .map(each -> begin(each, version, until.left()))
+        .toList()
+        .forEach(CompletableFuture::join);
     settle(receivers, until);
     for (Entry each : receivers) {
       if (each.outcome == DONE) {
@@ -320,17 +312,40 @@ public final class Followers implements AutoCloseable {
     return now;
   }
 
-  /** Sends on a thread of its own. The result is the failure, or null. */
-  private static CompletableFuture<Throwable> begin(Entry to, long version, Duration limit) {
+  /**
+   * Ends the versions of all followers, which get that as a result ({@link
+   * LinkTransfer#finish(Duration)}). Then nothing more can be sent to them.
+   *
+   * @return the state of each follower
+   * @throws WindlassException if this job's own ranks fail
+   */
+  public List<Follower> finish(Duration deadline) {
+    Until until = Job.until(deadline);
+    List<Entry> receivers = linked();
+    for (Entry each : receivers) {
+      try {
+        each.transfer.finish(until.left());
+        each.set(DONE, null);
+      } catch (RuntimeException | Error e) {
+        each.set(LOST, e);
+      }
+    }
+    settle(receivers, until);
+    publish(receivers);
+    job.requireAlive();
+    return now;
+  }
+
+  /** Sends on a thread of its own, and sets the outcome. */
+  private static CompletableFuture<Void> begin(Entry to, long version, Duration limit) {
     LinkTransfer transfer = to.transfer;
     try {
-      return CompletableFuture.supplyAsync(
+      return CompletableFuture.runAsync(
           () -> {
             try {
-              transfer.send(version, limit);
-              return null;
+              to.set(transfer.trySend(version, limit) ? DONE : SKIPPED, null);
             } catch (Throwable e) {
-              return e;
+              to.set(LOST, e);
             }
           },
           send -> {
@@ -339,8 +354,8 @@ public final class Followers implements AutoCloseable {
             thread.start();
           });
     } catch (OutOfMemoryError e) {
-      return CompletableFuture.completedFuture(
-          new ResourceException("no thread for the send to " + to.name, e));
+      to.set(LOST, new ResourceException("no thread for the send to " + to.name, e));
+      return CompletableFuture.completedFuture(null);
     }
   }
 
@@ -353,8 +368,8 @@ public final class Followers implements AutoCloseable {
    * Returns why the last send could not search for targets; empty if it could. As long as sends
    * can't search, they link no other followers.
    */
-  public Optional<WindlassException> blind() {
-    return Optional.ofNullable(blind);
+  public Optional<WindlassException> searchFailure() {
+    return Optional.ofNullable(searchFailure);
   }
 
   /** Ends the links of all followers. Idempotent. */

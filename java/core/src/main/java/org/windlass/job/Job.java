@@ -14,7 +14,6 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
-import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
@@ -24,24 +23,15 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Failures;
-import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.Announcement;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.MeetingStore;
 import org.windlass.internal.rendezvous.Pairing;
-import org.windlass.internal.rendezvous.Start;
-import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.Encoding;
-import org.windlass.internal.store.OthersGoneException;
-import org.windlass.internal.store.Store;
 import org.windlass.internal.transfer.Names;
-import org.windlass.internal.transfer.Offer;
-import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.Until;
 import org.windlass.layout.Layout;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
-import org.windlass.plan.Plan;
+import org.windlass.link.LinkTransferBuilder;
 
 /**
  * A rank of a job that meets other jobs. Each job has a communicator of its own. Jobs are launched
@@ -51,12 +41,12 @@ import org.windlass.plan.Plan;
  * <pre>{@code
  * try (var job = Job.fromEnvironment("inference");
  *     var link = job.meet("policy", Role.TARGET, ofMinutes(5))) {
- *   var batch = link.batch()
+ *   var transfer = link.transferBuilder()
  *       .into("l0.q_proj", shape, qkv.narrow(0, 0, 128), tp.layout(shard(0)))
  *       .register(ofMinutes(1));
- *   while (serving) {
- *     batch.receive(ofSeconds(30));
- *     engine.swap(batch.tensor("l0.q_proj"), batch.version()); // one of two halves
+ *   while (!transfer.isFinished()) {
+ *     transfer.tryReceive(ofSeconds(30))
+ *         .ifPresent(v -> engine.swap(transfer.tensor("l0.q_proj"), v)); // one of two halves
  *   }
  * }
  * }</pre>
@@ -73,35 +63,17 @@ import org.windlass.plan.Plan;
  * includes a job that was restarted.
  */
 public final class Job implements AutoCloseable {
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
-
-  /** Version of what jobs and their ranks exchange until they have met. */
-  private static final int PROTOCOL = 3;
-
-  // Outcomes of a meeting on a rank. All ranks of a job take the highest one.
-  private static final long JOINED = 0;
-  private static final long LOST = 1; // the store, the other job, or another rank of this job
-  private static final long GONE = 2; // the other job gave up before it joined
-  private static final long FAILED = 3;
-
   private final String name;
   private final Communicator communicator;
   private final boolean ownsCommunicator;
-  private final CommunicatorOptions options;
-  private final Host host;
   private final JobRanks ranks;
   private final JobStore store;
 
-  /** Jobs that hold keys which this job needs, as rank 0 has seen them. */
-  Pairing.Holders holders = new Pairing.Holders();
+  final JobMeetings meetings;
 
   /** Thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
 
-  private final StepsMemo memo = new StepsMemo();
-  private Pairing.Match match; // on rank 0: the other job that was found last
-  private volatile Communicator meeting; // of this job or of both, while they join
-  private volatile boolean closed;
 
   private Job(
       String name, Communicator communicator, boolean ownsCommunicator, CommunicatorOptions options,
@@ -109,10 +81,10 @@ public final class Job implements AutoCloseable {
     this.name = name;
     this.communicator = communicator;
     this.ownsCommunicator = ownsCommunicator;
-    this.options = options;
-    host = Host.of(environment);
+    Host host = Host.of(environment);
     ranks = new JobRanks(name, communicator, until);
     store = new JobStore(name, ranks, environment);
+    meetings = new JobMeetings(name, ranks, store, options, host);
     try {
       ranks.testOnRank0(until, () -> store.reach(until) != null);
     } catch (RuntimeException | Error e) {
@@ -249,8 +221,7 @@ public final class Job implements AutoCloseable {
     Objects.requireNonNull(role, "role");
     String operation = "meet of pair '" + pair + "' as " + role.name().toLowerCase(Locale.ROOT);
     String call =
-        operation
-            + (target == null ? "" : " of job '" + target + "'")
+        operation + (target == null ? "" : " of job '" + target + "'")
             + (layout == null ? "" : " with layout " + layout.qualified());
     return exclusively(
         operation,
@@ -260,7 +231,7 @@ public final class Job implements AutoCloseable {
             requireLayout(role, layout);
             Link link;
             do {
-              link = tryMeet(pair, role, layout, target, until);
+              link = meetings.tryMeet(pair, role, layout, target, until);
             } while (link == null);
             return link;
           } catch (WindlassException e) {
@@ -276,9 +247,9 @@ public final class Job implements AutoCloseable {
   /**
    * Returns the followers of this job, which is the source of a pair.
    *
-   * @param binding adds the tensors to send to a batch. It is called for each new follower.
+   * @param binding adds the tensors to send to a builder. It is called for each new follower.
    */
-  public Followers followers(String pair, Consumer<LinkBatch> binding) {
+  public Followers followers(String pair, Consumer<LinkTransferBuilder> binding) {
     Names.require("pair", pair);
     return new Followers(this, pair, binding);
   }
@@ -297,7 +268,7 @@ public final class Job implements AutoCloseable {
   List<String> search(String pair, Until until, Function<Pairing, List<String>> search) {
     Supplier<Encoding> step =
         () -> {
-          String names = String.join("/", atStore(pair, null, until, search));
+          String names = String.join("/", meetings.atStore(pair, null, until, search));
           return out -> out.write(names.getBytes(StandardCharsets.UTF_8));
         };
     JobRanks.Decoder<String> decoder = in -> new String(in.readAllBytes(), StandardCharsets.UTF_8);
@@ -317,22 +288,6 @@ public final class Job implements AutoCloseable {
   /** Throws if the communicator of the ranks has failed. */
   void requireAlive() {
     ranks.requireAlive();
-  }
-
-  /** On rank 0: searches at the store, and begins again at another one if that is lost. */
-  private <T> T atStore(String pair, Layout layout, Until until, Function<Pairing, T> search) {
-    while (true) {
-      try {
-        Store reached = store.reach(until);
-        Announcement own = announcement(layout);
-        return search.apply(
-            new Pairing(reached, pair, own, until.left(), holders));
-      } catch (PeerLostException e) {
-        if (until.isOver()) {
-          throw e;
-        }
-      }
-    }
   }
 
   private void requireLayout(Role role, Layout layout) {
@@ -359,192 +314,13 @@ public final class Job implements AutoCloseable {
               + "\"; one thread at a time may call operations on it");
     }
     try {
-      if (closed) {
+      if (meetings.closed) {
         throw new ClosedException(what + ": job '" + name + "' was closed");
       }
       return call.get();
     } finally {
       caller.set(null);
     }
-  }
-
-  private Announcement announcement(Layout layout) {
-    return new Announcement(
-        versions(),
-        name,
-        store.instance(),
-        ProcessHandle.current().pid(),
-        communicator.size(),
-        layout == null ? "" : layout.qualified(),
-        new Start.Config(
-            options.firstSequence(), options.cores(), options.blocks(),
-            Deadline.nanos(options.deadline()), options.adjustThreads()),
-        false);
-  }
-
-  /** Returns the versions that both jobs of a pair must have. */
-  static String versions() {
-    return "windlass " + Native.wl_version() + ", ABI " + Native.wl_abi_version()
-        + ", meeting protocol " + PROTOCOL + ", plan " + Plan.VERSION + ", offer " + Offer.FORMAT;
-  }
-
-  /**
-   * Collective: finds the other job and links with it. Returns null on all ranks if they are to try
-   * again, because the store was lost or the other job gave up.
-   */
-  private Link tryMeet(String pair, Role role, Layout layout, String target, Until until) {
-    Function<Pairing, Pairing.Match> search =
-        pairing -> role == Role.SOURCE ? pairing.source(target) : pairing.target();
-    Announcement other =
-        ranks.fromRank0(
-            until,
-            in -> Announcement.of(in.readAllBytes(), versions()),
-            () -> {
-              match = atStore(pair, layout, until, search);
-              return out -> out.write(match.other().toBytes());
-            });
-    Link link = null;
-    Throwable failure = null;
-    try {
-      link = join(pair, role, announcement(layout), other, until);
-    } catch (RuntimeException | Error e) {
-      failure = e;
-    }
-    // An interrupt has ended the call above, and must not end the ones below.
-    boolean interrupted = Thread.interrupted();
-    try {
-      long worst =
-          ranks.max(until, interrupted && failure != null ? FAILED : outcome(failure, until))[0];
-      if (worst == JOINED && !closed) {
-        return link;
-      }
-      Throwable own = failure;
-      if (worst == JOINED) {
-        failure = new ClosedException("the job was closed");
-      } else if (worst != FAILED
-          && ranks.testOnRank0(until, () -> mayRetry(pair, target, worst, own, until))) {
-        failure = null;
-      } else if (failure == null) {
-        failure =
-            new AbortedException("another rank of job '" + name + "' has failed; see what it says");
-      }
-    } catch (WindlassException e) {
-      if (failure == null) {
-        failure = e;
-      } else {
-        failure.addSuppressed(e);
-      }
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
-    if (link != null) {
-      link.close();
-      if (ranks.rank() == 0) {
-        store.remove(match.own());
-      }
-    }
-    if (failure instanceof Error error) {
-      throw error;
-    }
-    if (failure != null) {
-      throw (RuntimeException) failure;
-    }
-    return null;
-  }
-
-  /** On rank 0: returns whether to look for the other job again, after it or the store was lost. */
-  private boolean mayRetry(
-      String pair, String target, long outcome, Throwable failure, Until until) {
-    if (outcome == LOST && store.isLost(until)) {
-      return true;
-    }
-    if (target != null || (outcome == LOST && !store.hasGivenUp(match.theirs(), until))) {
-      return false;
-    }
-    LOGGER.log(
-        System.Logger.Level.WARNING,
-        "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited"
-            + " for: {3}",
-        name, pair, match.other(),
-        failure == null ? "another rank of this job saw it" : failure.getMessage());
-    return true;
-  }
-
-  private static long outcome(Throwable failure, Until until) {
-    if (failure == null) {
-      return JOINED;
-    }
-    if (failure.getCause() instanceof OthersGoneException) {
-      return GONE;
-    }
-    // If this job has time left, the deadline of the other one has passed.
-    boolean isOthersLate = failure instanceof DeadlineExceededException && !until.isOver();
-    boolean isLost = failure instanceof PeerLostException || failure instanceof AbortedException;
-    return isLost || isOthersLate ? LOST : FAILED;
-  }
-
-  /** Starts a communicator with the ranks of the other job, and makes a link of it. */
-  private Link join(
-      String pair, Role role, Announcement own, Announcement other, Until until) {
-    boolean sends = role == Role.SOURCE;
-    Announcement source = sends ? own : other;
-    Announcement target = sends ? other : own;
-    String whose = " (" + ranks(0, source) + ", " + ranks(source.ranks(), target) + ")";
-    int first = sends ? 0 : source.ranks();
-    int size = source.ranks() + target.ranks();
-    Link link = null;
-    JobRanks side = null;
-    try {
-      side = ranks.copy(until);
-      meeting = side.communicator();
-      StoreAllGather atStore =
-          ranks.rank() == 0
-              ? new StoreAllGather(store.store(), match.name(), size, match.theirs())
-              : null;
-      long handle =
-          Start.join(
-              new JobAllGather(side, first, atStore, until), List.of(first + ranks.rank()), size,
-              source.options(), host, until.left())[0];
-      Duration deadline = Duration.ofNanos(source.options().deadlineNs());
-      Communicator both = Communicator.of(handle, deadline, "meet");
-      meeting = both;
-      if (closed) {
-        both.close();
-      }
-      link =
-          Link.between(
-              pair, whose, both, side.communicator(), source.ranks(), source.areGuests(),
-              layout(source), layout(target), memo, until);
-      return link;
-    } catch (OthersGoneException e) {
-      throw new PeerLostException(e.getMessage() + whose, e);
-    } catch (WindlassException e) {
-      throw WindlassException.of(
-          e.code().number(), e.getMessage() + whose, e, e.operation(), e.faultyRanks());
-    } finally {
-      meeting = null;
-      // A linked target keeps its key, so that no other job of its name takes it.
-      if (ranks.rank() == 0 && (sends || link == null)) {
-        store.remove(match.own());
-      }
-      if (link == null && side != null) {
-        side.close();
-      }
-    }
-  }
-
-  /** Returns a job's default layout; null if it has none. */
-  private static Layout layout(Announcement job) {
-    return job.layout().isEmpty() ? null : Layout.parse(job.layout());
-  }
-
-  /** Returns a job's ranks in the communicator of both jobs, as messages name them. */
-  private static String ranks(int first, Announcement job) {
-    int last = first + job.ranks() - 1;
-    return (first == last ? "rank " + first + " is" : "ranks " + first + " to " + last + " are")
-        + " job '" + job.job() + "'";
   }
 
   /**
@@ -554,12 +330,11 @@ public final class Job implements AutoCloseable {
    */
   @Override
   public void close() {
-    closed = true;
-    Communicator both = meeting;
+    meetings.closed = true;
     Communicator own = ownsCommunicator ? communicator : null;
     try (own;
         ranks;
-        both) {
+        meetings) {
       store.close();
     }
   }

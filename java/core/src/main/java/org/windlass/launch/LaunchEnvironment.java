@@ -11,6 +11,7 @@ import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Copies;
+import org.windlass.internal.Log;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.store.HostAndPort;
 import org.windlass.internal.store.StoreProviders;
@@ -26,8 +27,6 @@ import org.windlass.internal.store.Token;
  * {@code WINDLASS_TOKEN} count under any launcher.
  */
 public final class LaunchEnvironment {
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
-
   /** Launchers that start a process for each rank, in the order in which their variables count. */
   public enum Launcher {
     /** {@code windlass run}, or {@code WINDLASS_RANK} and {@code WINDLASS_WORLD_SIZE} by hand. */
@@ -160,7 +159,7 @@ public final class LaunchEnvironment {
         of(variables)
             .orElseThrow(
                 () -> new InvalidArgumentException("fromEnvironment: " + noLauncher(variables)));
-    found.others().ifPresent(told -> LOGGER.log(System.Logger.Level.WARNING, told));
+    found.others().ifPresent(told -> Log.warn(told));
     return found;
   }
 

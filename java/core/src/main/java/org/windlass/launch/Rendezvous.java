@@ -8,7 +8,7 @@ import java.util.concurrent.TimeoutException;
 /**
  * A rank's way to tell the others something before they have a communicator: what a framework that
  * has started all of them offers, such as the all-gather of a barrier stage of Spark. {@link
- * Communicator#meet} makes a communicator by it. Ranks may live in one process, each with its own.
+ * org.windlass.Communicator#meet} makes a communicator by it. Ranks may live in one process, each with its own.
  *
  * <p>What is told is as private and as sound as that way: whoever speaks there counts as a rank.
  */
@@ -27,7 +27,7 @@ public interface Rendezvous {
    * @throws TimeoutException if that passes before all have come
    * @throws InterruptedException if the calling thread is interrupted meanwhile
    * @throws Exception if it fails otherwise; what is unchecked reaches the caller of {@link
-   *     Communicator#meet} as it is
+   *     org.windlass.Communicator#meet} as it is
    */
   List<byte[]> allGather(byte[] own, Duration deadline) throws Exception;
 }

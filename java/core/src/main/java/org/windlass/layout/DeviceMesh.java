@@ -44,11 +44,7 @@ public final class DeviceMesh {
     this.listed = consecutive ? null : listed;
     if (this.first < 0 || this.first > MAX_RANKS - (consecutive ? size : 1)) {
       throw new InvalidArgumentException(
-          "a mesh of "
-              + size
-              + " ranks from rank "
-              + this.first
-              + " leaves 0 to "
+          "a mesh of " + size + " ranks from rank " + this.first + " leaves 0 to "
               + (MAX_RANKS - 1));
     }
     this.places = consecutive ? null : places(listed);
@@ -76,12 +72,8 @@ public final class DeviceMesh {
       if (!(namesAndSizes[2 * d - 2] instanceof String n)
           || !(namesAndSizes[2 * d - 1] instanceof Integer s)) {
         throw new InvalidArgumentException(
-            "mesh dimension "
-                + d
-                + " is a name (String) and a size (Integer), not "
-                + namesAndSizes[2 * d - 2]
-                + ", "
-                + namesAndSizes[2 * d - 1]);
+            "mesh dimension " + d + " is a name (String) and a size (Integer), not "
+                + namesAndSizes[2 * d - 2] + ", " + namesAndSizes[2 * d - 1]);
       }
       names.add(n);
       sizes[d] = s;
@@ -138,12 +130,7 @@ public final class DeviceMesh {
     int[] copy = Objects.requireNonNull(ranks, "ranks").clone();
     if (copy.length != size) {
       throw new InvalidArgumentException(
-          "mesh "
-              + grid()
-              + " has "
-              + size
-              + " places, but the list has "
-              + copy.length
+          "mesh " + grid() + " has " + size + " places, but the list has " + copy.length
               + " ranks");
     }
     BitSet seen = new BitSet();
@@ -196,11 +183,7 @@ public final class DeviceMesh {
   public int rankAt(int... coordinates) {
     if (Objects.requireNonNull(coordinates, "coordinates").length != sizes.length) {
       throw new InvalidArgumentException(
-          coordinates.length
-              + " coordinates for mesh "
-              + grid()
-              + " of "
-              + sizes.length
+          coordinates.length + " coordinates for mesh " + grid() + " of " + sizes.length
               + " dimensions");
     }
     int place = 0;

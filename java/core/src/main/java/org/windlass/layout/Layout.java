@@ -38,9 +38,7 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
       if (placement instanceof Placement.Partial partial) {
         if (op != null && op != partial.op()) {
           throw new InvalidArgumentException(
-              "partial placements of one layout have one operation, not both "
-                  + op
-                  + " and "
+              "partial placements of one layout have one operation, not both " + op + " and "
                   + partial.op());
         }
         op = partial.op();
@@ -97,17 +95,9 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
       int dim = shardedDimension(placements.get(m));
       if (dim >= shape.length) {
         throw new InvalidArgumentException(
-            named(tensor)
-                + " has "
-                + shape.length
-                + " dimensions, but placement "
-                + placements.get(m)
-                + " of mesh dimension "
-                + m
-                + " in "
-                + this
-                + " shards dimension "
-                + dim);
+            named(tensor) + " has " + shape.length + " dimensions, but placement "
+                + placements.get(m) + " of mesh dimension " + m + " in " + this
+                + " shards dimension " + dim);
       }
     }
   }
@@ -225,20 +215,14 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
       long factor = empty ? 1 : extent;
       if (numel > Long.MAX_VALUE / factor) {
         throw new InvalidArgumentException(
-            named(tensor)
-                + ": the elements of shape "
-                + Arrays.toString(shape)
+            named(tensor) + ": the elements of shape " + Arrays.toString(shape)
                 + " overflow 64 bits");
       }
       numel *= factor;
     }
     if (numel / 8 > Long.MAX_VALUE / dtype.bits()) {
       throw new InvalidArgumentException(
-          named(tensor)
-              + ": the bytes of shape "
-              + Arrays.toString(shape)
-              + " in "
-              + dtype
+          named(tensor) + ": the bytes of shape " + Arrays.toString(shape) + " in " + dtype
               + " overflow 64 bits");
     }
   }

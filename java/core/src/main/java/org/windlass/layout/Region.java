@@ -24,9 +24,7 @@ public final class Region {
     public Interval {
       if (start < 0 || end < start) {
         throw new InvalidArgumentException(
-            "an interval is a start from 0 and an end at or after it, not "
-                + start
-                + " and "
+            "an interval is a start from 0 and an end at or after it, not " + start + " and "
                 + end);
       }
     }
@@ -199,10 +197,7 @@ public final class Region {
   public boolean contains(long... index) {
     if (Objects.requireNonNull(index, "index").length != bounds.length) {
       throw new InvalidArgumentException(
-          "contains: index has "
-              + index.length
-              + " coordinates; the region has "
-              + bounds.length
+          "contains: index has " + index.length + " coordinates; the region has " + bounds.length
               + " dimensions");
     }
     for (int d = 0; d < bounds.length; d++) {
@@ -273,9 +268,7 @@ public final class Region {
     }
     if (!ordered) {
       throw new InvalidArgumentException(
-          "dimension "
-              + d
-              + " of a region is start, end, ... ascending from 0, not "
+          "dimension " + d + " of a region is start, end, ... ascending from 0, not "
               + Arrays.toString(dimension));
     }
   }

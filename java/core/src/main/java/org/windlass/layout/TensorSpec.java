@@ -40,12 +40,7 @@ public record TensorSpec(
     }
     if (!fits) {
       throw new InvalidArgumentException(
-          "tensor '"
-              + name
-              + "': padded shape "
-              + paddedShape
-              + " is not one of shape "
-              + shape
+          "tensor '" + name + "': padded shape " + paddedShape + " is not one of shape " + shape
               + " with extents as large or larger");
     }
     Layout.requireCountable(name, array(paddedShape), dtype);

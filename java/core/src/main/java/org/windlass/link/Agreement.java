@@ -92,16 +92,8 @@ final class Agreement {
     if (first != null && !first.what.equals(what)) {
       throw mismatch(
           key.name,
-          "rank "
-              + first.rank
-              + " "
-              + verb
-              + " it as "
-              + text(first.what)
-              + ", rank "
-              + rank
-              + " as "
-              + text(what),
+          "rank " + first.rank + " " + verb + " it as " + text(first.what) + ", rank " + rank
+              + " as " + text(what),
           first.rank,
           rank);
     }
@@ -162,14 +154,8 @@ final class Agreement {
           if (!spec.shape().equals(to.what.shape())) {
             throw mismatch(
                 key.name,
-                "rank "
-                    + from.rank
-                    + " sends shape "
-                    + spec.shape()
-                    + ", rank "
-                    + to.rank
-                    + " receives shape "
-                    + to.what.shape(),
+                "rank " + from.rank + " sends shape " + spec.shape() + ", rank " + to.rank
+                    + " receives shape " + to.what.shape(),
                 from.rank,
                 to.rank);
           }

@@ -78,9 +78,7 @@ final class Checksums {
     for (int rank = 0; rank < all.length; rank++) {
       if (all[rank][0] >= 0) {
         throw new UnsupportedException(
-            "tensor '"
-                + transfer.tensors().get((int) all[rank][0]).from().name()
-                + "': rank "
+            "tensor '" + transfer.tensors().get((int) all[rank][0]).from().name() + "': rank "
                 + rank
                 + " can't check the sum that it sends, whose terms lie in other processes, outside"
                 + " windows of the link's communicator; send tensors of one, or do without"
@@ -150,23 +148,15 @@ final class Checksums {
         faultyRanks.add(rank);
         BoundTensor tensor = transfer.tensors().get((int) firsts[rank][0]);
         texts.add(
-            "tensor '"
-                + tensor.to().name()
-                + "' on rank "
-                + rank
-                + " is not what rank "
-                + firsts[rank][1]
-                + " sent");
+            "tensor '" + tensor.to().name() + "' on rank " + rank + " is not what rank "
+                + firsts[rank][1] + " sent");
       }
     }
     if (faultyRanks.isEmpty()) {
       return null;
     }
     String message =
-        "version "
-            + version
-            + " is refused: "
-            + String.join("; ", texts)
+        "version " + version + " is refused: " + String.join("; ", texts)
             + " (their checksums differ). Nothing has been committed; send it again, don't write to"
             + " sources while they are sent, and see by checkReplicas whether replicas are equal";
     return new Failure(

@@ -51,10 +51,11 @@ final class GuestTables {
    * Collective over the link, guests too: what {@code plan} gives on this rank, once guests have
    * theirs of it. Where it throws, on all receivers alike, guests throw the same.
    */
-  static LinkBatch.Planned told(Link link, Until until, Supplier<LinkBatch.Planned> plan) {
+  static LinkTransferBuilder.Planned told(Link link, Until until,
+      Supplier<LinkTransferBuilder.Planned> plan) {
     byte[][] stated = gather(link, until, new byte[0]);
-    boolean isPlanner = link.communicator().rank() == link.firstReceiver();
-    LinkBatch.Planned planned = null;
+    boolean isPlanner = link.communicator().rank() == link.ranks().firstReceiver();
+    LinkTransferBuilder.Planned planned = null;
     WindlassException refusal = null;
     byte[] own = {};
     try {
@@ -67,7 +68,7 @@ final class GuestTables {
       refusal = e;
       own = isPlanner ? refused(e) : own;
     }
-    byte[] told = gather(link, until, own)[link.firstReceiver()];
+    byte[] told = gather(link, until, own)[link.ranks().firstReceiver()];
     if (refusal == null && !isPlanner) {
       refusal = refusal(told);
     }
@@ -83,7 +84,7 @@ final class GuestTables {
 
   /** What each guest has stated, by its rank and the tensors' names. */
   private static Map<Integer, Map<String, TransferWords.Binding>> checked(
-      Link link, LinkBatch.Planned planned, byte[][] stated) {
+      Link link, LinkTransferBuilder.Planned planned, byte[][] stated) {
     if (planned.agreement().checksums()) {
       throw new UnsupportedException(
           "register: the senders are Python ranks, which make no checksums; leave checksums() out");
@@ -93,7 +94,7 @@ final class GuestTables {
             .map(pair -> pair.from().spec())
             .collect(Collectors.toMap(TensorSpec::name, spec -> spec, (one, same) -> one));
     Map<Integer, Map<String, TransferWords.Binding>> views = new HashMap<>();
-    for (int rank : link.senderRanks()) {
+    for (int rank : link.ranks().senders()) {
       Map<String, TransferWords.Binding> own = decode(rank, stated[rank], sent.keySet());
       sent.values().forEach(spec -> check(link, rank, spec, own.get(spec.name())));
       views.put(rank, own);
@@ -127,10 +128,7 @@ final class GuestTables {
       return views;
     } catch (IOException e) {
       throw new MismatchException(
-          "what Python rank "
-              + rank
-              + " says of its tensors can't be read: "
-              + Encoding.why(e)
+          "what Python rank " + rank + " says of its tensors can't be read: " + Encoding.why(e)
               + "; run one version of Windlass on all ranks",
           e,
           "",
@@ -160,8 +158,8 @@ final class GuestTables {
   }
 
   /**
-   * Refuses a view that is not what {@code rank} holds of the tensor; null for none. Senders that are
-   * guests have the same ranks in the link as in their job.
+   * Refuses a view that is not what {@code rank} holds of the tensor; null for none. Senders that
+   * are guests have the same ranks in the link as in their job.
    */
   private static void check(
       Link link, int rank, TensorSpec spec, TransferWords.Binding view) {
@@ -173,19 +171,10 @@ final class GuestTables {
         || view.dtype() != spec.dtype().code()
         || !Arrays.equals(view.shape(), local)) {
       throw new InvalidArgumentException(
-          "register: source of tensor '"
-              + spec.name()
-              + "' on rank "
-              + rank
-              + " is "
+          "register: source of tensor '" + spec.name() + "' on rank " + rank + " is "
               + (view == null ? "None" : named(view.dtype()) + Arrays.toString(view.shape()))
-              + "; under "
-              + link.named(true, spec.layout())
-              + " rank "
-              + rank
-              + " holds "
-              + spec.dtype()
-              + Arrays.toString(local),
+              + "; under " + link.ranks().named(true, spec.layout()) + " rank " + rank + " holds "
+              + spec.dtype() + Arrays.toString(local),
           null,
           "",
           List.of(rank));
@@ -203,7 +192,7 @@ final class GuestTables {
 
   private static byte[] made(
       Link link,
-      LinkBatch.Planned planned,
+      LinkTransferBuilder.Planned planned,
       Map<Integer, Map<String, TransferWords.Binding>> views) {
     StepsMemo memo = link.memo();
     byte[] made =
@@ -213,7 +202,7 @@ final class GuestTables {
               out.writeByte(MADE);
               out.writeInt(planned.halves().size());
               out.writeInt(views.size());
-              for (int rank : link.senderRanks()) {
+              for (int rank : link.ranks().senders()) {
                 // Of all halves: a guest sends the same, wherever it goes.
                 long[] words = TransferWords.of(bound(planned, views.get(rank)), rank, memo);
                 ByteBuffer bytes =
@@ -226,17 +215,15 @@ final class GuestTables {
             });
     if (made.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
-          "register: the parts of the plan for Python ranks take "
-              + made.length
-              + " bytes, of at most "
-              + Gathered.MOST_BYTES
-              + "; register the tensors as several batches");
+          "register: the parts of the plan for Python ranks take " + made.length
+              + " bytes, of at most " + Gathered.MOST_BYTES
+              + "; register the tensors as several transfers");
     }
     return made;
   }
 
   private static List<TransferWords.Bound> bound(
-      LinkBatch.Planned planned, Map<String, TransferWords.Binding> views) {
+      LinkTransferBuilder.Planned planned, Map<String, TransferWords.Binding> views) {
     List<Agreement.Pair> pairs = planned.agreement().pairs();
     List<Plan> plans = planned.halves().get(0).plans();
     List<TransferWords.Bound> bound = new ArrayList<>();

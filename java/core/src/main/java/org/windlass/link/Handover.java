@@ -45,18 +45,21 @@ final class Handover implements AutoCloseable {
   private static final int LEFT_NS = 1;
   private static final int NEWEST = 2;
 
-  /** The registration that they wait with; {@link #NONE} where they don't. */
+  /** Registration that they wait with, {@link #NONE}, or {@link #FINISHED}. */
   private static final int WAITING = 3;
 
   private static final int WORDS = 4;
 
   private static final long NONE = -1;
 
-  /** What rank 0 tells its job. */
-  private static final long FAILED = 0;
+  /** No version follows. At rank 0 of the receivers only. */
+  private static final long FINISHED = -2;
 
+  // Outcomes that rank 0 tells its job.
+  private static final long FAILED = 0;
   private static final long LATE = 1;
   private static final long MOVES = 2;
+  private static final long ENDS = 3;
 
   /** For what rank 0 tells once its deadline has passed, and for a move that began before it. */
   private static final Duration GRACE = Duration.ofSeconds(2);
@@ -131,11 +134,20 @@ final class Handover implements AutoCloseable {
   /**
    * Collective over the receivers: asks, and waits until the senders have a version.
    *
-   * @return for the move that follows; null where they have had none in time
+   * @param atEnd runs on every rank if the senders have finished
+   * @return for the move that follows; null if they have finished, or have had no version in time
    */
-  Until ask(Until until) {
+  Until ask(Until until, Runnable atEnd) {
     long[] told = led(until, this::asked);
-    return told[0] == LATE ? null : new Until(Math.max(1, told[1])).later(GRACE);
+    if (told[0] == ENDS) {
+      atEnd.run();
+    }
+    return told[0] == MOVES ? new Until(Math.max(1, told[1])).later(GRACE) : null;
+  }
+
+  /** Collective over the senders: tells the receivers that no version follows. */
+  void finish(Until until) {
+    led(until, this::finished);
   }
 
   /** What rank 0 of this job does; it tells FAILED, LATE, or MOVES and the time for that. */
@@ -224,11 +236,8 @@ final class Handover implements AutoCloseable {
         throw side.failed(
             Native.WL_ABORTED,
             List.of(other),
-            "the receivers have asked for a version, and don't answer to version "
-                + version
-                + ", which they were offered; see whether rank "
-                + other
-                + " is stopped");
+            "the receivers have asked for a version, and don't answer to version " + version
+                + ", which they were offered; see whether rank " + other + " is stopped");
       }
       pauseNs = pause(pauseNs);
     }
@@ -251,15 +260,57 @@ final class Handover implements AutoCloseable {
     window.put(own.narrow(0, word, 1), rank, words.narrow(0, word, 1));
   }
 
+  /** Returns once the receivers have the end, or have left: the senders may leave then. */
+  private long[] finished(Until until) {
+    long pauseNs = FIRST_PAUSE_NS;
+    while (!isEndThere()) {
+      if (until.isOver()) {
+        throw side.failed(
+            Native.WL_ABORTED, List.of(other), "the receivers don't get the end of the versions");
+      }
+      pauseNs = pause(pauseNs);
+    }
+    return new long[] {ENDS, 0};
+  }
+
+  private boolean isEndThere() {
+    try {
+      put(other, WAITING, FINISHED);
+      window.get(own.narrow(0, WAITING, 1), other, words.narrow(0, WAITING, 1));
+      return own.getLong(WAITING) == FINISHED;
+    } catch (AbortedException e) {
+      List<Integer> left = e.faultyRanks();
+      if (left.isEmpty() || !left.stream().allMatch(rank -> rank >= firstReceiver)) {
+        throw e;
+      }
+      return true; // nobody is there who would ask
+    }
+  }
+
+  private boolean haveFinished() {
+    return words.getLong(WAITING) == FINISHED;
+  }
+
   private long[] asked(Until until) {
+    try {
+      return haveFinished() ? new long[] {ENDS, 0} : offeredTo(until);
+    } catch (WindlassException e) {
+      if (haveFinished()) {
+        return new long[] {ENDS, 0}; // and have left since
+      }
+      throw e;
+    }
+  }
+
+  private long[] offeredTo(Until until) {
     ticket++;
     signals.notify(other, ASKED, ticket);
     boolean isSettled = false;
     try {
       long pauseNs = FIRST_PAUSE_NS;
       while (!signals.test(other, OFFERED, ticket)) {
-        if (until.isOver()) {
-          return new long[] {LATE, 0};
+        if (haveFinished() || until.isOver()) {
+          return new long[] {haveFinished() ? ENDS : LATE, 0};
         }
         pauseNs = pause(pauseNs);
       }
@@ -287,8 +338,8 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Collective over the receivers, after a move: the ranks of this job, as the link counts them,
-   * that don't have the version whole. All commit it where there is none, or none does.
+   * Collective over this job, after a move: its ranks, as the link counts them, on which the move
+   * failed. If there are any, it fails on all.
    *
    * @param until of the move
    */

@@ -12,10 +12,10 @@ import org.windlass.error.WindlassException;
  * @param version the version that is held whole, or {@link #NONE}
  * @param half where it is
  * @param arriving the version that was or is being written over it, or {@link #NONE}
- * @param torn tensors that hold neither
+ * @param incomplete tensors that hold neither
  * @param failure why {@code arriving} didn't arrive; null while it may
  */
-record Holding(long version, int half, long arriving, List<String> torn, Throwable failure) {
+record Holding(long version, int half, long arriving, List<String> incomplete, Throwable failure) {
   static final long NONE = -1;
 
   /** A version that this rank has not been told yet. */
@@ -32,7 +32,7 @@ record Holding(long version, int half, long arriving, List<String> torn, Throwab
     return new Holding(NONE, 0, arriving, List.of(), null);
   }
 
-  Holding torn(List<String> tensors, Throwable cause) {
+  Holding incomplete(List<String> tensors, Throwable cause) {
     return new Holding(NONE, half, arriving, tensors, cause);
   }
 
@@ -43,21 +43,14 @@ record Holding(long version, int half, long arriving, List<String> torn, Throwab
     }
     if (failure != null) {
       throw new AbortedException(
-          what
-              + ": version "
-              + arriving
-              + " did not arrive whole; torn are "
-              + torn
-              + ". Receive a version anew ("
-              + failure.getMessage()
-              + ")",
+          what + ": version " + arriving + " did not arrive whole; incomplete are " + incomplete
+              + ". Receive a version anew (" + failure.getMessage() + ")",
           failure,
           "",
           failure instanceof WindlassException known ? known.faultyRanks() : List.of());
     }
     throw new InvalidArgumentException(
-        what
-            + ": "
+        what + ": "
             + (arriving == NONE
                 ? "no version has arrived yet"
                 : (arriving == NEXT ? "the next version" : "version " + arriving)

@@ -3,12 +3,10 @@ package org.windlass.link;
 
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.stream.IntStream;
 import org.windlass.Communicator;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
@@ -30,24 +28,27 @@ import org.windlass.layout.Layout;
 /**
  * A link of two sides of a communicator, senders and receivers, between which tensors move version
  * after version. Each side knows its own layouts alone: a trainer adds what it holds, a fleet names
- * what it takes, and {@link LinkBatch#register} makes one plan of both.
+ * what it takes, and {@link LinkTransferBuilder#register} makes one plan of both.
  *
  * <pre>{@code
  * Link link = Link.open(comm, "policy", trainers, fleet);
  *
- * var batch = link.batch().wire(BF16)                            // on a rank of the trainers
+ * var transfer = link.transferBuilder().defaultWire(BF16) // on a rank of the trainers
  *     .add("l0.q_proj", shape, q, trainers.layout(partial(SUM), shard(0)))
  *     .register(ofMinutes(1));
- * for (long v = 1; train(); v++) batch.send(v);
+ * for (long v = 1; train(); v++) transfer.send(v);
+ * transfer.finish();
  *
- * var batch = link.batch()                                       // on a rank of the fleet
+ * var transfer = link.transferBuilder()                   // on a rank of the fleet
  *     .into("l0.q_proj", shape, q, fleet.layout(shard(0)))
  *     .register(ofMinutes(1));
- * for (long v = batch.receive(); ; v = batch.receive()) serve(batch.tensor("l0.q_proj"));
+ * while (!transfer.isFinished()) {
+ *   transfer.tryReceive(ofMinutes(1)).ifPresent(v -> serve(transfer.tensor("l0.q_proj")));
+ * }
  * }</pre>
  *
- * <p>{@link org.windlass.job.Job#meet} makes one of two jobs, each with a communicator of its own. There a layout is
- * over ranks as its own job counts them.
+ * <p>{@link org.windlass.job.Job#meet} makes one of two jobs, each with a communicator of its own.
+ * There a layout is over ranks as its own job counts them.
  *
  * <p>A link has a communicator of its own: when it fails, each side goes on with its own work and
  * may join another.
@@ -63,11 +64,7 @@ public final class Link implements AutoCloseable {
   /** The senders alone; null on other ranks. */
   private final LinkSide senders;
 
-  /** For each rank of {@code senders} its rank of the link, ascending. */
-  private final int[] senderRanks;
-
-  private final Side sending;
-  private final Side receiving;
+  private final LinkRanks ranks;
   private final boolean sends;
   private final boolean receives;
 
@@ -93,6 +90,9 @@ public final class Link implements AutoCloseable {
 
   private volatile boolean closed;
 
+  /** Whether this rank's side has agreed that no version follows. */
+  private volatile boolean finished;
+
   private final Unclosed unclosed;
 
   /** A link that nobody has closed yet, in place of its communicators. */
@@ -105,58 +105,22 @@ public final class Link implements AutoCloseable {
     protected void free() {}
   }
 
-  /**
-   * One side of a link.
-   *
-   * @param mesh of the ranks as whoever names them counts them
-   * @param counted all that are counted so, ascending
-   * @param first rank of the link of those
-   */
-  private record Side(DeviceMesh mesh, int[] counted, int first) {
-    int linked(int rank) {
-      return first + Arrays.binarySearch(counted, rank);
-    }
-
-    /** As the side counts it; -1 where the side has no such rank. */
-    int own(int linked) {
-      int place = linked - first;
-      return place >= 0 && place < counted.length ? counted[place] : -1;
-    }
-
-    int[] linked() {
-      return mesh.ranks().stream().mapToInt(this::linked).sorted().toArray();
-    }
-
-    /** Job {@code size} ranks, of which the link counts {@code first} before them. */
-    static Side ofJob(int size, int first) {
-      return new Side(DeviceMesh.of(size), IntStream.range(0, size).toArray(), first);
-    }
-  }
-
   /** Collective over {@code communicator}, which it takes over. */
   private Link(
-      String name,
-      String whose,
-      Side sending,
-      Side receiving,
-      Communicator communicator,
-      Handover handover,
-      boolean hasGuests,
-      Layout layout,
-      StepsMemo memo) {
+      String name, String whose, LinkRanks ranks, Communicator communicator, Handover handover,
+      boolean hasGuests, Layout layout, StepsMemo memo) {
     this.name = name;
     this.whose = whose;
-    this.sending = sending;
-    this.receiving = receiving;
+    this.ranks = ranks;
     this.communicator = communicator;
     this.handover = handover;
     this.hasGuests = hasGuests;
     this.layout = layout;
     this.memo = memo;
-    this.senderRanks = sending.linked();
-    this.sends = Arrays.binarySearch(senderRanks, communicator.rank()) >= 0;
-    this.receives = Arrays.binarySearch(receiving.linked(), communicator.rank()) >= 0;
+    this.sends = ranks.sends(communicator.rank());
+    this.receives = ranks.receives(communicator.rank());
     if (handover == null) {
+      int[] senderRanks = ranks.senders();
       Communicator own = communicator.subset(senderRanks);
       this.senders =
           own == null ? null : new LinkSide(communicator, own, senderRanks, "the senders");
@@ -178,62 +142,32 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Collective over two jobs: the link of the first {@code senders} ranks of a communicator with
-   * the rest; layouts are by ranks as each job counts its own.
+   * Collective over two jobs: returns the link between them. Each job's layouts use its own ranks.
    *
-   * @param whose what messages say of the ranks
-   * @param communicator of both, which the link takes over
-   * @param side the ranks of this job, which the link takes over
-   * @param hasGuests whether the senders are guests
-   * @param from layout of the source, for tensors of which none is named; may be null
-   * @param to of the target
+   * @param communicator ranks of both jobs, the senders first; the link takes it over
+   * @param side ranks of this job; the link takes it over
    * @param memo of this job
    * @hidden
    */
   @SuppressWarnings("exports")
   public static Link between(
-      String name,
-      String whose,
-      Communicator communicator,
-      Communicator side,
-      int senders,
-      boolean hasGuests,
-      Layout from,
-      Layout to,
-      StepsMemo memo,
+      String name, LinkedJobs jobs, Communicator communicator, Communicator side, StepsMemo memo,
       Until until) {
     try {
-      String here =
-          "meets as '"
-              + name
-              + "' from layout "
-              + qualified(from)
-              + " to layout "
-              + qualified(to)
-              + whose;
+      String here = jobs.text(name);
       Alike.require(
           communicator, until, Native.WL_OP_LINK, new Fingerprint().add(here), here);
+      int senders = jobs.senders();
       return new Link(
-          name,
-          whose,
-          Side.ofJob(senders, 0),
-          Side.ofJob(communicator.size() - senders, senders),
-          communicator,
-          new Handover(communicator, side, senders, until),
-          hasGuests,
-          communicator.rank() < senders ? from : to,
-          memo);
+          name, jobs.whose(), LinkRanks.ofJobs(name, senders, communicator.size() - senders),
+          communicator, new Handover(communicator, side, senders, until), jobs.hasGuests(),
+          communicator.rank() < senders ? jobs.from() : jobs.to(), memo);
     } catch (RuntimeException | Error e) {
       try (side;
           communicator) {
         throw failed(communicator, "link '" + name + "'", e, List.of());
       }
     }
-  }
-
-  /** As jobs tell one another; guests, which parse none, compare it too. */
-  private static String qualified(Layout layout) {
-    return layout == null ? "none" : layout.qualified();
   }
 
   /**
@@ -259,12 +193,8 @@ public final class Link implements AutoCloseable {
     both.addAll(receivers.ranks());
     if (both.last() >= communicator.size()) {
       throw new InvalidArgumentException(
-          "link '"
-              + name
-              + "': a side holds rank "
-              + both.last()
-              + "; the communicator has ranks 0 to "
-              + (communicator.size() - 1));
+          "link '" + name + "': a side holds rank " + both.last()
+              + "; the communicator has ranks 0 to " + (communicator.size() - 1));
     }
     int[] ranks = both.stream().mapToInt(Integer::intValue).toArray();
     String operation = "link '" + name + "'";
@@ -290,15 +220,7 @@ public final class Link implements AutoCloseable {
     }
     try {
       return new Link(
-          name,
-          "",
-          new Side(senders, ranks, 0),
-          new Side(receivers, ranks, 0),
-          own,
-          null,
-          false,
-          null,
-          null);
+          name, "", LinkRanks.within(name, senders, receivers, ranks), own, null, false, null, null);
     } catch (RuntimeException | Error e) {
       try (own) {
         throw failed(own, operation, e, List.of());
@@ -373,12 +295,12 @@ public final class Link implements AutoCloseable {
   }
 
   /** Tensors that move together. */
-  public LinkBatch batch() {
-    return new LinkBatch(this);
+  public LinkTransferBuilder transferBuilder() {
+    return new LinkTransferBuilder(this);
   }
 
   /**
-   * Makes the calling thread the one that calls operations of this link, whichever of its batches
+   * Makes the calling thread the one that calls operations of this link, whichever of its transfers
    * they are of: they share its communicator.
    *
    * @throws InvalidArgumentException where another thread does; nothing was sent
@@ -387,11 +309,7 @@ public final class Link implements AutoCloseable {
     Thread other = caller.compareAndExchange(null, Thread.currentThread());
     if (other != null) {
       throw new InvalidArgumentException(
-          what
-              + ": link '"
-              + name
-              + "' is in a call of thread \""
-              + other.getName()
+          what + ": link '" + name + "' is in a call of thread \"" + other.getName()
               + "\"; one thread at a time may call operations on it");
     }
   }
@@ -399,7 +317,7 @@ public final class Link implements AutoCloseable {
   void leave() {
     caller.set(null);
     if (closed) {
-      closeKept();
+      kept().forEach(LinkTransfer::close);
     }
   }
 
@@ -424,12 +342,8 @@ public final class Link implements AutoCloseable {
     return senders;
   }
 
-  int[] senderRanks() {
-    return senderRanks;
-  }
-
-  int firstReceiver() {
-    return receiving.linked()[0];
+  LinkRanks ranks() {
+    return ranks;
   }
 
   boolean hasGuests() {
@@ -445,13 +359,21 @@ public final class Link implements AutoCloseable {
     return what + " on link '" + name + "'" + whose;
   }
 
+  boolean isFinished() {
+    return finished;
+  }
+
+  void setFinished() {
+    finished = true;
+  }
+
   /** Null where both sides are of one communicator. */
   Handover handover() {
     return handover;
   }
 
   /**
-   * For a batch. For packages of Windlass.
+   * For a transfer. For packages of Windlass.
    *
    * @hidden
    */
@@ -469,54 +391,9 @@ public final class Link implements AutoCloseable {
     return layout;
   }
 
-  /** How many batches this rank has registered before; they count alike on every rank. */
+  /** How many transfers this rank has registered before; they count alike on every rank. */
   int nextRegistration() {
     return registrations++;
-  }
-
-  /** {@code layout} by ranks of the link; its ranks belong to one side. */
-  Layout within(String what, boolean isSender, Layout layout) {
-    Side side = isSender ? sending : receiving;
-    int[] linked = new int[layout.mesh().size()];
-    for (int place = 0; place < linked.length; place++) {
-      int rank = layout.mesh().rankOf(place);
-      if (!side.mesh.contains(rank)) {
-        throw new InvalidArgumentException(
-            what
-                + ": layout "
-                + layout
-                + " holds rank "
-                + rank
-                + ", which is no "
-                + (isSender ? "sender" : "receiver")
-                + " of link '"
-                + name
-                + "' ("
-                + side.mesh
-                + ")");
-      }
-      linked[place] = side.linked(rank);
-    }
-    return new Layout(layout.mesh().ranks(linked), layout.placements());
-  }
-
-  /** What {@link #within} has made of a layout as messages have it: as that side has named it. */
-  String named(boolean isSender, Layout layout) {
-    Side side = isSender ? sending : receiving;
-    DeviceMesh mesh = layout.mesh();
-    int[] own = new int[mesh.size()];
-    for (int place = 0; place < own.length; place++) {
-      own[place] = side.own(mesh.rankOf(place));
-      if (own[place] < 0) {
-        return layout.qualified();
-      }
-    }
-    return new Layout(mesh.ranks(own), layout.placements()).toString();
-  }
-
-  /** This rank as that side counts it, which has it. */
-  int counted(boolean isSender) {
-    return (isSender ? sending : receiving).own(communicator.rank());
   }
 
   /** Has {@link #close} close a transfer that moves over this link, too. */
@@ -538,12 +415,10 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  private void closeKept() {
-    List<LinkTransfer> kept;
+  private List<LinkTransfer> kept() {
     synchronized (transfers) {
-      kept = transfers.stream().map(WeakReference::get).filter(Objects::nonNull).toList();
+      return transfers.stream().map(WeakReference::get).filter(Objects::nonNull).toList();
     }
-    kept.forEach(LinkTransfer::close);
   }
 
   /**
@@ -560,9 +435,9 @@ public final class Link implements AutoCloseable {
       synchronized (transfers) {
         closed = true;
       }
-      // A call that is ending still says what of its transfer is torn, and does this itself.
+      // A call that is ending still says what of its transfer is incomplete, and does this itself.
       if (caller.get() == null) {
-        closeKept();
+        kept().forEach(LinkTransfer::close);
       }
     }
   }
@@ -594,6 +469,6 @@ public final class Link implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "Link '" + name + "'" + whose + " from " + sending.mesh + " to " + receiving.mesh;
+    return "Link '" + name + "'" + whose + " " + ranks;
   }
 }

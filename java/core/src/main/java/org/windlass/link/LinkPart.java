@@ -4,6 +4,8 @@ package org.windlass.link;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
@@ -21,6 +23,7 @@ import org.windlass.transfer.Transfer;
  */
 final class LinkPart {
   private static final long ANY = Transfer.ANY_VERSION;
+  private static final long FINISHED = Transfer.FINISHED;
 
   /** Failures of a move that every rank has alike, and that the link outlives. */
   private static final List<Class<? extends WindlassException>> SHARED =
@@ -36,7 +39,7 @@ final class LinkPart {
   private final List<Checksums> checksums = new ArrayList<>();
 
   /** Of the last move, which failed: names of this rank's targets that have parts of it. */
-  private Supplier<List<String>> torn = List::of;
+  private Supplier<List<String>> incomplete = List::of;
 
   /** What all ranks of the link threw alike, with nothing moved; or null. */
   private UnsupportedException refusal;
@@ -79,23 +82,25 @@ final class LinkPart {
    * Comes to a move with the ranks of the other side.
    *
    * @param named the version that this rank names, or {@link Transfer#ANY_VERSION}
-   * @return for the move; null where the other side has not come in time, and nothing was said
+   * @return for the move; null if the senders have finished, or the other side has not come in time
    */
   Until come(boolean isSender, long named, Until until) {
-    torn = List::of;
+    incomplete = List::of;
     Handover handover = link.handover();
-    if (handover == null) {
-      return until;
+    if (link.isFinished() || handover == null) {
+      return link.isFinished() ? null : until;
     }
-    return isSender ? handover.offer(registration, named, until) : handover.ask(until);
+    return isSender
+        ? handover.offer(registration, named, until)
+        : handover.ask(until, link::setFinished);
   }
 
   /**
    * Moves a version into a half, on all ranks of the link, and checks it there. It returns where
-   * this rank has it; of two jobs, where all ranks of this one have.
+   * this rank has it, or has sent it; of two jobs, where all ranks of this one have.
    *
-   * @param version gets the one that all name, where the call throws too; it stays as it is where
-   *     nothing has moved
+   * @param version gets the one that all name, where the call throws too, or {@link
+   *     Transfer#FINISHED}; it stays as it is where nothing has moved
    */
   void move(int half, long named, long[] version, Until until) {
     Handover handover = link.handover();
@@ -110,10 +115,11 @@ final class LinkPart {
       moveHere(half, named, version, until);
       handover.moved(System.nanoTime() - startNs);
       isDone = true;
+    } catch (RuntimeException | Error e) {
+      end(version[0], named, e); // for those of this job that still move it
+      throw e;
     } finally {
-      if (link.receives()) {
-        without = without(handover, isDone, until);
-      }
+      without = without(handover, isDone, until);
     }
     if (!without.isEmpty()) {
       throw handover
@@ -121,9 +127,10 @@ final class LinkPart {
           .failed(
               Native.WL_ABORTED,
               without,
-              "ranks "
-                  + without
-                  + " have not got it, so that no rank of their job takes it");
+              "ranks " + without
+                  + (link.receives()
+                      ? " have not got it, so that no rank of their job takes it"
+                      : " have not sent it, so that it fails on all ranks of their job"));
     }
   }
 
@@ -140,14 +147,14 @@ final class LinkPart {
 
   private void moveHere(int half, long named, long[] version, Until until) {
     latest = transfers.get(half);
-    torn = latest::incomplete;
+    incomplete = latest::incomplete;
     if (checksums.isEmpty()) {
       transfer(named, version, until);
       return;
     }
     Checksums.Failure failure = moveAndVerify(half, named, version, until);
     if (failure != null) {
-      torn = failure::wrong;
+      incomplete = failure::wrong;
       throw failure.exception();
     }
   }
@@ -157,10 +164,26 @@ final class LinkPart {
       latest.move(registration, named, version, until.leftNs());
     } catch (UnsupportedException e) {
       refusal = e;
-      torn = List::of;
+      incomplete = List::of;
       throw e;
     }
-    torn = List::of;
+    incomplete = List::of;
+    if (version[0] == FINISHED) {
+      link.setFinished();
+    }
+  }
+
+  /** Collective over the senders; within one communicator over the link. */
+  void finish(Until until) {
+    if (link.isFinished()) {
+      return;
+    }
+    if (link.handover() == null) {
+      transfer(FINISHED, new long[] {ANY}, until);
+    } else {
+      link.handover().finish(until);
+      link.setFinished();
+    }
   }
 
   /** Failures that every rank has alike, {@code failure} too where it is a refusal. */
@@ -175,12 +198,12 @@ final class LinkPart {
     boolean isOver = false;
     try {
       transfer(named, version, until);
-      Checksums.Failure failure = checksums.get(half).verify(version[0], until);
+      Checksums.Failure failure =
+          link.isFinished() ? null : checksums.get(half).verify(version[0], until);
       isOver = true;
       return failure;
     } catch (RuntimeException | Error e) {
-      String what = operation(link.sends() ? "send" : "receive", version[0], named);
-      Link.end(link.communicator(), what, e, shared(e));
+      end(version[0], named, e);
       throw e;
     } finally {
       if (held && isOver) {
@@ -191,14 +214,19 @@ final class LinkPart {
     }
   }
 
+  private void end(long version, long named, Throwable failure) {
+    String what = operation(link.sends() ? "send" : "receive", version, named);
+    Link.end(link.communicator(), what, failure, shared(failure));
+  }
+
   /** Of two jobs: whether the senders have come with a version of it; from any thread. */
   boolean isThere() {
     return link.handover().isWaiting(registration);
   }
 
   /** Names of this rank's targets that have parts of the version of the move that failed last. */
-  List<String> torn() {
-    return torn.get();
+  List<String> incomplete() {
+    return incomplete.get();
   }
 
   /** What {@code what} of {@code version} throws for {@code failure}; see {@link Link#failed}. */
@@ -209,8 +237,35 @@ final class LinkPart {
 
   /** {@code what} of a version, or of the one that was named where ranks have agreed on none. */
   private String operation(String what, long version, long named) {
-    long of = version == ANY ? named : version;
-    return link.operation(of == ANY ? what : what + " of version " + of);
+    long of = version < 0 ? named : version;
+    return link.operation(of < 0 ? what : what + " of version " + of);
+  }
+
+  /**
+   * What is thrown where the other side of a link has not come; the links go on.
+   *
+   * @param before the parts that have moved {@code version} by then
+   */
+  WindlassException late(String what, List<LinkPart> before, long version) {
+    String moved =
+        before.stream()
+            .map(part -> "'" + part.link().name() + "'")
+            .collect(Collectors.joining(", "));
+    String operation = link.operation(what);
+    return new DeadlineExceededException(
+        operation + ": "
+            + (link.sends()
+                ? "the receivers have not asked for a version"
+                : "the senders have had no version to send")
+            + (before.isEmpty()
+                ? " when the deadline passed; nothing moved, and the link goes on"
+                : " when the deadline passed; version "
+                    + version + " had moved over " + moved
+                    + " by then, and who receives over this link too has not taken it; the links"
+                    + " go on"),
+        null,
+        operation,
+        List.of());
   }
 
   /** From any thread. */
@@ -226,8 +281,8 @@ final class LinkPart {
             Replicas.check(
                 until,
                 senders.communicator(),
-                link.senderRanks(),
-                layout -> link.named(true, layout),
+                link.ranks().senders(),
+                layout -> link.ranks().named(true, layout),
                 transfers.get(0).tensors());
             return null;
           });

@@ -79,10 +79,7 @@ final class LinkSide {
     }
     List<Integer> ranks = failure.faultyRanks().stream().map(rank -> linked[rank]).toList();
     String message =
-        whose(failure.faultyRanks(), ranks)
-            + ". In the numbers of "
-            + name
-            + ": "
+        whose(failure.faultyRanks(), ranks) + ". In the numbers of " + name + ": "
             + failure.getMessage();
     // A deadline that passes says of a link that it goes on, which this one doesn't.
     int told = code == Native.WL_TIMEOUT ? Native.WL_ABORTED : code;
@@ -99,11 +96,8 @@ final class LinkSide {
     List<Integer> shown = ranks.isEmpty() ? all : ranks;
     List<Integer> counted =
         ranks.isEmpty() ? all.stream().map(all::indexOf).toList() : faultyRanks;
-    return "ranks "
-        + list(shown)
-        + (ranks.isEmpty() ? " failed as " + name : " failed " + name)
-        + ", where they are ranks "
-        + list(counted);
+    return "ranks " + list(shown) + (ranks.isEmpty() ? " failed as " + name : " failed " + name)
+        + ", where they are ranks " + list(counted);
   }
 
   private static String list(List<Integer> ranks) {

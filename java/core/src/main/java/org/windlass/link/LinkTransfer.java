@@ -2,7 +2,6 @@
 package org.windlass.link;
 
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
@@ -10,7 +9,6 @@ import java.util.stream.Collectors;
 import org.windlass.Operation;
 import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
-import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
@@ -23,47 +21,56 @@ import org.windlass.transfer.Progress;
 import org.windlass.transfer.Transfer;
 
 /**
- * A transfer of a {@link LinkBatch} that both sides have registered. Each version moves once: every
- * sender calls {@link #send}, every receiver {@link #receive}, and a rank that is both calls send
- * alone. All tensors of a version move as one: ranks name it as they come, and nothing moves unless
- * they agree; its bytes move; each receiver commits it once every target on every rank is
- * complete, and checked where {@link LinkBatch#checksums} asks for it.
+ * Tensors that both sides of a {@link Link} have registered, and that move together, version by
+ * version. Made by {@link LinkTransferBuilder#register}.
  *
- * <p>What a receiver reads through {@link #tensor} is always one version, whole:
+ * <p>Every sender calls {@link #send} or {@link #trySend}, and every receiver {@link #receive} or
+ * {@link #tryReceive}. A rank that is on both sides only sends. Nothing moves unless all ranks name
+ * the same version. A receiver commits a version once all targets of all ranks are complete, and
+ * checked if {@link LinkTransferBuilder#checksums} asks for it. {@link #finish()} ends the
+ * versions.
+ *
+ * <p>{@link #tensor} always reads one whole version:
  *
  * <ul>
- *   <li>By default it has two halves. The version before stays readable, and as it is, while the
- *       next one is written to the other half; the commit flips between them. What {@code tensor}
- *       gave stays as it is until the receive after the next.
- *   <li>{@link LinkBatch#inPlace In place} there is nothing to read while a version arrives.
+ *   <li>By default, a receiver has two halves. The next version is written to the half that is not
+ *       read. Tensors that {@code tensor} returned stay as they are until the receive after the
+ *       next one.
+ *   <li>{@link LinkTransferBuilder#inPlace In place}, there is nothing to read while a version
+ *       arrives.
  * </ul>
  *
- * <p>After a failure, a receiver with two halves holds the last version that it committed; in place
- * {@link #version} is empty unless nothing had been moved, and {@link #torn} names the tensors that
- * hold parts of two versions. A rank that had committed before a failure reached it stays with the
- * new version, while others keep the one before; no rank commits before all are complete. What was
- * received stays readable when the link, or this object, is closed.
+ * <p><b>Failures.</b> An exception means that the link is over, or that the call was wrong; the
+ * methods list the exceptions after which the link goes on. A receiver with two halves keeps the
+ * last version that it committed. In place, {@link #version} is empty if anything had moved, and
+ * {@link #incomplete} names the tensors that hold parts of two versions. What was received stays
+ * readable after {@link #close} and {@link Link#close}. If a call fails on one rank only, such as
+ * for a closed view, its peers get an {@link AbortedException} that names the rank.
  *
- * <p><b>Of two jobs</b>, a side that waits in vain has lost nothing: {@link #send} and {@link
- * #receive} throw {@link DeadlineExceededException}, and the link goes on. So a version that no
- * receive asked for in time is skipped, and the next receive gets the newest. Of its deadline, send
- * keeps up to half, and a second or twice the last move, for the move itself; a receive that has
- * been offered a version lasts as long as the send, 2 s more at most. Once both sides have come,
- * either has a second at least for the move; and of a batch over several links for each link after
- * the first, over which a version has moved by then. A receiver commits once all
- * ranks of its job have the version: after a failure they all have the new one, or all the one
- * before, unless one of themselves is lost.
+ * <p><b>Between two jobs</b>
  *
- * <p>The ranks of a link make their calls in one order: one that registers while others send is a
- * {@link MismatchException} on all, and the link is dead. So it is after a call that fails on one
- * rank alone, such as for a view that was closed: its peers get an {@link AbortedException} that
- * names the rank. A call that is refused before it sends anything ({@link
- * InvalidArgumentException}) changes nothing.
+ * <ul>
+ *   <li>a side that waits in vain loses nothing, and the link goes on. A version for which nobody
+ *       asked in time is skipped, and the next receive gets the newest one.
+ *   <li>a version succeeds or fails on all ranks of a job alike, unless a rank of that job is lost.
+ *       So do {@link #trySend} and {@link #tryReceive} that return without a version.
+ *   <li>a send keeps a part of its deadline for the move: one second or twice the last move, and at
+ *       most half of the deadline. A receive that was offered a version lasts as long as the send,
+ *       and at most 2 s longer. Once both sides have come, a move has at least one second over each
+ *       link.
+ * </ul>
  *
- * <p>One thread at a time calls an operation; queries may come from any thread at any time.
+ * <p><b>Within one communicator</b> all ranks come to each version, as to a collective. A deadline
+ * that passes ends the link. A rank that had committed before a failure reached it keeps the new
+ * version, and others the one before. No rank commits before all are complete.
+ *
+ * <p>The ranks of a link make their calls in one order. If one registers while others send, all get
+ * a {@link MismatchException}, and the link is over. One thread at a time calls an operation.
+ * Queries are thread-safe.
  */
 public final class LinkTransfer implements AutoCloseable {
   private static final long ANY = Transfer.ANY_VERSION;
+  private static final long FINISHED = Transfer.FINISHED;
 
   /** In the order of their links' names: so the ranks of all links come to each in one order. */
   private final List<LinkPart> parts;
@@ -112,11 +119,66 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   private void send(long version, long deadlineNs) {
-    if (!link.sends()) {
-      throw new InvalidArgumentException("send: this rank is no sender of " + link);
-    }
+    requireSent(version);
+    move("send", version, deadlineNs).orThrow();
+  }
+
+  /**
+   * {@link #send(long, Duration)} for loops without a catch block.
+   *
+   * @return false if the receivers have not asked for a version before the deadline; then nobody
+   *     has it, and the link goes on. All senders get the same result. Within one communicator,
+   *     where receivers come to every version, it returns true.
+   * @throws WindlassException if the link is over, or the call was wrong as of {@link #send(long)}
+   */
+  public boolean trySend(long version, Duration deadline) {
+    requireSent(version);
+    return move("send", version, Deadline.nanos(deadline)).late == null;
+  }
+
+  private void requireSent(long version) {
+    requireSender("send");
     requireVersion("send", version);
-    move("send", version, deadlineNs);
+    if (isFinished()) {
+      throw new InvalidArgumentException("send: " + link + " was finished");
+    }
+  }
+
+  /** {@link #finish(Duration)} with the deadline of the communicator. */
+  public void finish() {
+    finish(Deadline.DEFAULT);
+  }
+
+  /**
+   * Collective over the senders: ends the versions. Nothing more can be sent over the links of this
+   * transfer. Receivers get that as a result ({@link #isFinished}), whether they wait now or ask
+   * later, and keep the version that they hold. Idempotent.
+   *
+   * <p>Between two jobs it does not wait until receivers ask, and the senders may leave when it
+   * returns. Receivers that have left already are no failure. Within one communicator receivers
+   * come to it by a receive, as to a version.
+   *
+   * @param deadline limit of the call; if it passes, the link is over
+   */
+  public void finish(Duration deadline) {
+    finish(Deadline.nanos(deadline));
+  }
+
+  private void finish(long deadlineNs) {
+    requireSender("finish");
+    Link.enter("finish", links);
+    LinkPart at = parts.get(0);
+    try {
+      Until until = new Until(deadlineNs);
+      for (LinkPart part : parts) {
+        at = part;
+        part.finish(until);
+      }
+    } catch (RuntimeException | Error e) {
+      throw at.failed("finish", ANY, e);
+    } finally {
+      Link.leave(links);
+    }
   }
 
   /**
@@ -132,9 +194,9 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * {@link #receive()} with a deadline of its own. Between two jobs the link goes on where it passes
-   * and the senders have had no version; the ranks of one job wait 2 s longer for one another, and
-   * one that does not come by then ends the link.
+   * {@link #receive()} with a deadline of its own. Between two jobs the link goes on where it
+   * passes and the senders have had no version; the ranks of one job wait 2 s longer for one
+   * another, and one that does not come by then ends the link.
    */
   public long receive(Duration deadline) {
     return receive(ANY, Deadline.nanos(deadline));
@@ -153,12 +215,45 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   private long receive(long version, long deadlineNs) {
+    requireReceived();
+    return move("receive", version, deadlineNs).orThrow();
+  }
+
+  /**
+   * {@link #receive(Duration)} for loops without a catch block.
+   *
+   * <pre>{@code
+   * while (!weights.isFinished()) {
+   *   weights.tryReceive(ofSeconds(30)).ifPresent(v -> engine.swap(weights.tensor("w"), v));
+   * }
+   * }</pre>
+   *
+   * @return the version; empty if the senders had none before the deadline, or have finished, as
+   *     {@link #isFinished} says then. All receivers get the same result. Within one communicator
+   *     senders come to every receive, and a deadline that passes is an exception.
+   * @throws WindlassException if the link is over, or the call was wrong as of {@link #receive()}
+   */
+  public OptionalLong tryReceive(Duration deadline) {
+    long deadlineNs = Deadline.nanos(deadline);
+    requireReceived();
+    Outcome outcome = move("receive", ANY, deadlineNs);
+    return outcome.late == null ? OptionalLong.of(outcome.version) : OptionalLong.empty();
+  }
+
+  /**
+   * Whether the senders have finished ({@link #finish()}), so that no version follows. A receive
+   * finds that out, on all ranks of the receivers alike. Thread-safe.
+   */
+  public boolean isFinished() {
+    return links.stream().anyMatch(Link::isFinished);
+  }
+
+  private void requireReceived() {
     requireReceiver("receive");
     if (link.sends()) {
       throw new InvalidArgumentException(
           "receive: this rank is a sender too, of " + link + "; it receives in its send");
     }
-    return move("receive", version, deadlineNs);
   }
 
   private static void requireVersion(String what, long version) {
@@ -168,11 +263,24 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  private long move(String what, long wanted, long deadlineNs) {
+  /**
+   * What a move has come to.
+   *
+   * @param late why nothing came; null if it came
+   */
+  private record Outcome(long version, WindlassException late) {
+    long orThrow() {
+      if (late != null) {
+        throw late;
+      }
+      return version;
+    }
+  }
+
+  private Outcome move(String what, long wanted, long deadlineNs) {
     Link.enter(what, links);
     long[] version = {ANY};
     LinkPart at = parts.get(0);
-    boolean isLate = false;
     try {
       Until until = new Until(deadlineNs);
       overwriting = targets.isInPlace() ? Overwriting.of(parts, next) : null;
@@ -181,77 +289,55 @@ public final class LinkTransfer implements AutoCloseable {
         long named = version[0] == ANY ? wanted : version[0];
         Until coming = part == parts.get(0) ? until : until.orLonger(Handover.RESERVE);
         Until moving = part.come(link.sends(), named, coming);
-        if (moving == null) {
-          isLate = true;
-          throw late(what, part.link(), parts.subList(0, parts.indexOf(part)), version[0]);
+        if (moving != null) {
+          part.move(next, named, version, moving);
+        } else if (!part.link().isFinished()) {
+          WindlassException late =
+              part.late(what, parts.subList(0, parts.indexOf(part)), version[0]);
+          keep(version[0], at, late);
+          return new Outcome(ANY, late);
         }
-        part.move(next, named, version, moving);
+        if (part.link().isFinished()) {
+          version[0] = part == parts.get(0) ? ANY : named; // which has moved over those before
+          requireEnd(named, part);
+          version[0] = FINISHED;
+        }
+      }
+      if (version[0] == FINISHED) {
+        return new Outcome(FINISHED, finished(what));
       }
       holding = Holding.of(version[0], next);
       next = (next + 1) % parts.get(0).halves();
-      return version[0];
+      return new Outcome(version[0], null);
     } catch (RuntimeException | Error e) {
-      if (targets.isInPlace() && version[0] != ANY) {
-        holding = Holding.overwritten(version[0]).torn(at.torn(), e);
-      }
-      if (isLate) {
-        throw e;
-      }
-      throw at.failed(what, version[0] == ANY ? wanted : version[0], e);
+      keep(version[0], at, e);
+      throw at.failed(what, version[0] < 0 ? wanted : version[0], e);
     } finally {
       overwriting = null;
       Link.leave(links);
     }
   }
 
-  /**
-   * What is thrown where the other side of a link has not come; the links go on.
-   *
-   * @param before the parts that have moved {@code version} by then
-   */
-  private static WindlassException late(
-      String what, Link link, List<LinkPart> before, long version) {
-    String moved =
-        before.stream()
-            .map(part -> "'" + part.link().name() + "'")
-            .collect(Collectors.joining(", "));
-    String operation = link.operation(what);
-    return new DeadlineExceededException(
-        operation
-            + ": "
-            + (link.sends()
-                ? "the receivers have not asked for a version"
-                : "the senders have had no version to send")
-            + (before.isEmpty()
-                ? " when the deadline passed; nothing moved, and the link goes on"
-                : " when the deadline passed; version "
-                    + version
-                    + " had moved over "
-                    + moved
-                    + " by then, and who receives over this link too has not taken it; the links"
-                    + " go on"),
-        null,
-        operation,
-        List.of());
+  /** Says what targets in place hold after a version that has moved over some links or in part. */
+  private void keep(long version, LinkPart at, Throwable failure) {
+    if (targets.isInPlace() && version >= 0) {
+      holding = Holding.overwritten(version).incomplete(at.incomplete(), failure);
+    }
   }
 
-  /**
-   * A call that writes over the version that is held, once all ranks have come: when a transfer has
-   * begun more moves than before.
-   */
-  private record Overwriting(List<Transfer> transfers, long[] before) {
-    static Overwriting of(List<LinkPart> parts, int half) {
-      List<Transfer> transfers = parts.stream().map(part -> part.transfer(half)).toList();
-      return new Overwriting(transfers, begun(transfers));
+  /** Throws where a link was finished in place of a version that this rank sends or has begun. */
+  private void requireEnd(long named, LinkPart part) {
+    if (named >= 0 && (link.sends() || part != parts.get(0))) {
+      throw new AbortedException(
+          "senders have finished " + part.link() + " in place of version " + named);
     }
+  }
 
-    private static long[] begun(List<Transfer> transfers) {
-      return transfers.stream().mapToLong(Transfer::begun).toArray();
-    }
-
-    boolean hasBegun() {
-      return !Arrays.equals(begun(transfers), before);
-    }
+  /** What {@code receive} throws if the senders have finished. */
+  private WindlassException finished(String what) {
+    String operation = link.operation(what);
+    return new AbortedException(
+        operation + ": the senders have finished; no version follows", null, operation, List.of());
   }
 
   /** What the targets hold now, from any thread. */
@@ -277,7 +363,7 @@ public final class LinkTransfer implements AutoCloseable {
 
   /**
    * Of a link of two jobs, on a receiver: the newest version that the senders have come to send so
-   * far on the link, of whichever batch, received or not; empty before the first.
+   * far on the link, of whichever transfer, received or not; empty before the first.
    */
   public OptionalLong newest() {
     requireHandover("newest");
@@ -340,9 +426,15 @@ public final class LinkTransfer implements AutoCloseable {
    * have, written a part. Those that it had written wholly are not among them. Empty with two
    * halves.
    */
-  public List<String> torn() {
-    requireReceiver("torn");
-    return holding.torn();
+  public List<String> incomplete() {
+    requireReceiver("incomplete");
+    return holding.incomplete();
+  }
+
+  private void requireSender(String what) {
+    if (!link.sends()) {
+      throw new InvalidArgumentException(what + ": this rank is no sender of " + link);
+    }
   }
 
   private void requireReceiver(String what) {
@@ -362,9 +454,7 @@ public final class LinkTransfer implements AutoCloseable {
    * @throws VerificationFailedException on every sender, as there
    */
   public void checkReplicas() {
-    if (!link.sends()) {
-      throw new InvalidArgumentException("checkReplicas: this rank is no sender of " + link);
-    }
+    requireSender("checkReplicas");
     Link.enter("checkReplicas", links);
     try {
       Until until = new Until(Deadline.DEFAULT);
@@ -387,8 +477,7 @@ public final class LinkTransfer implements AutoCloseable {
   @Override
   public String toString() {
     return "LinkTransfer of "
-        + parts.stream().mapToInt(part -> part.transfer(0).tensors().size()).sum()
-        + " tensors, "
+        + parts.stream().mapToInt(part -> part.transfer(0).tensors().size()).sum() + " tensors, "
         + links.stream().map(Link::toString).collect(Collectors.joining(", "));
   }
 }

@@ -83,8 +83,7 @@ public record Bootstrap(int devices, List<Group> groups) {
 
   /** A group as messages call it. */
   String label(int group) {
-    return "group "
-        + group
+    return "group " + group
         + groups.get(group).name().map(n -> " (" + ManifestNames.quoted(n) + ")").orElse("");
   }
 

@@ -61,10 +61,7 @@ public final class CommContext {
     DistributedTensor tensor = tensors.get(Objects.requireNonNull(slot, "slot"));
     if (tensor == null) {
       throw new InvalidArgumentException(
-          "tensor: "
-              + bootstrap.label(index)
-              + " has no slot "
-              + ManifestNames.quoted(slot)
+          "tensor: " + bootstrap.label(index) + " has no slot " + ManifestNames.quoted(slot)
               + "; it has "
               + (tensors.isEmpty()
                   ? "none"
@@ -89,11 +86,7 @@ public final class CommContext {
       String call, Bootstrap bootstrap, int index, int device) {
     List<Integer> members = bootstrap.groups().get(index).members();
     return new InvalidArgumentException(
-        call
-            + ": device "
-            + device
-            + " is no member of "
-            + bootstrap.label(index)
+        call + ": device " + device + " is no member of " + bootstrap.label(index)
             + "; its members are "
             + members.stream().map(String::valueOf).collect(Collectors.joining(", ")));
   }

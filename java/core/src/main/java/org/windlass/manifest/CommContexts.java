@@ -107,10 +107,7 @@ public final class CommContexts implements AutoCloseable {
         .orElseThrow(
             () ->
                 new InvalidArgumentException(
-                    call
-                        + ": the manifest has no group "
-                        + ManifestNames.quoted(name)
-                        + "; it has "
+                    call + ": the manifest has no group " + ManifestNames.quoted(name) + "; it has "
                         + IntStream.range(0, groups.size())
                             .mapToObj(bootstrap::label)
                             .collect(Collectors.joining(", "))));
@@ -248,11 +245,7 @@ public final class CommContexts implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "contexts of "
-        + contexts.stream().filter(Objects::nonNull).count()
-        + " of "
-        + contexts.size()
-        + " groups, "
-        + communicator;
+    return "contexts of " + contexts.stream().filter(Objects::nonNull).count() + " of "
+        + contexts.size() + " groups, " + communicator;
   }
 }

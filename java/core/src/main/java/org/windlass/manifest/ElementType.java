@@ -70,9 +70,7 @@ public enum ElementType {
         .orElseThrow(
             () ->
                 new InvalidArgumentException(
-                    "dtype is "
-                        + ManifestNames.quoted(name)
-                        + "; known are "
+                    "dtype is " + ManifestNames.quoted(name) + "; known are "
                         + Stream.of(values())
                             .map(ElementType::toString)
                             .collect(Collectors.joining(", "))));

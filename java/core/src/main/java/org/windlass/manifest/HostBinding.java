@@ -41,8 +41,7 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
           requireAsked(bootstrap, asking, given).stream().filter(Asking::isOwn).toList();
       if (own.size() > 1) {
         throw new InvalidArgumentException(
-            given
-                + " may go to "
+            given + " may go to "
                 + own.stream().map(each -> each.text(bootstrap)).collect(Collectors.joining(" or "))
                 + "; say which by HostTensors.and(group, slot, tensor)");
       }
@@ -60,10 +59,8 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     for (Asking slot : asking) {
       if (slot.isOwn && !bound.containsKey(slot)) {
         throw new InvalidArgumentException(
-            slot.text(bootstrap)
-                + (slot.slot.loadFromHost() ? " is loaded from" : " is stored to")
-                + " the host, and there is no host tensor "
-                + ManifestNames.quoted(slot.slot.name())
+            slot.text(bootstrap) + (slot.slot.loadFromHost() ? " is loaded from" : " is stored to")
+                + " the host, and there is no host tensor " + ManifestNames.quoted(slot.slot.name())
                 + "; give one by HostTensors");
       }
     }
@@ -90,8 +87,7 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
         asking.stream().filter(slot -> slot.matches(bootstrap, given)).toList();
     if (matching.isEmpty()) {
       throw new InvalidArgumentException(
-          given
-              + " is asked for by no slot: those with load_from_host or store_to_host are "
+          given + " is asked for by no slot: those with load_from_host or store_to_host are "
               + (asking.isEmpty()
                   ? "none"
                   : asking.stream()
@@ -107,17 +103,9 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     DType dtype = isBytes ? tensor.dtype() : slot.dtype();
     if (tensor.dtype() != dtype || tensor.bytes() != slot.bytes()) {
       throw new InvalidArgumentException(
-          given
-              + " is "
-              + tensor
-              + ", of "
-              + tensor.bytes()
-              + " bytes; "
-              + name
-              + " takes "
+          given + " is " + tensor + ", of " + tensor.bytes() + " bytes; " + name + " takes "
               + (isBytes ? "" : slot.bytes() / dtype.bytes() + " elements of " + dtype + ", ")
-              + slot.bytes()
-              + " bytes");
+              + slot.bytes() + " bytes");
     }
     if (slot.storeToHost() && tensor.isReadOnly()) {
       throw new InvalidArgumentException(

@@ -63,11 +63,9 @@ final class ManifestDifference {
   }
 
   private static String text(Slot slot) {
-    return ManifestNames.quoted(slot.name())
-        + " ("
+    return ManifestNames.quoted(slot.name()) + " ("
         + (slot.extent() instanceof Slot.Bytes ? slot.bytes() + " bytes" : slot.extent())
         + (slot.loadFromHost() ? ", load_from_host" : "")
-        + (slot.storeToHost() ? ", store_to_host" : "")
-        + ")";
+        + (slot.storeToHost() ? ", store_to_host" : "") + ")";
   }
 }

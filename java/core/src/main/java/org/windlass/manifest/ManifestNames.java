@@ -39,12 +39,8 @@ final class ManifestNames {
       if (first != null) {
         Object value = values.get(i);
         throw new InvalidArgumentException(
-            place.apply(i)
-                + " is "
-                + (value instanceof String name ? quoted(name) : value)
-                + ", as "
-                + place.apply(first)
-                + " is");
+            place.apply(i) + " is " + (value instanceof String name ? quoted(name) : value)
+                + ", as " + place.apply(first) + " is");
       }
     }
   }

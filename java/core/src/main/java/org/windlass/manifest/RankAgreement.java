@@ -116,12 +116,8 @@ final class RankAgreement {
                         manifest("rank " + other, said[other]))
                     .orElse("they are written differently")
                 + "; give all ranks one file"
-            : "ranks want slots in different memory: rank 0 in that of "
-                + memory(said[0])
-                + ", rank "
-                + other
-                + " in that of "
-                + memory(said[other])
+            : "ranks want slots in different memory: rank 0 in that of " + memory(said[0])
+                + ", rank " + other + " in that of " + memory(said[other])
                 + "; have all call open, or all openOnDevices";
     throw new MismatchException(call + ": " + how, null, "", List.of(0, other));
   }

@@ -53,11 +53,7 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
       Objects.requireNonNull(type, "type");
       if (!type.takes(bitsPerElement)) {
         throw new InvalidArgumentException(
-            "bits_per_element is "
-                + bitsPerElement
-                + "; elements of dtype "
-                + type
-                + " have "
+            "bits_per_element is " + bitsPerElement + "; elements of dtype " + type + " have "
                 + type.widths());
       }
       requireSize("size", size, Long.MAX_VALUE / bitsPerElement - 7);

@@ -34,8 +34,7 @@ enum SlotMemory {
     void check(Target target, Bootstrap bootstrap) {
       if (target != Target.CUDA) {
         throw new UnsupportedException(
-            "target "
-                + target
+            "target " + target
                 + " has no devices on which callers have tensors; slots in the memory of hosts are"
                 + " opened by open");
       }
@@ -73,20 +72,12 @@ enum SlotMemory {
         long end = (place.offset() + place.slot().bytes() + PAGE - 1) / PAGE * PAGE;
         if (end > (free - taken) / members) {
           throw new ResourceException(
-              "slot "
-                  + ManifestNames.quoted(place.slot().name())
-                  + " of "
-                  + bootstrap.label(index)
-                  + " is too large: it takes "
-                  + place.slot().bytes()
-                  + " bytes on each of "
-                  + members
-                  + (members == 1 ? " rank" : " ranks")
+              "slot " + ManifestNames.quoted(place.slot().name()) + " of " + bootstrap.label(index)
+                  + " is too large: it takes " + place.slot().bytes() + " bytes on each of "
+                  + members + (members == 1 ? " rank" : " ranks")
                   + ", and beside the slots before it "
-                  + Math.max(0, (free - taken) / members - place.offset())
-                  + " are left of the "
-                  + free
-                  + " that are free on this machine; make it smaller, or free some");
+                  + Math.max(0, (free - taken) / members - place.offset()) + " are left of the "
+                  + free + " that are free on this machine; make it smaller, or free some");
         }
       }
       taken += (group.windowBytes() + PAGE - 1) / PAGE * PAGE * members;

@@ -47,18 +47,18 @@ public final class Bucket {
   private Bucket() {}
 
   /**
-   * Packs all routes of a batch. A bucket holds at most the {@link PlanOptions#bucketBytes} of its
-   * plans, which agree in that; a route at least as large goes alone.
+   * Packs all routes of a transfer. A bucket holds at most the {@link PlanOptions#bucketBytes} of
+   * its plans, which agree in that; a route at least as large goes alone.
    *
-   * @param plans one for each tensor, in the batch's order
+   * @param plans one for each tensor, in the transfer's order
    */
   public static List<Bucket> pack(List<Plan> plans) {
     return pack(plans, (plan, sink) -> plan.forEachRoute(sink));
   }
 
   /**
-   * Packs the routes of a batch that {@code rank} takes part in: the buckets of {@link #pack(List)}
-   * in which it does, in their order.
+   * Packs the routes of a transfer that {@code rank} takes part in: the buckets of {@link
+   * #pack(List)} in which it does, in their order.
    */
   public static List<Bucket> pack(List<Plan> plans, int rank) {
     Plan.checkRank(rank);

@@ -98,9 +98,7 @@ public final class LinkSpeeds {
     JsonText.object(where, json, InvalidArgumentException::new, reading::read);
     if (reading.within == null || reading.between == null) {
       throw new InvalidArgumentException(
-          where
-              + ": "
-              + (reading.within == null ? "within" : "between")
+          where + ": " + (reading.within == null ? "within" : "between")
               + " is missing; a table is such as {\"within\": {\"GBps\": 12}, \"between\":"
               + " {\"GBps\": 3.1, \"us\": 25}}");
     }
@@ -239,11 +237,7 @@ public final class LinkSpeeds {
 
   @Override
   public String toString() {
-    return within.gigabytes
-        + " GB/s within hosts, "
-        + port.gigabytes
-        + " GB/s between, "
-        + links.size()
-        + " links of their own";
+    return within.gigabytes + " GB/s within hosts, " + port.gigabytes + " GB/s between, "
+        + links.size() + " links of their own";
   }
 }

@@ -301,7 +301,7 @@ public final class Plan {
   /**
    * Bytes that a transfer of this plan alone stages beside its tensors, on all ranks together: in
    * mode {@link TransferMode#DIRECT} what ranks stage of other hosts for those of theirs, else
-   * none. In mode {@link TransferMode#STAGED} tensors of a batch share buckets, so that it takes
+   * none. In mode {@link TransferMode#STAGED} tensors of a transfer share buckets, so that it takes
    * less than their sum.
    */
   public long stagingBytes() {
@@ -333,8 +333,8 @@ public final class Plan {
   }
 
   /**
-   * Gives the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. For packages of
-   * Windlass.
+   * Gives the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. For packages
+   * of Windlass.
    *
    * @hidden
    */
@@ -373,17 +373,8 @@ public final class Plan {
 
   @Override
   public String toString() {
-    return "Plan "
-        + from.qualified()
-        + " -> "
-        + to.qualified()
-        + " of "
-        + dtype()
-        + Arrays.toString(shape)
-        + " by "
-        + wire
-        + " to "
-        + targetDtype();
+    return "Plan " + from.qualified() + " -> " + to.qualified() + " of " + dtype()
+        + Arrays.toString(shape) + " by " + wire + " to " + targetDtype();
   }
 
   RouteFinder finder() {

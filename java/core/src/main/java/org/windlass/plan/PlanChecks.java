@@ -17,19 +17,13 @@ final class PlanChecks {
   static void require(TensorSpec from, TensorSpec to, DType wire, PlanOptions options) {
     if (!from.shape().equals(to.shape())) {
       throw new InvalidArgumentException(
-          "tensor '"
-              + to.name()
-              + "' has shape "
-              + to.shape()
-              + ", its source has "
+          "tensor '" + to.name() + "' has shape " + to.shape() + ", its source has "
               + from.shape());
     }
     requireCountable(from, wire);
     if (to.layout().hasPartial()) {
       throw new InvalidArgumentException(
-          "target layout "
-              + to.layout()
-              + " holds Partial; a target holds values: use R or S");
+          "target layout " + to.layout() + " holds Partial; a target holds values: use R or S");
     }
     requireCast(from.dtype(), wire);
     requireCast(wire, to.dtype());
@@ -39,10 +33,7 @@ final class PlanChecks {
     if (options.mode() != TransferMode.DIRECT
         && Math.min(from.dtype().bits(), wire.bits()) < 8) {
       throw new UnsupportedException(
-          "elements of "
-              + from.dtype()
-              + " are less than a byte, which mode "
-              + options.mode()
+          "elements of " + from.dtype() + " are less than a byte, which mode " + options.mode()
               + " does not move");
     }
     if (from.dtype().bits() < 8) {
@@ -55,14 +46,8 @@ final class PlanChecks {
     int highest = layout.mesh().highestRank();
     if (highest >= hosts.known()) {
       throw new InvalidArgumentException(
-          "layout "
-              + layout
-              + " has rank "
-              + highest
-              + ", whose host is not known: "
-              + hosts
-              + " say it of ranks 0 to "
-              + (hosts.known() - 1));
+          "layout " + layout + " has rank " + highest + ", whose host is not known: " + hosts
+              + " say it of ranks 0 to " + (hosts.known() - 1));
     }
   }
 
@@ -74,9 +59,7 @@ final class PlanChecks {
   private static void requireCast(DType from, DType to) {
     if (!from.canCast(to)) {
       throw new UnsupportedException(
-          from
-              + " does not cast to "
-              + to
+          from + " does not cast to " + to
               + "; f64 f32 f16 bf16 f8e4m3 f8e5m2 cast to one another");
     }
   }
@@ -100,16 +83,8 @@ final class PlanChecks {
       for (long bound : cut.bounds(cell)) {
         if (bound % 8 * bits % 8 != 0) {
           throw new UnsupportedException(
-              "layout "
-                  + spec.layout().placements()
-                  + " over "
-                  + spec.layout().mesh().size()
-                  + " ranks cuts "
-                  + spec.dtype()
-                  + " at element "
-                  + bound
-                  + " of dimension "
-                  + last
+              "layout " + spec.layout().placements() + " over " + spec.layout().mesh().size()
+                  + " ranks cuts " + spec.dtype() + " at element " + bound + " of dimension " + last
                   + ", inside a byte");
         }
       }

@@ -107,10 +107,7 @@ final class PlanJson {
                 fields.hosts));
     if (!require("fingerprint", fields.fingerprint).equals(hex(plan.fingerprint()))) {
       throw new InvalidArgumentException(
-          WHERE
-              + ": fingerprint is "
-              + fields.fingerprint
-              + ", but what stands here plans to "
+          WHERE + ": fingerprint is " + fields.fingerprint + ", but what stands here plans to "
               + hex(plan.fingerprint())
               + "; it was changed, or another version of Windlass wrote it: plan again");
     }

@@ -11,7 +11,7 @@ import org.windlass.error.InvalidArgumentException;
  * @param bucketBytes chunks of one bucket add up to at most this; a chunk at least as large goes
  *     alone, and 1 means one chunk a bucket
  * @param turn which replica's share comes first, so that tensors of few regions do not all come
- *     from the first replica; a batch gives each tensor its index
+ *     from the first replica; a transfer gives each tensor its index
  * @param hosts which ranks live together: where a replica is on the host of a rank that needs it,
  *     it comes from there, and what several ranks of a host need from others comes once
  */

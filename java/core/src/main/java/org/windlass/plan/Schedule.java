@@ -3,7 +3,6 @@ package org.windlass.plan;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
@@ -11,29 +10,18 @@ import java.util.Map;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
 import org.windlass.internal.Steps;
 import org.windlass.internal.Steps.Place;
 
 /**
- * The schedule of one rank in a run of a batch, in phases: what is staged in one phase is read in
- * the next. Each rank makes its own schedule. A rank numbers the boxes that it stages, and a reader
- * those that a certain rank stages for it: both in the order of buckets, then of tensors, to which
- * all ranks come alike.
+ * The schedule of one rank in a run of a transfer, in phases: what is staged in one phase is read
+ * in the next. Each rank makes its own schedule. A rank numbers the boxes that it stages, and a
+ * reader those that a certain rank stages for it: both in the order of buckets, then of tensors, to
+ * which all ranks come alike.
  */
 final class Schedule {
   private static final int LINE = 64;
-
-  /** Parts of one bucket, so that a small {@link PlanOptions#bucketBytes} makes no long plan. */
-  private static final int MOST_LOADS = 4096;
-
-  /** A part of a route that is a box at both ends, on its way through a stage. */
-  private record Piece(int tensor, Route route, Chunk.Box box) {
-    DType wire() {
-      return route.wire();
-    }
-  }
 
   private final List<Plan> plans;
   private final int rank;
@@ -53,10 +41,8 @@ final class Schedule {
       Hosts hosts = plan.options().hosts();
       if (!hosts.equals(plans.get(0).options().hosts())) {
         throw new InvalidArgumentException(
-            "plans of one transfer know other hosts: "
-                + plans.get(0).options().hosts()
-                + ", and "
-                + hosts);
+            "plans of one transfer know other hosts: " + plans.get(0).options().hosts()
+                + ", and " + hosts);
       }
     }
   }
@@ -134,12 +120,12 @@ final class Schedule {
   private static void addRelayed(
       int tensor, Plan plan, Route route, List<Integer> sharing, List<Relayed> relayed) {
     boolean isWorth = route.bytes() / sharing.size() >= LEAST_RELAYED;
-    long most = mostBytes(route.bytes(), plan) / route.wire().bytes();
+    long most = Loads.mostBytes(route.bytes(), plan) / route.wire().bytes();
     int part = 0;
     for (Chunk.Box box : route.boxes()) {
       long numel = Shapes.numel(box.length());
       long each = isWorth ? (numel - 1) / sharing.size() + 1 : numel;
-      for (Chunk.Box cut : cut(box, Math.max(1, Math.min(most, each)))) {
+      for (Chunk.Box cut : Piece.cut(box, Math.max(1, Math.min(most, each)))) {
         int relay = Relays.of(plan, route, sharing, part++);
         relayed.add(new Relayed(new Piece(tensor, route, cut), relay, sharing));
       }
@@ -153,15 +139,15 @@ final class Schedule {
   private void relay(List<Relayed> relayed) {
     long all = 0;
     for (Relayed each : relayed) {
-      all += each.relay == rank ? bytesOf(each.piece) : 0;
+      all += each.relay == rank ? each.piece.bytes() : 0;
     }
     int phase = 0;
     long load = 0;
     for (Relayed each : relayed) {
       Piece piece = each.piece;
       if (each.relay == rank) {
-        long most = mostBytes(all, plans.get(piece.tensor()));
-        long bytes = bytesOf(piece);
+        long most = Loads.mostBytes(all, plans.get(piece.tensor()));
+        long bytes = piece.bytes();
         if (load > 0 && load > most - bytes) {
           phase++;
           load = 0;
@@ -169,7 +155,7 @@ final class Schedule {
         load += bytes;
         int stage =
             stage(phase, piece.wire(), piece.box().length(), reserve(phase, bytes), each.sharing);
-        write(phase, new Place(stage, corner(piece)), piece);
+        write(phase, new Place(stage, piece.corner()), piece);
       }
       finalizePiece(piece, each.relay);
     }
@@ -198,15 +184,15 @@ final class Schedule {
         tensors.add(tensor);
       }
     }
-    requireFewLoads(some);
-    Turns turns = new Turns();
+    Loads.requireFew(some);
+    Loads.Turns turns = new Loads.Turns();
     Map<Integer, Iterator<Integer>> phases = new HashMap<>(); // of loads of others that it relays
     for (Bucket bucket : Bucket.pack(some, rank)) {
       boolean sends = bucket.source() == rank;
       if (sends && bucket.targets().isEmpty()) {
         continue; // peers read this rank's terms
       }
-      List<List<Piece>> loads = loads(bucket, some, tensors);
+      List<List<Piece>> loads = Loads.of(bucket, some, tensors);
       if (!sends) {
         take(bucket, loads, some, tensors, phases);
         continue;
@@ -221,24 +207,6 @@ final class Schedule {
         }
         part += load.size();
       }
-    }
-  }
-
-  /** Which phases the loads of one source are staged in. */
-  private static final class Turns {
-    /** For each target, the phase of its next load. */
-    private final Map<Integer, Integer> next = new HashMap<>();
-
-    /** That of the next load, for those targets. */
-    int next(List<Integer> targets) {
-      int phase = 0;
-      for (int target : targets) {
-        phase = Math.max(phase, next.getOrDefault(target, 0));
-      }
-      for (int target : targets) {
-        next.put(target, phase + 1);
-      }
-      return phase;
     }
   }
 
@@ -264,12 +232,12 @@ final class Schedule {
         int relay = turns == null ? source : relay(piece, sharing, part);
         part++;
         if (turns != null && relay == rank) {
-          long offset = reserve(phase, bytesOf(piece));
+          long offset = reserve(phase, piece.bytes());
           Place staged =
               new Place(
                   stage(phase, piece.wire(), piece.box().length(), offset, sharing),
-                  corner(piece));
-          Place there = new Place(nextFrom(source), corner(piece));
+                  piece.corner());
+          Place there = new Place(nextFrom(source), piece.corner());
           copy(staged, piece.box().length(), source, there, piece.wire());
         }
         finalizePiece(piece, relay);
@@ -283,7 +251,7 @@ final class Schedule {
 
   /** In which phases {@code source} stages the loads that this rank shares with others. */
   private List<Integer> turnsOf(int source, List<Plan> some, List<Integer> tensors) {
-    Turns turns = new Turns();
+    Loads.Turns turns = new Loads.Turns();
     List<Integer> phases = new ArrayList<>();
     for (Bucket bucket : Bucket.pack(some, source)) {
       if (bucket.source() != source || bucket.targets().isEmpty()) {
@@ -293,7 +261,7 @@ final class Schedule {
       boolean shares =
           bucket.targets().contains(rank)
               && !Relays.sharing(some.get(first.tensor()), first.route(), rank).isEmpty();
-      for (int load = loads(bucket, some, tensors).size(); load > 0; load--) {
+      for (int load = Loads.of(bucket, some, tensors).size(); load > 0; load--) {
         int phase = turns.next(bucket.targets());
         if (shares) {
           phases.add(phase);
@@ -303,109 +271,21 @@ final class Schedule {
     return phases;
   }
 
-  /** Refuses on every rank alike, and before any load is made. */
-  private static void requireFewLoads(List<Plan> plans) {
-    long loads = 0; // that a rank may have to make for another
-    for (Plan plan : plans) {
-      long most = plan.options().bucketBytes();
-      loads += Math.min(MOST_LOADS, (plan.mostRouteBytes() - 1) / most + 1);
-      if (loads >= Native.WL_MAX_PHASES) {
-        throw new InvalidArgumentException(
-            "bucketBytes of "
-                + most
-                + " may take "
-                + plans.size()
-                + " tensors in "
-                + Native.WL_MAX_PHASES
-                + " turns or more, which a transfer does not have: use larger buckets, or several"
-                + " batches");
-      }
-    }
-  }
-
-  /** What is staged of so many bytes at a time. */
-  private static long mostBytes(long bytes, Plan plan) {
-    return Math.max(plan.options().bucketBytes(), (bytes - 1) / MOST_LOADS + 1);
-  }
-
-  /**
-   * The bucket in parts of at most {@link #mostBytes}, or of one element. Wider elements come
-   * first, so that all lie aligned without gaps.
-   */
-  private static List<List<Piece>> loads(Bucket bucket, List<Plan> plans, List<Integer> tensors) {
-    long most = mostBytes(bucket.bytes(), plans.get(bucket.entries().get(0).tensor()));
-    List<Piece> pieces = new ArrayList<>();
-    for (Bucket.Entry entry : bucket.entries()) {
-      Route route = entry.route();
-      for (Chunk.Box box : route.boxes()) {
-        int tensor = tensors.get(entry.tensor());
-        cut(box, Math.max(1, most / route.wire().bytes()))
-            .forEach(part -> pieces.add(new Piece(tensor, route, part)));
-      }
-    }
-    pieces.sort(Comparator.comparingInt(piece -> -piece.wire().bytes()));
-    List<List<Piece>> loads = new ArrayList<>();
-    long bytes = most;
-    for (Piece piece : pieces) {
-      long more = bytesOf(piece);
-      if (loads.isEmpty() || bytes > most - more) {
-        loads.add(new ArrayList<>());
-        bytes = 0;
-      }
-      loads.get(loads.size() - 1).add(piece);
-      bytes += more;
-    }
-    return loads;
-  }
-
-  private static long bytesOf(Piece piece) {
-    return piece.wire().bytesOf(Shapes.numel(piece.box().length()));
-  }
-
-  /** The box in parts of at most {@code most} elements, cut across its outermost dimensions. */
-  private static List<Chunk.Box> cut(Chunk.Box box, long most) {
-    long inner = Shapes.numel(box.length());
-    if (inner <= most) {
-      return List.of(box);
-    }
-    int dim = 0;
-    while (box.length()[dim] == 1) {
-      dim++;
-    }
-    inner /= box.length()[dim];
-    long step = Math.max(1, most / inner);
-    List<Chunk.Box> parts = new ArrayList<>();
-    for (long at = 0; at < box.length()[dim]; at += step) {
-      long[] length = box.length().clone();
-      long[] sourceStart = box.sourceStart().clone();
-      long[] targetStart = box.targetStart().clone();
-      length[dim] = Math.min(step, length[dim] - at);
-      sourceStart[dim] += at;
-      targetStart[dim] += at;
-      parts.addAll(cut(new Chunk.Box(length, sourceStart, targetStart), most));
-    }
-    return parts;
-  }
-
   /** @param part how many pieces of the bucket come before the load */
   private void prepare(int phase, List<Piece> load, int part) {
-    long offset = reserve(phase, load.stream().mapToLong(Schedule::bytesOf).sum());
+    long offset = reserve(phase, load.stream().mapToLong(Piece::bytes).sum());
     for (Piece piece : load) {
       List<Integer> readers = Relays.readers(plans.get(piece.tensor()), piece.route(), part++);
       int stage = stage(phase, piece.wire(), piece.box().length(), offset, readers);
-      offset += bytesOf(piece);
-      write(phase, new Place(stage, corner(piece)), piece);
+      offset += piece.bytes();
+      write(phase, new Place(stage, piece.corner()), piece);
     }
   }
 
   private void finalizePiece(Piece piece, int source) {
     Place target = new Place(piece.tensor(), piece.box().targetStart());
-    Place staged = new Place(nextFrom(source), corner(piece));
+    Place staged = new Place(nextFrom(source), piece.corner());
     copy(target, piece.box().length(), source, staged, piece.wire());
-  }
-
-  private static long[] corner(Piece piece) {
-    return new long[piece.box().length().length];
   }
 
   /** From the sources' memory to the target's, by way of the wire dtype alone. */

@@ -49,9 +49,7 @@ public enum TransferMode {
       }
     }
     throw new InvalidArgumentException(
-        "'"
-            + text
-            + "' is no transfer mode: "
+        "'" + text + "' is no transfer mode: "
             + Arrays.stream(values())
                 .map(TransferMode::toString)
                 .collect(Collectors.joining(", ")));

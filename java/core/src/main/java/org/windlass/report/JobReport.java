@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.StringJoiner;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import org.windlass.internal.Copies;
 
 /**
@@ -58,36 +58,25 @@ public record JobReport(List<Group> communicators, boolean isOver) {
     @Override
     public String toString() {
       int ranks = report.ranks().size();
-      String origin =
-          parent
-              .map(id -> ", ranks " + ranges(former) + " of " + id)
-              .orElse("");
+      String origin = parent.map(id -> ", ranks " + ranges(former) + " of " + id).orElse("");
+      double seconds = age.getSeconds() + age.getNano() / 1e9;
       return String.format(
-          Locale.ROOT,
-          "communicator %s: %d %s, made %.1f s ago%s%n%s",
-          id,
-          ranks,
-          ranks == 1 ? "rank" : "ranks",
-          age.getSeconds() + age.getNano() / 1e9,
-          origin,
-          report);
+          Locale.ROOT, "communicator %s: %d %s, made %.1f s ago%s%n%s",
+          id, ranks, ranks == 1 ? "rank" : "ranks", seconds, origin, report);
     }
 
     /** Such as {@code 0-2 5}. */
     private static String ranges(List<Integer> ranks) {
-      return IntStream.range(0, ranks.size())
-          .filter(i -> i == 0 || ranks.get(i) != ranks.get(i - 1) + 1)
-          .mapToObj(
-              first -> {
-                int last = first;
-                while (last + 1 < ranks.size() && ranks.get(last + 1) == ranks.get(last) + 1) {
-                  last++;
-                }
-                return first == last
-                    ? String.valueOf(ranks.get(first))
-                    : ranks.get(first) + "-" + ranks.get(last);
-              })
-          .collect(Collectors.joining(" "));
+      StringJoiner text = new StringJoiner(" ");
+      int next;
+      for (int i = 0; i < ranks.size(); i = next) {
+        next = i + 1;
+        while (next < ranks.size() && ranks.get(next) == ranks.get(next - 1) + 1) {
+          next++;
+        }
+        text.add(ranks.get(i) + (next == i + 1 ? "" : "-" + ranks.get(next - 1)));
+      }
+      return text.toString();
     }
   }
 

@@ -305,11 +305,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
               names(rank.waitsFor())));
     }
     String format =
-        "%1$4s  "
-            + (spanHosts ? "%2$4s  " : "")
-            + (areProcesses ? "%3$-" + width(rows, 2) + "s  " : "")
-            + "%4$-"
-            + width(rows, 3)
+        "%1$4s  " + (spanHosts ? "%2$4s  " : "")
+            + (areProcesses ? "%3$-" + width(rows, 2) + "s  " : "") + "%4$-" + width(rows, 3)
             + "s  %5$8s  %6$9s  %7$s";
     String table =
         rows.stream()

@@ -196,14 +196,14 @@ public final class RunningJob implements AutoCloseable {
     if (number < 1 || number > Integer.MAX_VALUE) {
       throw new InvalidArgumentException("report: " + pid + " is no process id");
     }
-    Set<ProcessName> one;
+    RunningJob job;
     try {
-      one = Set.of(ProcessName.of((int) number));
+      Set<ProcessName> one = Set.of(ProcessName.of((int) number));
+      job = new RunningJob(pid, () -> one);
     } catch (PeerLostException gone) {
       throw new InvalidArgumentException(
           "report: " + gone.getMessage() + "; name one of the job's ranks that runs", gone);
     }
-    RunningJob job = new RunningJob(pid, () -> one);
     try {
       Search search = job.search();
       if (job.observed.groups.isEmpty()) {
@@ -218,9 +218,7 @@ public final class RunningJob implements AutoCloseable {
 
   private WindlassException nothingIn(long pid, WindlassException other) {
     String ranks =
-        ProcessHandle.of(pid).stream()
-            .flatMap(ProcessHandle::descendants)
-            .map(ProcessHandle::pid)
+        ProcessHandle.of(pid).stream().flatMap(ProcessHandle::descendants).map(ProcessHandle::pid)
             .filter(this::hasCommunicator)
             .sorted()
             .limit(8)
@@ -293,8 +291,8 @@ public final class RunningJob implements AutoCloseable {
     }
     if (living.isEmpty() && !over.isEmpty()) {
       List<JobReport.Group> lost = over.stream().filter(group -> !group.lost().isEmpty()).toList();
-      return new JobReport(
-          lost.isEmpty() ? over.subList(0, 1) : lost, isIdle(now) || !search.isAnyAlive);
+      List<JobReport.Group> last = lost.isEmpty() ? over.subList(0, 1) : lost;
+      return new JobReport(last, isIdle(now) || !search.isAnyAlive);
     }
     if (search.held.isEmpty() && search.refusal == null) {
       // A process closes its memory before it counts as ended.
@@ -331,9 +329,8 @@ public final class RunningJob implements AutoCloseable {
   }
 
   private List<ObservedGroup> inOrder() {
-    return observed.groups.values().stream()
-        .sorted(Comparator.comparingLong((ObservedGroup group) -> group.about().madeNs()))
-        .toList();
+    Comparator<ObservedGroup> byAge = Comparator.comparingLong(group -> group.about().madeNs());
+    return observed.groups.values().stream().sorted(byAge).toList();
   }
 
   private static WindlassException printable(WindlassException e) {

@@ -11,7 +11,11 @@ package org.windlass.transfer;
  * @param totalBytes bytes that one run writes
  */
 public record Progress(int tensors, int totalTensors, long bytes, long totalBytes) {
-  /** Both together. */
+  /**
+   * Both together. For packages of Windlass.
+   *
+   * @hidden
+   */
   public Progress plus(Progress other) {
     return new Progress(
         tensors + other.tensors,

@@ -36,9 +36,9 @@ import org.windlass.plan.Plan;
 import org.windlass.plan.TransferMode;
 
 /**
- * A transfer: a {@link Batch} bound to memory on every rank. Each {@link #run} moves every tensor
- * once, in the {@link TransferMode} of its plan. The memory of the views, and of what is staged,
- * stays until the transfer is closed.
+ * A transfer: a {@link TransferBuilder} bound to memory on every rank. Each {@link #run} moves
+ * every tensor once, in the {@link TransferMode} of its plan. The memory of the views, and of what
+ * is staged, stays until the transfer is closed.
  */
 public final class Transfer implements AutoCloseable {
   /**
@@ -47,6 +47,13 @@ public final class Transfer implements AutoCloseable {
    * @hidden
    */
   public static final long ANY_VERSION = Native.WL_ANY_VERSION;
+
+  /**
+   * For packages of Windlass: what {@link #move} takes and gives if no version follows.
+   *
+   * @hidden
+   */
+  public static final long FINISHED = Native.WL_FINISHED;
 
   private final Communicator communicator;
   private final Endpoint endpoint;
@@ -243,7 +250,7 @@ public final class Transfer implements AutoCloseable {
     }
     begin(thread);
     try {
-      ClosedException closed = closedView();
+      ClosedException closed = named == FINISHED ? null : closedView();
       if (closed == null) {
         int cleared = clearOnDevice();
         if (cleared != Native.WL_OK) {
@@ -416,7 +423,7 @@ public final class Transfer implements AutoCloseable {
         new Until(Deadline.DEFAULT), communicator, ranks, Layout::toString, tensors);
   }
 
-  /** The plans of the batch's tensors, in the order in which they were added. */
+  /** The plans of the transfer's tensors, in the order in which they were added. */
   public List<Plan> plans() {
     return tensors.stream().map(BoundTensor::plan).toList();
   }

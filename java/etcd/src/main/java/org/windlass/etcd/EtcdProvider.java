@@ -30,10 +30,7 @@ public final class EtcdProvider implements StoreProvider {
 
   @Override
   public Store connect(
-      String address,
-      String name,
-      Member member,
-      Map<String, String> variables,
+      String address, String name, Member member, Map<String, String> variables,
       Duration deadline) {
     EtcdAddress parsed = EtcdAddress.parse(address);
     String text = "connect to the store at " + parsed + " as " + member;

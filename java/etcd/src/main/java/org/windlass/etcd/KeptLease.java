@@ -4,21 +4,20 @@ package org.windlass.etcd;
 import io.etcd.jetcd.Lease;
 import io.etcd.jetcd.common.exception.ErrorCode;
 import io.etcd.jetcd.lease.LeaseGrantResponse;
+import io.etcd.jetcd.lease.LeaseKeepAliveResponse;
+import io.grpc.stub.StreamObserver;
 import java.time.Duration;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import org.windlass.internal.Deadline;
 
 /**
- * A lease of etcd. Keys that are put with it last as long as it does. A daemon thread renews it
- * three times per term. If this process ends, the lease expires.
+ * A lease of etcd. Keys that are put with it last as long as it does. The client renews it three
+ * times per term. If this process ends, the lease expires.
  */
-final class KeptLease implements AutoCloseable {
+final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoCloseable {
   /** Reason for errors after a lease has expired. */
   static final String GONE = "its lease has run out; this process was held up, or etcd was";
 
-  private static final long RETRY_MS = 100;
   private static final long CLOSE_MS = 2_000;
 
   /** Time before the deadline at which jetcd ends the grant and reports why, at most a fourth. */
@@ -27,11 +26,10 @@ final class KeptLease implements AutoCloseable {
   private final EtcdConnection etcd;
   private final Lease client;
   private final long id;
-  private final long termNs;
-  private final Thread thread = new Thread(null, this::run, "windlass-store-etcd-lease", 0, false);
+  private final Duration term;
 
-  /** Time at which the latest answered request was sent. The lease lasts a term from then. */
-  private long renewedNs;
+  /** Why the last attempt to renew the lease failed. */
+  private volatile String why = "no answer";
 
   private volatile boolean isKept = true;
 
@@ -39,16 +37,13 @@ final class KeptLease implements AutoCloseable {
   KeptLease(EtcdConnection etcd, long seconds, Call call) {
     this.etcd = etcd;
     client = etcd.client.getLeaseClient();
-    renewedNs = System.nanoTime();
     long leftNs = call.until().leftNs();
     long limitNs = Math.max(1_000_000, leftNs - Math.min(REASON_NS, leftNs / 4));
     LeaseGrantResponse granted =
         etcd.read(call, () -> client.grant(seconds, limitNs, TimeUnit.NANOSECONDS));
     id = granted.getID();
-    termNs = TimeUnit.SECONDS.toNanos(granted.getTTL());
-    thread.setDaemon(true);
-    thread.setContextClassLoader(null);
-    thread.start();
+    term = Duration.ofSeconds(granted.getTTL());
+    client.keepAlive(id, this);
   }
 
   long id() {
@@ -56,52 +51,36 @@ final class KeptLease implements AutoCloseable {
   }
 
   Duration term() {
-    return Duration.ofNanos(termNs);
+    return term;
   }
 
-  private void run() {
-    String why = "no answer";
-    long pauseNs = termNs / 3;
-    try {
-      while (true) {
-        TimeUnit.NANOSECONDS.sleep(pauseNs);
-        long sentNs = System.nanoTime();
-        long leftNs = termNs - (sentNs - renewedNs);
-        if (leftNs <= 0) {
-          end("it has not renewed a lease of " + Deadline.text(term()) + ": " + why);
-          return;
-        }
-        try {
-          client.keepAliveOnce(id).get(Math.min(leftNs, termNs / 3), TimeUnit.NANOSECONDS);
-          renewedNs = sentNs;
-          pauseNs = termNs / 3;
-        } catch (TimeoutException e) {
-          pauseNs = 0;
-        } catch (ExecutionException e) {
-          why = EtcdConnection.text(e.getCause());
-          if (EtcdConnection.hasCode(e.getCause(), ErrorCode.NOT_FOUND)) {
-            end(GONE);
-            return;
-          }
-          pauseNs = TimeUnit.MILLISECONDS.toNanos(RETRY_MS);
-        }
-      }
-    } catch (InterruptedException e) {
-      // The lease is closed.
-    } catch (RuntimeException | Error e) {
-      end(e.toString());
+  /** The lease was renewed. */
+  @Override
+  public void onNext(LeaseKeepAliveResponse response) {}
+
+  /** An attempt to renew the lease failed. The client makes another one. */
+  @Override
+  public void onError(Throwable failure) {
+    why = EtcdConnection.text(failure);
+    if (EtcdConnection.hasCode(failure, ErrorCode.NOT_FOUND)) {
+      end(GONE);
     }
   }
 
-  private void end(String why) {
+  /** The term has passed since the lease was renewed. */
+  @Override
+  public void onCompleted() {
+    end("it has not renewed a lease of " + Deadline.text(term) + ": " + why);
+  }
+
+  private void end(String reason) {
     isKept = false;
-    etcd.lost(why);
+    etcd.lost(reason);
   }
 
   /** Revokes the lease, which removes its keys. If etcd does not answer, the lease expires. */
   @Override
   public void close() {
-    thread.interrupt();
     if (isKept) {
       isKept = false;
       client

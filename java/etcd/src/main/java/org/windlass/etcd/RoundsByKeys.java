@@ -5,18 +5,23 @@ import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
-import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
+import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Limits;
 import org.windlass.internal.store.OthersGoneException;
@@ -29,11 +34,15 @@ import org.windlass.internal.store.Store;
  * the others say, and publishes it.
  *
  * <pre>
- * NAME/K/R         number of ranks, and what rank R says in round K; held by its process
- * NAME/K/all/I     piece I of what all said; held by the process of rank 0
- * NAME/K/all       number of pieces; held by the process of rank 0, written after them
- * NAME/failed      code, message and faulty ranks of the first failure; rank 0's process removes it
+ * NAME/rank/R    {@link Head} of what a process says; R is its lowest rank
+ * NAME/all       {@link Head} of what all say, by the process of rank 0
+ * NAME/I/rank/R  piece I of a long value, from 1 on; NAME/I/all the same
+ * NAME/failed    {@link Head} of the first failure, with its code, faulty ranks and message in place
+ *                of size, ranks and values; rank 0's process removes it
  * </pre>
+ *
+ * <p>A process holds its keys, and writes pieces before their head. Each round replaces the values:
+ * a process speaks again only after all have read what it said before.
  */
 final class RoundsByKeys {
   /** Time between two looks for a failure, while this waits for a key. */
@@ -42,9 +51,18 @@ final class RoundsByKeys {
   /** Time for what follows a deadline. */
   private static final Duration LAST_WORD = Duration.ofSeconds(2);
 
+  private static final int PIECE = Limits.VALUE / 2;
+  private static final String ALL = "all";
+  private static final String FAILED = "failed";
+  private static final String RANK = "rank/";
+
   private final Store store;
   private final String name;
   private final int size;
+
+  /** Keys of this process with their values; empty once the all-gather is over. */
+  private final Map<String, byte[]> held = new ConcurrentHashMap<>();
+
   private int number = -1;
   private Round round;
   private Deadline until;
@@ -55,265 +73,283 @@ final class RoundsByKeys {
     this.size = size;
   }
 
+  /**
+   * Begin of a value.
+   *
+   * @param number of the round
+   * @param size number of all ranks, as the writer has it
+   * @param ranks whose values these are
+   * @param pieces number of pieces that follow
+   * @param begin of the values, each of which is an array
+   */
+  private record Head(int number, int size, List<Integer> ranks, int pieces, byte[] begin) {
+    byte[] toBytes() {
+      return Encoding.bytes(
+          out -> {
+            out.writeInt(number);
+            out.writeInt(size);
+            out.writeInt(ranks.size());
+            for (int rank : ranks) {
+              out.writeInt(rank);
+            }
+            out.writeInt(pieces);
+            out.write(begin);
+          });
+    }
+
+    static Head of(byte[] value) {
+      try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(value))) {
+        int number = in.readInt();
+        int size = in.readInt();
+        List<Integer> ranks = new ArrayList<>();
+        for (int left = in.readInt(); left > 0; left--) {
+          ranks.add(in.readInt());
+        }
+        return new Head(number, size, ranks, in.readInt(), in.readAllBytes());
+      } catch (IOException e) {
+        throw unreadable();
+      }
+    }
+  }
+
   /** Takes part in the next round; see {@link Store#gather}. */
   List<byte[]> next(Round next) {
     number++;
     round = next;
     until = Deadline.of(Duration.ofMillis(next.limitMs()));
-    boolean isCollector = next.own().containsKey(0);
     try {
-      say();
-      if (isCollector) {
-        publish(collect());
+      put(RANK + first(), next.own().keySet(), next.own()::get);
+      byte[][] said = new byte[size][];
+      if (isCollector()) {
+        next.own().forEach((rank, own) -> said[rank] = own);
+        for (int rank = 0; rank < size; rank++) {
+          if (said[rank] == null) {
+            take(RANK + rank, rank, said);
+          }
+        }
+        put(ALL, IntStream.range(0, size).boxed().toList(), rank -> said[rank]);
+      } else {
+        take(ALL, 0, said);
       }
-      List<byte[]> said = published();
-      forget(number - 1);
       if (next.isLast()) {
-        end(isCollector);
+        end();
       }
-      return said;
+      return Arrays.asList(said);
     } catch (OthersGoneException e) {
-      cleanUp(isCollector);
+      cleanUp();
       throw e;
     } catch (WindlassException e) {
       boolean isOfRound = !e.faultyRanks().isEmpty();
-      if (!isOfRound && !until.isOver()) {
-        throw e;
-      }
-      WindlassException told = tell(isOfRound ? e : late());
-      cleanUp(isCollector);
-      throw told;
+      throw isOfRound || until.isOver() ? failed(isOfRound ? e : late()) : e;
     }
   }
 
   /** Says that this process goes, if the all-gather is not over. */
   void quit() {
     try {
-      if (round != null) {
-        tell(RoundFailures.left(round.own().keySet().iterator().next()));
-        forget(number - 1);
-        forget(number);
+      if (number > 0 && !held.isEmpty()) {
+        tell(RoundFailures.left(first()));
       }
+      forget();
     } catch (RuntimeException e) {
       // Its keys go with its lease.
     }
   }
 
-  private String key(int number, Object what) {
-    return name + "/" + number + "/" + what;
+  private int first() {
+    return Collections.min(round.own().keySet());
   }
 
-  private void say() {
-    for (Map.Entry<Integer, byte[]> each : round.own().entrySet()) {
-      byte[] said =
-          ByteBuffer.allocate(Integer.BYTES + each.getValue().length)
-              .putInt(size)
-              .put(each.getValue())
-              .array();
-      if (!store.hold(key(number, each.getKey()), said, until.left())) {
-        throw RoundFailures.anotherProcess(each.getKey());
+  private boolean isCollector() {
+    return first() == 0;
+  }
+
+  private String place(int piece, String key) {
+    return name + "/" + (piece == 0 ? "" : piece + "/") + key;
+  }
+
+  /** Writes what {@code ranks} say in this round. */
+  private void put(String key, Collection<Integer> ranks, IntFunction<byte[]> said) {
+    byte[] all =
+        Encoding.bytes(
+            out -> {
+              for (int rank : ranks) {
+                Encoding.putArray(out, said.apply(rank));
+              }
+            });
+    int pieces = all.length / PIECE;
+    for (int i = pieces; i >= 0; i--) {
+      byte[] piece = Arrays.copyOfRange(all, i * PIECE, Math.min(all.length, (i + 1) * PIECE));
+      byte[] value =
+          i > 0 ? piece : new Head(number, size, List.copyOf(ranks), pieces, piece).toBytes();
+      String place = place(i, key);
+      if (held.containsKey(place)) {
+        store.set(place, value, until.left());
+      } else if (!store.hold(place, value, until.left())) {
+        throw RoundFailures.anotherProcess(first());
       }
+      held.put(place, value);
     }
   }
 
-  private byte[] collect() {
+  /** Waits for this round's value of a key, which {@code rank} writes, and adds what it says. */
+  private void take(String key, int rank, byte[][] said) {
+    Head head = await(key, rank);
     ByteArrayOutputStream all = new ByteArrayOutputStream();
-    for (int rank = 0; rank < size; rank++) {
-      byte[] said = await(key(number, rank), rank);
-      requireSize(rank, said);
-      int length = said.length - Integer.BYTES;
-      all.writeBytes(ByteBuffer.allocate(Integer.BYTES).putInt(length).array());
-      all.write(said, Integer.BYTES, said.length - Integer.BYTES);
-    }
-    return all.toByteArray();
-  }
-
-  /** Compares the number of ranks that {@code rank} says, if it has said something. */
-  private void requireSize(int rank, byte[] said) {
-    int theirs = size;
-    if (said != null) {
-      theirs = said.length < Integer.BYTES ? 0 : ByteBuffer.wrap(said).getInt();
-    }
-    int own = round.own().keySet().iterator().next();
-    if (theirs != size) {
-      throw RoundFailures.sizes(Map.of(own, size, rank, theirs));
-    }
-  }
-
-  private void publish(byte[] all) {
-    int count = 0;
-    for (int from = 0; from < all.length; from += Limits.VALUE) {
-      byte[] piece = Arrays.copyOfRange(all, from, Math.min(all.length, from + Limits.VALUE));
-      store.hold(key(number, "all/" + count++), piece, until.left());
-    }
-    store.hold(key(number, "all"), ByteBuffer.allocate(4).putInt(count).array(), until.left());
-  }
-
-  private List<byte[]> published() {
-    byte[] head = await(key(number, "all"), 0);
-    int count = head.length == Integer.BYTES ? ByteBuffer.wrap(head).getInt() : -1;
-    ByteArrayOutputStream all = new ByteArrayOutputStream();
-    for (int i = 0; i < count; i++) {
+    all.writeBytes(head.begin());
+    for (int i = 1; i <= head.pieces(); i++) {
       all.writeBytes(
-          store
-              .get(key(number, "all/" + i), until.left())
-              .orElseThrow(() -> RoundFailures.left(0)));
+          store.get(place(i, key), until.left()).orElseThrow(() -> RoundFailures.left(rank)));
     }
-    List<byte[]> said = new ArrayList<>();
-    try (DataInputStream in =
-        new DataInputStream(new ByteArrayInputStream(all.toByteArray()))) {
-      while (said.size() < size && in.available() > 0) {
-        said.add(Encoding.array(in));
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(all.toByteArray()))) {
+      for (int each : head.ranks()) {
+        if (each < 0 || each >= size || said[each] != null) {
+          throw unreadable();
+        }
+        said[each] = Encoding.array(in);
       }
     } catch (IOException e) {
-      said.clear();
+      throw unreadable();
     }
-    if (said.size() != size) {
-      throw new MismatchException(
-          "what " + size + " ranks say at the start can't be read; run one version of windlass, and"
-              + " give all ranks one size",
-          List.of(0));
+    if (said[rank] == null || key.equals(ALL) && Arrays.asList(said).contains(null)) {
+      throw unreadable();
     }
-    return said;
   }
 
-  /** Waits until a key of {@code rank} has a value. */
-  private byte[] await(String key, int rank) {
+  private Head await(String key, int rank) {
+    String place = place(0, key);
+    byte[] value = store.get(place, until.left()).orElse(null);
     while (true) {
-      long beganNs = System.nanoTime();
-      Duration once = until.left(LOOK_INTERVAL);
-      try {
-        return store.await(key, once);
-      } catch (RuntimeException e) {
-        if (until.isOver() || System.nanoTime() - beganNs < once.toNanos()) {
-          throw e;
+      if (value != null) {
+        Head head = Head.of(value);
+        requireSize(rank, head);
+        if (head.number() == number) {
+          return head;
         }
-      }
-      requireNoFailure();
-      if (number == 0) {
-        requireSize(0, store.get(key(0, 0), until.left()).orElse(null));
-      }
-      if (number > 0 && store.get(key(number - 1, rank), until.left()).isEmpty()
-          && store.get(key(number, rank), until.left()).isEmpty()) {
+      } else if (number > 0) {
         throw RoundFailures.left(rank);
       }
-      Round.Presence others = number == 0 ? round.others() : null;
-      if (others != null
-          && !Arrays.equals(store.get(others.key(), until.left()).orElse(null), others.value())) {
-        throw new OthersGoneException();
+      try {
+        value = store.awaitOther(place, value, until.left(LOOK_INTERVAL)).orElse(null);
+      } catch (DeadlineExceededException e) {
+        if (until.isOver()) {
+          throw e;
+        }
+        look();
       }
+    }
+  }
+
+  /** Throws if the all-gather has failed, or the missing ranks come no more. */
+  private void look() {
+    store.get(place(0, FAILED), until.left()).map(RoundsByKeys::failure).ifPresent(
+        failure -> {
+          throw failure;
+        });
+    if (number > 0) {
+      return;
+    }
+    store.get(place(0, RANK + 0), until.left()).ifPresent(zero -> requireSize(0, Head.of(zero)));
+    Round.Presence others = round.others();
+    if (others != null
+        && !Arrays.equals(store.get(others.key(), until.left()).orElse(null), others.value())) {
+      throw new OthersGoneException();
+    }
+  }
+
+  private void requireSize(int rank, Head head) {
+    if (head.size() != size) {
+      throw RoundFailures.sizes(Map.of(first(), size, rank, head.size()));
     }
   }
 
   /** The failure of a round whose deadline has passed: names the ranks that have not come. */
   private WindlassException late() {
-    Set<String> keys = Set.copyOf(store.keys(key(number, ""), LAST_WORD));
-    List<Integer> missing =
-        IntStream.range(0, size).filter(rank -> !keys.contains(key(number, rank))).boxed().toList();
-    if (missing.isEmpty()) {
-      missing = List.of(0); // all have come, and rank 0 is to say so
+    Set<Integer> missing = new TreeSet<>(IntStream.range(0, size).boxed().toList());
+    for (String place : store.keys(place(0, RANK), LAST_WORD)) {
+      store
+          .get(place, LAST_WORD)
+          .map(Head::of)
+          .filter(head -> head.number() == number)
+          .ifPresent(head -> head.ranks().forEach(missing::remove));
     }
+    if (missing.isEmpty()) {
+      missing.add(0); // all have come, and rank 0 is to say so
+    }
+    List<Integer> some = List.copyOf(missing);
     List<Integer> none = List.of();
     boolean isFirst = number == 0;
     return new RoundFailures.Missing(
-            store.address(), size, isFirst ? missing : none, isFirst ? none : missing)
+            store.address(), size, isFirst ? some : none, isFirst ? none : some)
         .late(null);
   }
 
-  private void requireNoFailure() {
-    byte[] told = store.get(name + "/failed", until.left(LAST_WORD)).orElse(null);
-    if (told != null) {
-      throw failure(told);
-    }
+  private static WindlassException failure(byte[] told) {
+    Head head = Head.of(told);
+    return WindlassException.of(
+        head.size(), new String(head.begin(), StandardCharsets.UTF_8), head.ranks());
   }
 
-  private static WindlassException failure(byte[] told) {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(told))) {
-      int code = in.readInt();
-      String message = in.readUTF();
-      List<Integer> faultyRanks = new ArrayList<>();
-      while (in.available() > 0 && faultyRanks.size() < Native.WL_MAX_RANKS) {
-        faultyRanks.add(in.readInt());
-      }
-      return WindlassException.of(code, message, faultyRanks);
-    } catch (IOException e) {
-      return new MismatchException(
-          "why the start failed can't be read; run one version of windlass on all ranks",
-          List.of(0));
-    }
+  private static WindlassException unreadable() {
+    return new MismatchException(
+        "what ranks say at the start can't be read; run one version of windlass on all ranks",
+        List.of(0));
   }
 
   /** Publishes a failure, and returns it, or the one that another process published before. */
   private WindlassException tell(WindlassException why) {
-    byte[] told =
-        Encoding.bytes(
-            out -> {
-              out.writeInt(why.code().number());
-              out.writeUTF(why.getMessage());
-              for (int rank : why.faultyRanks()) {
-                out.writeInt(rank);
-              }
-            });
-    return store.compareAndSet(name + "/failed", null, told, LAST_WORD)
+    byte[] message = why.getMessage().getBytes(StandardCharsets.UTF_8);
+    byte[] told = new Head(number, why.code().number(), why.faultyRanks(), 0, message).toBytes();
+    String place = place(0, FAILED);
+    return store.compareAndSet(place, null, told, LAST_WORD)
         ? why
-        : store.get(name + "/failed", LAST_WORD).map(RoundsByKeys::failure).orElse(why);
+        : store.get(place, LAST_WORD).map(RoundsByKeys::failure).orElse(why);
+  }
+
+  /** Tells the others why this process goes, if it has come. Returns the reason that all throw. */
+  private WindlassException failed(WindlassException why) {
+    WindlassException told = held.isEmpty() ? why : tell(why);
+    cleanUp();
+    return told;
   }
 
   /** Removes what this process has said, once a round has failed. */
-  private void cleanUp(boolean isCollector) {
+  private void cleanUp() {
     try {
-      forget(number - 1);
-      forget(number);
-      if (isCollector) {
-        awaitForgotten(Deadline.of(LAST_WORD));
-        remove(name + "/failed");
+      forget();
+      if (isCollector()) {
+        awaitOthersGone(Deadline.of(LAST_WORD));
+        String place = place(0, FAILED);
+        store
+            .get(place, LAST_WORD)
+            .ifPresent(failure -> store.compareAndSet(place, failure, null, LAST_WORD));
       }
-      round = null;
     } catch (RuntimeException e) {
       // The keys go with the lease.
     }
   }
 
   /** Ends the last round; rank 0's process keeps what it published until all have read it. */
-  private void end(boolean isCollector) {
-    if (isCollector) {
-      awaitForgotten(until);
+  private void end() {
+    if (isCollector()) {
+      awaitOthersGone(until);
     }
-    forget(number);
-    round = null;
+    forget();
   }
 
-  /** Waits until no other process holds a key of this round. */
-  private void awaitForgotten(Deadline end) {
-    Set<Integer> own = round.own().keySet();
-    for (int rank = 0; rank < size; rank++) {
-      byte[] said = null;
-      do {
-        said = own.contains(rank) ? null : store.get(key(number, rank), end.left()).orElse(null);
-        if (said != null) {
-          store.awaitOther(key(number, rank), said, end.left());
-        }
-      } while (said != null);
+  /** Waits until no other process holds a key. */
+  private void awaitOthersGone(Deadline end) {
+    for (String place : store.keys(place(0, RANK), end.left())) {
+      byte[] said = held.containsKey(place) ? null : store.get(place, end.left()).orElse(null);
+      while (said != null) {
+        said = store.awaitOther(place, said, end.left()).orElse(null);
+      }
     }
   }
 
-  /** Removes the keys of this process in a round. */
-  private void forget(int past) {
-    if (past < 0) {
-      return;
-    }
-    for (int rank : round.own().keySet()) {
-      remove(key(past, rank));
-    }
-    if (round.own().containsKey(0)) {
-      store.keys(key(past, "all"), LAST_WORD).forEach(this::remove);
-    }
-  }
-
-  private void remove(String key) {
-    byte[] value = store.get(key, LAST_WORD).orElse(null);
-    if (value != null) {
-      store.compareAndSet(key, value, null, LAST_WORD);
-    }
+  /** Removes the keys of this process. */
+  private void forget() {
+    held.forEach((place, value) -> store.compareAndSet(place, value, null, LAST_WORD));
+    held.clear();
   }
 }

@@ -20,7 +20,7 @@ import org.windlass.internal.store.Texts;
  */
 record Statement(int protocol, String library, String who) {
   /** Number to raise with every change of how the library uses etcd. */
-  static final int PROTOCOL = 3;
+  static final int PROTOCOL = 4;
 
   static Statement of(Member member) {
     String host = "a host without a name";

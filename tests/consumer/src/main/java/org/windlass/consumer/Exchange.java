@@ -6,7 +6,7 @@ import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 
 /** Four ranks exchange rows, and make columns of rows; each checks what it got. */
 public final class Exchange {
@@ -44,8 +44,8 @@ public final class Exchange {
     try (Tensor row = Tensor.allocate(DType.F32, 2, 8);
         Tensor column = Tensor.allocate(DType.F32, 8, 2);
         var transfer =
-            Batch.of(comm)
-                .mode(TransferMode.STAGED)
+            TransferBuilder.of(comm)
+                .defaultMode(TransferMode.STAGED)
                 .add("w", shape, DType.F32, rows, row.fill(comm.rank()), columns, column)
                 .register()) {
       transfer.run();

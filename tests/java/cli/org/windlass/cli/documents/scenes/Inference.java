@@ -3,19 +3,18 @@ package org.windlass.cli.documents.scenes;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.util.OptionalLong;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
 
 /** A process of a job of four ranks that receives from {@link Trainer}. */
 public abstract class Inference extends Scene implements Launched {
-  /** What weights are swapped into, which serves until it has the last version. */
+  /** What weights are swapped into. */
   protected final class Engine {
-    public void swap(Tensor weights, OptionalLong version) {
+    public void swap(Tensor weights, long version) {
       assertThat(weights.shape()).containsExactly(128, 16);
-      assertThat(weights.getDouble(127, 15)).isEqualTo(version.getAsLong());
-      serving = version.getAsLong() < Trainer.VERSIONS;
+      assertThat(weights.getDouble(127, 15)).isEqualTo(version);
+      last = version;
     }
   }
 
@@ -23,12 +22,12 @@ public abstract class Inference extends Scene implements Launched {
   protected final DeviceMesh tp = DeviceMesh.of(4);
   protected final Tensor qkv = Tensor.allocate(DType.F32, 384, 16);
   protected final Engine engine = new Engine();
-  protected boolean serving = true;
+  private long last;
 
   @Override
   public final void play() throws Exception {
     fragment();
-    assertThat(serving).isFalse();
+    assertThat(last).isEqualTo(Trainer.VERSIONS);
     System.out.println("swapped in every version");
   }
 }

@@ -17,7 +17,6 @@ public abstract class Sides extends Scene {
   protected final long[] qShape = {64, 16};
   protected Communicator comm;
   protected Tensor q;
-  protected boolean serving = true;
   private int version;
 
   /** Each of the two addends of a version is that version. */
@@ -29,7 +28,6 @@ public abstract class Sides extends Scene {
   protected final void serve(Tensor tensor) {
     version++;
     assertThat(tensor.getDouble(31, 15)).isEqualTo(2 * version);
-    serving = version < VERSIONS;
   }
 
   @Override

@@ -10,7 +10,7 @@ import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 
 /** Two ranks that have q cut by rows, and get it whole into a fused qkv of two groups of heads. */
 public abstract class Views extends Scene {
@@ -25,7 +25,7 @@ public abstract class Views extends Scene {
   protected final Tensor q = Tensor.allocate(DType.BF16, 64, HIDDEN);
   protected final Tensor qkv = Tensor.allocate(DType.BF16, 256, HIDDEN);
   protected Communicator comm;
-  protected Batch batch;
+  protected TransferBuilder builder;
 
   @Override
   public final void play() throws Exception {
@@ -34,10 +34,10 @@ public abstract class Views extends Scene {
         Views.class,
         (own, comm) -> {
           own.comm = comm;
-          own.batch = Batch.of(comm);
+          own.builder = TransferBuilder.of(comm);
           own.q.fill(comm.rank() + 1);
           own.fragment();
-          try (var transfer = own.batch.register()) {
+          try (var transfer = own.builder.register()) {
             transfer.run();
           }
           assertThat(own.qkv.getDouble(63, 0)).isEqualTo(1);

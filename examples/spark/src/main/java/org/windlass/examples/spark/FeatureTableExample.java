@@ -17,7 +17,7 @@ import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 import org.windlass.spark.BarrierStage;
 import org.windlass.spark.SparkCommunicator;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 import scala.Tuple2;
 
 /**
@@ -81,8 +81,8 @@ public final class FeatureTableExample {
           TensorSpec.of("table", DType.F32, mesh.layout(Placement.shard(1)), ROWS, FEATURES);
       try (var rows = Tensor.allocate(DType.F32, byRows.localShape(comm.rank()));
           var columns = Tensor.allocate(DType.F32, byColumns.localShape(comm.rank()));
-          var there = Batch.of(comm).add(byRows, rows, byColumns, columns).register();
-          var back = Batch.of(comm).add(byColumns, columns, byRows, rows).register()) {
+          var there = TransferBuilder.of(comm).add(byRows, rows, byColumns, columns).register();
+          var back = TransferBuilder.of(comm).add(byColumns, columns, byRows, rows).register()) {
         float[] values = new float[(int) rows.size(0) * FEATURES];
         for (int at = 0; partition.hasNext(); at += FEATURES) {
           System.arraycopy(partition.next(), 0, values, at, FEATURES);

@@ -17,12 +17,12 @@ import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
 import org.windlass.Tensor;
-import org.windlass.bench.Floor;
+import org.windlass.bench.data.Floor;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 import org.windlass.reshard.ProgressListener;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * The demo, in which a trainer's weights become an inference fleet's: twelve ranks of this process,
@@ -133,15 +133,15 @@ public final class Demo {
     }
 
     private Transfer register(List<Weight> weights) {
-      Batch batch = Batch.of(comm);
+      TransferBuilder builder = TransferBuilder.of(comm);
       for (Weight weight : weights) {
-        batch.add(
+        builder.add(
             TensorSpec.of(weight.name(), DType.F32, weight.from(), weight.shape()),
             pieces.get(weight.name()),
             TensorSpec.of(weight.name(), DType.BF16, weight.to(), weight.shape()),
             trains ? null : view(weight));
       }
-      return batch.register(deadline);
+      return builder.register(deadline);
     }
 
     /** Moves a version, group by group. */

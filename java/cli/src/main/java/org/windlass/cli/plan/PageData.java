@@ -120,8 +120,7 @@ final class PageData {
     links += traffic.links().size() + traffic.reads().size();
     if (links > MOST_LINKS) {
       throw new InvalidArgumentException(
-          "--html: more than "
-              + MOST_LINKS
+          "--html: more than " + MOST_LINKS
               + " pairs of ranks exchange bytes; show fewer tensors, or one --rank");
     }
     out.writeStartObject();

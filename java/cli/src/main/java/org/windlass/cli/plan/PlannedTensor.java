@@ -87,7 +87,7 @@ public record PlannedTensor(
     to.mesh().ranks().forEach(ranks::set);
   }
 
-  /** The plans of all {@code count}, of which the first stands {@code turn}th in its batch. */
+  /** The plans of all {@code count}, of which the first stands {@code turn}th in its transfer. */
   List<Plan> plans(PlanOptions options, int turn) {
     TensorSpec source = TensorSpec.of(name, dtype, from, shape);
     TensorSpec target = TensorSpec.of(name, dtype, to, shape);

@@ -4,8 +4,6 @@ package org.windlass.internal.call;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.lang.ref.Reference;
-import java.nio.ByteBuffer;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
 import jdk.jfr.FlightRecorder;
@@ -13,15 +11,13 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
-import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.memory.Lifetime;
 
 /**
  * One rank's native communicator and what a call on it needs: the right to be the one call in
- * progress, an error record, the pins that a failed call leaves behind, and the queue of calls
- * that don't run on their caller. It doesn't reach the public object, so that the cleaner may free
- * it.
+ * progress, its arguments, and an error record. Calls that don't run on their caller go to {@link
+ * OwnThreads}. It doesn't reach the public object, so that the cleaner may free it.
  *
  * <p>A call is {@link #begin}, the native function with {@link #error}, then {@link #end} after
  * success or {@link #settle} after anything else.
@@ -35,9 +31,6 @@ public final class Endpoint {
 
   /** Of one wait for what is enqueued. */
   private static final long LOOK_NS = 1_000_000_000L;
-
-  private static final byte[] NO_MEMORY =
-      NativeMemory.utf8("it has no memory left, not even to say more");
 
   static {
     try {
@@ -64,9 +57,9 @@ public final class Endpoint {
   /** Where the one caller states its collective. */
   public final CallStruct call = new CallStruct();
 
-
-  private final Handle nativeHandle;
-  private final CallQueue queue;
+  private final CommHandle comm;
+  private final LeftPins pins;
+  private final OwnThreads threads;
 
   /** The thread whose call is in progress. */
   private volatile Thread caller;
@@ -80,26 +73,9 @@ public final class Endpoint {
   /** The value of {@link #calls} at the watcher's last look, or -1. */
   private long watchedCalls = -1;
 
-  /** Pins of failed calls, held until no rank can touch their memory any more. Guarded by this. */
-  private final List<Lifetime> limbo = new ArrayList<>();
-
-  /** Pins of what graphs hold, kept until this rank has left. Guarded by this. */
-  private final List<Lifetime[]> captured = new ArrayList<>();
-
-  /** Of the calls that follow what is enqueued. Made on first use. */
-  private volatile CallQueue streams;
-
   private volatile boolean closed;
 
-  /** Of the communicator that this one came from, or null. */
-  private volatile Endpoint origin;
-
-  private volatile boolean hasOwnThread;
-
   private volatile boolean isOwned;
-
-  /** The thread that waits without a limit for a call on the communicator's own thread, or null. */
-  private volatile Thread waiter;
 
   /** What an abort that a user asks for ends too, or null. */
   private volatile Endpoint abortedToo;
@@ -120,18 +96,19 @@ public final class Endpoint {
     this.rank = Native.wl_comm_rank(handle);
     this.size = Native.wl_comm_size(handle);
     this.error = scratch.error();
-    this.nativeHandle = new Handle(handle);
-    this.queue = new CallQueue("windlass-calls-" + rank, this::noteOwnThread);
+    this.comm = new CommHandle(handle);
+    this.pins = new LeftPins(comm);
+    this.threads = new OwnThreads(rank);
     Watcher.add(this);
   }
 
   /** Keeps the native handle valid until {@link #release}, even once the communicator is gone. */
   public void retain() {
-    nativeHandle.pin();
+    comm.pin();
   }
 
   public void release() {
-    nativeHandle.unpin();
+    comm.unpin();
   }
 
   /** Where the one caller puts the lists of its call. */
@@ -244,11 +221,7 @@ public final class Endpoint {
     try {
       return Failures.of(code, scratch.errorBuffer());
     } finally { // also where the heap has no room to say what failed
-      boolean quiet = quiet(code);
-      settle(a, quiet);
-      if (b != a) {
-        settle(b, quiet);
-      }
+      unpinOnceQuiet(code, a, b);
       end();
     }
   }
@@ -258,11 +231,19 @@ public final class Endpoint {
     try {
       return Failures.of(code, scratch.errorBuffer());
     } finally {
-      boolean quiet = quiet(code);
+      boolean quiet = comm.isQuietAfter(code);
       for (Lifetime each : pinned) {
         settle(each, quiet);
       }
       end();
+    }
+  }
+
+  private void unpinOnceQuiet(int code, Lifetime a, Lifetime b) {
+    boolean quiet = comm.isQuietAfter(code);
+    settle(a, quiet);
+    if (b != a) {
+      settle(b, quiet);
     }
   }
 
@@ -279,53 +260,23 @@ public final class Endpoint {
 
   /** Unpins {@code pinned} once no rank can touch memory named in a failed operation. */
   public void keepUntilQuiet(Lifetime pinned) {
-    synchronized (this) {
-      if (limbo.isEmpty()) {
-        nativeHandle.pin();
-      }
-      limbo.add(pinned);
-    }
+    pins.keep(pinned);
     Watcher.add(this);
-  }
-
-  /**
-   * Whether a call that returned {@code code} left nothing behind that a peer might still touch.
-   */
-  public boolean quiet(int code) {
-    if (code == Native.WL_OK) {
-      return true;
-    }
-    boolean alive = Native.wl_comm_status(handle, 0) == Native.WL_OK;
-    if (alive && code != Native.WL_CLOSED) {
-      return true;
-    }
-    return Native.wl_comm_quiescent(handle) == 1;
   }
 
   /** Whether the communicator has failed. */
   public boolean failed() {
-    return Native.wl_comm_status(handle, 0) != Native.WL_OK;
+    return comm.failed();
   }
 
   /** The failure record as an exception, or null while the communicator lives. */
   public WindlassException failure() {
-    try (Scratch scratch = Scratch.take()) {
-      int code = Native.wl_comm_status(handle, scratch.error());
-      return code == Native.WL_OK
-          ? null
-          : Failures.of(code, scratch.errorBuffer());
-    }
+    return comm.failure();
   }
 
   /** Ends the communicator on every rank, unless it has ended. */
   public void abort(String reason) {
-    if (nativeHandle.pin()) {
-      try {
-        Native.wl_comm_abort(handle, text(reason), 0);
-      } finally {
-        nativeHandle.unpin();
-      }
-    }
+    comm.abort(reason);
   }
 
   /**
@@ -335,17 +286,7 @@ public final class Endpoint {
    * @param code a {@code wl_code} other than Ok
    */
   public void fail(int code, List<Integer> faultyRanks, String message) {
-    if (nativeHandle.pin()) {
-      try {
-        int[] ranks = faultyRanks.stream().mapToInt(Integer::intValue).toArray();
-        ByteBuffer list = NativeMemory.copy(ranks);
-        Native.wl_comm_fail(
-            handle, code, NativeMemory.address(list), ranks.length, text(message), 0);
-        Reference.reachabilityFence(list);
-      } finally {
-        nativeHandle.unpin();
-      }
-    }
+    comm.fail(code, faultyRanks, message);
   }
 
   /** Lets {@link #abortAsAsked} end {@code other} too, which may be null. */
@@ -362,14 +303,6 @@ public final class Endpoint {
     }
   }
 
-  private static byte[] text(String reason) {
-    try {
-      return NativeMemory.utf8(reason.replace('\0', ' '));
-    } catch (OutOfMemoryError e) {
-      return NO_MEMORY;
-    }
-  }
-
   /**
    * Ends the call in progress, waits until it has left, and leaves the communicator. Idempotent.
    *
@@ -383,45 +316,21 @@ public final class Endpoint {
   }
 
   private RuntimeException leave() {
-    RuntimeException failure;
-    try (Scratch scratch = Scratch.take()) {
-      int code = Native.wl_comm_close(handle, scratch.error());
-      failure =
-          code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());
-    } catch (OutOfMemoryError e) {
-      Native.wl_comm_close(handle, 0); // peers learn of it whether there is room to say more or not
-      throw e;
+    try {
+      return comm.leave();
     } finally {
       closed = true;
-      queue.shutdown();
-      leaveStreams();
-      drain();
+      threads.shutdown();
+      pins.releaseCaptured();
+      pins.drain();
       forgetIfDone();
-    }
-    return failure;
-  }
-
-  private void leaveStreams() {
-    List<Lifetime[]> pinned;
-    synchronized (this) {
-      if (streams != null) {
-        streams.shutdown();
-      }
-      pinned = new ArrayList<>(captured);
-      captured.clear();
-    }
-    for (Lifetime[] each : pinned) {
-      settle(each[0], true);
-      if (each[1] != each[0]) {
-        settle(each[1], true);
-      }
     }
   }
 
   /** Closes, and lets go of the native handle once nothing retains it. */
   public void free() {
     leave(); // nobody is there to be told
-    nativeHandle.end();
+    comm.end();
   }
 
   /**
@@ -429,11 +338,11 @@ public final class Endpoint {
    * go on without them.
    */
   public boolean hasQueuedBeside(Thread caller) {
-    return queue.hasCalls() && waiter != caller;
+    return threads.hasQueuedBeside(caller);
   }
 
   void waits(Thread caller) {
-    waiter = caller;
+    threads.waits(caller);
   }
 
   /** Says that it is a part of something else, which is reported in its place if nobody closes it. */
@@ -450,23 +359,17 @@ public final class Endpoint {
    * of those that came from it.
    */
   public boolean hasOwnThread() {
-    return hasOwnThread;
-  }
-
-  private void noteOwnThread() {
-    for (Endpoint each = this; each != null; each = each.origin) {
-      each.hasOwnThread = true;
-    }
+    return threads.areUsed();
   }
 
   /** Says which communicator this one came from. */
   public void cameFrom(Endpoint other) {
-    origin = other;
+    threads.cameFrom(other.threads);
   }
 
   /** Whether a call from {@code thread} takes its turn behind others on the communicator's own. */
   public boolean mustQueue(Thread thread) {
-    return queue.precedes(thread);
+    return threads.calls.precedes(thread);
   }
 
   /**
@@ -474,7 +377,7 @@ public final class Endpoint {
    * are queued before it, or {@code thread} must not block.
    */
   public boolean mustHandOff(Thread thread) {
-    return queue.precedes(thread) || CallQueue.mustNotBlock(thread);
+    return threads.calls.precedes(thread) || CallQueue.mustNotBlock(thread);
   }
 
   /**
@@ -495,8 +398,8 @@ public final class Endpoint {
   }
 
   private <T> QueuedCall<T> submit(Supplier<T> call, Supplier<RuntimeException> obstacle) {
-    QueuedCall<T> queued = new QueuedCall<>(this, queue, obstacle, false, call);
-    queue.add(queued);
+    QueuedCall<T> queued = new QueuedCall<>(this, threads.calls, obstacle, false, call);
+    threads.calls.add(queued);
     return queued;
   }
 
@@ -510,15 +413,13 @@ public final class Endpoint {
    */
   public QueuedCall<Void> follow(long ticket, Lifetime a, Lifetime b, Object reachable) {
     if (ticket == 0) {
-      synchronized (this) {
-        captured.add(new Lifetime[] {a, b});
-      }
+      pins.capture(a, b);
     }
     retain();
     QueuedCall<Void> following =
         new QueuedCall<>(
             this,
-            streams(),
+            threads.streams(),
             () -> null,
             true,
             () -> {
@@ -530,7 +431,7 @@ public final class Endpoint {
               Reference.reachabilityFence(reachable);
               return null;
             });
-    streams().add(following);
+    threads.streams().add(following);
     return following;
   }
 
@@ -544,37 +445,20 @@ public final class Endpoint {
         code =
             Native.wl_enqueued_await(handle, ticket, LOOK_NS, scratch.out(), scratch.error());
       } while (code == Native.WL_OK && scratch.outValue() == 0);
-      boolean quiet = quiet(code);
-      settle(a, quiet);
-      if (b != a) {
-        settle(b, quiet);
-      }
+      unpinOnceQuiet(code, a, b);
       Failures.check(code, scratch);
     }
   }
 
-  private CallQueue streams() {
-    CallQueue made = streams;
-    if (made == null) {
-      synchronized (this) {
-        if (streams == null) {
-          streams = new CallQueue("windlass-streams-" + rank, this::noteOwnThread);
-        }
-        made = streams;
-      }
-    }
-    return made;
-  }
-
   /** The watcher's look, on its thread alone. True if it should look again soon. */
   boolean look() {
-    if (!nativeHandle.pin()) {
+    if (!comm.pin()) {
       return false;
     }
     try {
       return lookAtCall();
     } finally {
-      nativeHandle.unpin();
+      comm.unpin();
     }
   }
 
@@ -589,34 +473,17 @@ public final class Endpoint {
       abort(interrupted(thread));
       watchedCalls = -1;
     }
-    drain();
+    pins.drain();
     forgetIfDone();
-    return thread != null || inLimbo();
+    return thread != null || pins.hasFailed();
   }
 
   String interrupted(Thread thread) {
     return "thread \"" + thread.getName() + "\" was interrupted in a call of rank " + rank;
   }
 
-  private void drain() {
-    List<Lifetime> quiet;
-    synchronized (this) {
-      if (limbo.isEmpty() || Native.wl_comm_quiescent(handle) != 1) {
-        return;
-      }
-      quiet = new ArrayList<>(limbo);
-      limbo.clear();
-    }
-    quiet.forEach(Lifetime::unpin);
-    nativeHandle.unpin();
-  }
-
-  private synchronized boolean inLimbo() {
-    return !limbo.isEmpty();
-  }
-
   private void forgetIfDone() {
-    if (closed && !inLimbo()) {
+    if (closed && !pins.hasFailed()) {
       Watcher.remove(this);
     }
   }
@@ -624,24 +491,8 @@ public final class Endpoint {
   private RuntimeException inUse() {
     Thread other = caller;
     return new InvalidArgumentException(
-        "the communicator of rank "
-            + rank
-            + " is in a call of thread \""
+        "the communicator of rank " + rank + " is in a call of thread \""
             + (other == null ? "?" : other.getName())
             + "\"; one thread at a time may call operations on it");
-  }
-
-  /** The {@code wl_comm_t*}, freed when ended and no window, transfer or limbo needs it. */
-  private static final class Handle extends Lifetime {
-    private final long handle;
-
-    Handle(long handle) {
-      this.handle = handle;
-    }
-
-    @Override
-    protected void release() {
-      Native.wl_comm_free(handle);
-    }
   }
 }

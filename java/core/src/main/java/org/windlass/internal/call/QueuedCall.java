@@ -14,6 +14,7 @@ import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 import org.windlass.internal.memory.Leaks;
 
 /**
@@ -26,8 +27,6 @@ import org.windlass.internal.memory.Leaks;
 public final class QueuedCall<T> implements Runnable {
   /** How long an interrupted caller's call may go on before it counts as blocked. */
   private static final long GRACE_MS = 10;
-
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final Endpoint endpoint;
   private final CallQueue queue;
@@ -145,10 +144,8 @@ public final class QueuedCall<T> implements Runnable {
     Thread thread = Thread.currentThread();
     if (!outcome.isDone() && queue.runs(thread)) {
       throw new InvalidArgumentException(
-          "await: the operation of rank "
-              + endpoint.rank
-              + " waits for the one that awaits it; both run on thread \""
-              + thread.getName()
+          "await: the operation of rank " + endpoint.rank
+              + " waits for the one that awaits it; both run on thread \"" + thread.getName()
               + "\"");
     }
     boolean isUnlimited = nanos == Long.MAX_VALUE;
@@ -161,19 +158,13 @@ public final class QueuedCall<T> implements Runnable {
       throw thrown(e.getCause());
     } catch (TimeoutException e) {
       throw new DeadlineExceededException(
-          "await: the operation of rank "
-              + endpoint.rank
-              + " is not over after "
-              + Deadline.text(Duration.ofNanos(nanos))
-              + "; it goes on");
+          "await: the operation of rank " + endpoint.rank + " is not over after "
+              + Deadline.text(Duration.ofNanos(nanos)) + "; it goes on");
     } catch (InterruptedException e) {
       thread.interrupt();
       throw new AbortedException(
-          "await: thread \""
-              + thread.getName()
-              + "\" was interrupted; the operation of rank "
-              + endpoint.rank
-              + " goes on",
+          "await: thread \"" + thread.getName() + "\" was interrupted; the operation of rank "
+              + endpoint.rank + " goes on",
           List.of(endpoint.rank));
     } finally {
       if (isUnlimited) {
@@ -236,10 +227,9 @@ public final class QueuedCall<T> implements Runnable {
           (result, failure) -> {
             if (untold) {
               String message =
-                  "An operation of rank "
-                      + endpoint.rank
+                  "An operation of rank " + endpoint.rank
                       + " failed and nobody awaited it; its peers may be waiting for that rank.";
-              LOGGER.log(System.Logger.Level.WARNING, message, failure);
+              Log.warn(message, failure);
             }
           });
     }

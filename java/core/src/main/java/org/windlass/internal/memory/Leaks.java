@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import org.windlass.internal.Log;
 
 /**
  * The end of what was dropped without {@code close()}: it is freed, and reported on the logger
@@ -15,7 +16,6 @@ import java.util.concurrent.TimeUnit;
 public final class Leaks {
   public static final String PROPERTY = "org.windlass.leaks";
 
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
   // The JDK's own thread: one of ours would hold the class loader that it was made under.
   private static final Cleaner CLEANER = Cleaner.create();
 
@@ -102,10 +102,9 @@ public final class Leaks {
         message += " So were " + unsaid + " things before it, of which nothing was said.";
       }
       if (made != null) {
-        LOGGER.log(System.Logger.Level.WARNING, message, made);
+        Log.warn(message, made);
       } else {
-        LOGGER.log(
-            System.Logger.Level.WARNING,
+        Log.warn(
             message + " Run with -D" + PROPERTY + "=full to see where it was made.");
       }
     }

@@ -43,41 +43,30 @@ public final class AllGatherStart {
   /** Handle of this rank; cancelled if it has given up. */
   private final CompletableFuture<Long> handle = new CompletableFuture<>();
 
-  private AllGatherStart(
-      StartSteps steps, int rank, int size, Start start, Supplier<long[]> alone, Deadline until) {
-    this.steps = steps;
+  /**
+   * @param host settings of this host
+   * @param alone makes a {@code wl_comm_t*} for each rank if all live in this process
+   */
+  public AllGatherStart(
+      AllGather all, int rank, int size, Start.Config config, Host host, Supplier<long[]> alone,
+      Duration deadline) {
     this.rank = rank;
     this.size = size;
-    this.start = start;
     this.alone = alone;
-    this.until = until;
+    until = Deadline.of(deadline);
+    steps = new StartSteps(all, List.of(rank), size, until);
+    start = new Start(steps, size, config, host);
   }
 
   /**
    * Meets the other ranks.
    *
-   * @param host settings of this host
-   * @param alone makes a {@code wl_comm_t*} for each rank if all live in this process
    * @return a {@code wl_comm_t*}
    * @throws WindlassException Mismatch if ranks have different versions or options, or say
    *     something else; Unsupported if hosts can't reach one another, or one process has ranks of
    *     several class loaders; Timeout; Resource
    */
-  public static long join(
-      AllGather all,
-      int rank,
-      int size,
-      Start.Config config,
-      Host host,
-      Supplier<long[]> alone,
-      Duration deadline) {
-    Deadline until = Deadline.of(deadline);
-    StartSteps steps = new StartSteps(all, List.of(rank), size, until);
-    Start start = new Start(steps, size, config, host);
-    return new AllGatherStart(steps, rank, size, start, alone, until).join();
-  }
-
-  private long join() {
+  public long join() {
     STARTING.put(steps.member(), handle);
     boolean isTaken = false;
     try {

@@ -29,16 +29,8 @@ import org.windlass.internal.store.Texts;
  * @param options options of its communicator as text
  */
 record Arrival(
-    int rank,
-    String library,
-    String target,
-    String host,
-    String machine,
-    String named,
-    ProcessName process,
-    int cores,
-    String cpus,
-    String options) {
+    int rank, String library, String target, String host, String machine, String named,
+    ProcessName process, int cores, String cpus, String options) {
   /** Number to raise with every change of what ranks exchange at the start. */
   static final int PROTOCOL = 5;
 
@@ -59,16 +51,8 @@ record Arrival(
             .findFirst()
             .orElse("");
     return new Arrival(
-        rank,
-        Native.wl_version(),
-        Native.wl_target(),
-        ownHost(),
-        machine,
-        named,
-        process,
-        Native.wl_allowed_cores(),
-        cpus,
-        options);
+        rank, Native.wl_version(), Native.wl_target(), ownHost(), machine, named, process,
+        Native.wl_allowed_cores(), cpus, options);
   }
 
   /** Id of this machine since its last boot. */
@@ -132,15 +116,9 @@ record Arrival(
             faultyRanks);
       }
       return new Arrival(
-          in.readInt(),
-          library,
-          Texts.printable(in.readUTF()),
-          in.readUTF(),
-          Texts.printable(in.readUTF()),
-          Texts.printable(in.readUTF()),
-          new ProcessName(in.readInt(), in.readLong(), in.readLong()),
-          in.readInt(),
-          in.readUTF(),
+          in.readInt(), library, Texts.printable(in.readUTF()), in.readUTF(),
+          Texts.printable(in.readUTF()), Texts.printable(in.readUTF()),
+          new ProcessName(in.readInt(), in.readLong(), in.readLong()), in.readInt(), in.readUTF(),
           Texts.printable(in.readUTF()));
     } catch (IOException e) {
       String text = "what " + who + " says of itself can't be read: " + Encoding.why(e);

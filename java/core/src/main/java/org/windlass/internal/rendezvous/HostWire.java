@@ -61,12 +61,8 @@ final class HostWire {
     try (Scratch scratch = Scratch.take()) {
       int code =
           Native.wl_group_connect(
-              group,
-              NativeMemory.address(all),
-              NativeMemory.address(lengths),
-              names.size(),
-              silenceNs,
-              scratch.error());
+              group, NativeMemory.address(all), NativeMemory.address(lengths), names.size(),
+              silenceNs, scratch.error());
       Failures.check(code, scratch);
     } finally {
       Reference.reachabilityFence(all);

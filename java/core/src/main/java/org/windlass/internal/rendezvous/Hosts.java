@@ -22,11 +22,7 @@ final class Hosts {
   private final List<Arrival> firsts = new ArrayList<>();
 
   /** Assigns ranks to hosts; Mismatch if one host name is that of several machines. */
-  static Hosts of(List<Arrival> all) {
-    return new Hosts(all);
-  }
-
-  private Hosts(List<Arrival> all) {
+  Hosts(List<Arrival> all) {
     this.all = all;
     this.numbers = new int[all.size()];
     Map<String, Integer> known = new HashMap<>();

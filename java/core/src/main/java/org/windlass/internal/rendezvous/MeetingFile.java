@@ -49,16 +49,13 @@ public final class MeetingFile implements AutoCloseable {
   /** Environment variable that names a folder of the user, which exists until the last logout. */
   public static final String FOLDER_VARIABLE = "XDG_RUNTIME_DIR";
 
-  private static final long FIRST_PAUSE_MS = 1;
   private static final long LONGEST_PAUSE_MS = 32;
   private static final long LOCK_PAUSE_MS = 5;
   private static final int LONGEST_TEXT = 512;
   private static final Pattern TEXT =
       Pattern.compile(
-          "windlass meeting 1\n"
-              + "store ([0-9a-f.:]{2,45}) ([0-9]{1,5})\n"
-              + "token ([0-9a-f]{64})\n"
-              + "process ([0-9]{1,9}) ([0-9]{1,18})\n");
+          "windlass meeting 1\n" + "store ([0-9a-f.:]{2,45}) ([0-9]{1,5})\n"
+              + "token ([0-9a-f]{64})\n" + "process ([0-9]{1,9}) ([0-9]{1,18})\n");
 
   private static final String CURE =
       ", and those who have neither address nor token meet by a file in it, which only its user"
@@ -82,7 +79,6 @@ public final class MeetingFile implements AutoCloseable {
   private static final int OTHER_USERS = 0077;
 
   private static final Path STATUS = Path.of("/proc/self/status");
-  private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir"));
 
   private final Path path;
   private final ProcessName process;
@@ -104,14 +100,17 @@ public final class MeetingFile implements AutoCloseable {
    * @throws WindlassException here, Resource if there is no private folder
    */
   public static MeetingFile of(String job, Map<String, String> environment) {
-    String folder = environment.getOrDefault(FOLDER_VARIABLE, "");
-    return of(job, "WINDLASS_RENDEZVOUS", folder, TEMPORARY);
+    return of(job, "WINDLASS_RENDEZVOUS", environment);
   }
 
   /** Finds the file of jobs that meet by a name. */
   public static MeetingFile ofJobs(String name, Map<String, String> environment) {
-    String folder = environment.getOrDefault(FOLDER_VARIABLE, "");
-    return of("jobs\n" + name, "WINDLASS_MEETING", folder, TEMPORARY);
+    return of("jobs\n" + name, "WINDLASS_MEETING", environment);
+  }
+
+  private static MeetingFile of(String what, String variable, Map<String, String> environment) {
+    String named = environment.getOrDefault(FOLDER_VARIABLE, "");
+    return of(what, variable, named, Path.of(System.getProperty("java.io.tmpdir")));
   }
 
   /** Finds a file in {@code named} if that is a private folder, else under {@code temporary}. */
@@ -161,8 +160,7 @@ public final class MeetingFile implements AutoCloseable {
       while (shared.putIfAbsent(name, "") != null) {
         pause(lock, "another thread", until);
       }
-      Set<StandardOpenOption> options =
-          Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+      Set<StandardOpenOption> options = Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE);
       try (FileChannel channel = FileChannel.open(lock, options, mode(PRIVATE_FILE))) {
         while (channel.tryLock() == null) {
           pause(lock, "another process", until);
@@ -193,10 +191,8 @@ public final class MeetingFile implements AutoCloseable {
 
   private void put(Place place) {
     String text =
-        "windlass meeting 1\n"
-            + "store " + place.address().getAddress().getHostAddress()
-            + " " + place.address().getPort()
-            + "\ntoken " + place.token().digits()
+        "windlass meeting 1\n" + "store " + place.address().getAddress().getHostAddress()
+            + " " + place.address().getPort() + "\ntoken " + place.token().digits()
             + "\nprocess " + process.pid() + " " + process.started() + "\n";
     Path draft = path.resolveSibling(path.getFileName() + "." + UUID.randomUUID());
     try {
@@ -209,15 +205,13 @@ public final class MeetingFile implements AutoCloseable {
         Files.deleteIfExists(draft);
       }
     } catch (IOException | UnsupportedOperationException e) {
-      String message = path + ": where the ranks meet can't be written: " + e;
-      throw new ResourceException(message, e);
+      throw new ResourceException(path + ": where the ranks meet can't be written: " + e, e);
     }
   }
 
   /** Waits until rank 0's process has written the file; Timeout. */
   public Place await(Duration deadline) {
     Deadline until = Deadline.of(deadline);
-    long pause = FIRST_PAUSE_MS;
     while (true) {
       Place place = read();
       if (place != null) {
@@ -232,12 +226,12 @@ public final class MeetingFile implements AutoCloseable {
                 + " WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE on all ranks",
             List.of(0));
       }
+      long waitedMs = (System.nanoTime() - until.startNs()) / 1_000_000;
       try {
-        Thread.sleep(pause);
+        Thread.sleep(Math.max(1, Math.min(waitedMs / 8, LONGEST_PAUSE_MS)));
       } catch (InterruptedException e) {
         throw Waits.interrupted("await " + path);
       }
-      pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
     }
   }
 

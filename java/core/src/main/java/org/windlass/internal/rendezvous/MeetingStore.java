@@ -53,7 +53,7 @@ public final class MeetingStore implements AutoCloseable {
     this.library = library;
     String setting = environment.getOrDefault(VARIABLE, "");
     if (setting.isEmpty()) {
-      throw invalid(
+      throw new InvalidArgumentException(
           VARIABLE + " is not set, and nothing else says where jobs meet; set it to one name for"
               + " all of them, such as " + VARIABLE + "=demo, or to HOST:PORT with"
               + " WINDLASS_TOKEN_FILE");
@@ -81,16 +81,10 @@ public final class MeetingStore implements AutoCloseable {
     }
   }
 
-  private RuntimeException invalid(String message) {
-    return new InvalidArgumentException(message);
-  }
-
   /** Returns a name that all who have the same token, or no token, use at a provider's address. */
   private String name() {
     StoreProviders.of(provided); // throws if there is none
-    return Token.fromEnvironment(environment)
-        .map(token -> token.name(JOBS))
-        .orElse(JOBS);
+    return Token.fromEnvironment(environment).map(token -> token.name(JOBS)).orElse(JOBS);
   }
 
   private MeetingFile.Place address(String setting) {
@@ -101,7 +95,7 @@ public final class MeetingStore implements AutoCloseable {
         Token.fromEnvironment(environment)
             .orElseThrow(
                 () ->
-                    invalid(
+                    new InvalidArgumentException(
                         VARIABLE + " is an address, and there is no token, which proves that jobs"
                             + " belong together; set WINDLASS_TOKEN_FILE to one file for all of"
                             + " them, of 64 hexadecimal digits (openssl rand -hex 32) that only"
@@ -137,8 +131,7 @@ public final class MeetingStore implements AutoCloseable {
   }
 
   private Store connectProvided(Member member, Duration deadline) {
-    return StoreProviders.of(provided)
-        .connect(provided, name, member, environment, deadline);
+    return StoreProviders.of(provided).connect(provided, name, member, environment, deadline);
   }
 
   /** Makes this process the owner of the provided store if no other process owns it. */
@@ -148,15 +141,14 @@ public final class MeetingStore implements AutoCloseable {
       close();
     }
     Member observer = Member.observer(JOBS, library);
-    if (owned == null
-        && !succeeds(() -> connectProvided(observer, ownerLimit(until)).close())) {
+    if (owned == null && !succeeds(() -> connectProvided(observer, ownerLimit(until)).close())) {
       owned = connectProvided(new Member(JOBS, 0, 1, library), until.left());
     }
   }
 
   private static Duration ownerLimit(Deadline until) {
-    Duration half = Duration.ofNanos(Math.max(1, until.leftNs() / 2));
-    return half.compareTo(OWNER_LIMIT) < 0 ? half : OWNER_LIMIT;
+    long halfNs = Math.max(1, until.leftNs() / 2);
+    return Duration.ofNanos(Math.min(halfNs, OWNER_LIMIT.toNanos()));
   }
 
   private static boolean succeeds(Runnable call) {

@@ -2,78 +2,90 @@
 package org.windlass.internal.rendezvous;
 
 import java.net.InetSocketAddress;
-import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.windlass.internal.store.StoreServer;
-import org.windlass.internal.store.Token;
 
 /**
- * Server of a store that this process has at a known address. It is open as long as a communicator
- * is that was started there. Starts that follow one another at the address share it.
+ * A user's part in the server of a store that this process has at a known address. The server is
+ * open as long as a communicator is that was started there. Starts that follow one another at the
+ * address share it.
  */
 public final class OwnStore implements AutoCloseable {
-  /** Open stores by the address that was asked for. Guards the fields of each. */
-  private static final Map<InetSocketAddress, OwnStore> OPEN = new HashMap<>();
+  /** Open servers by the address that was asked for. Changes of one address exclude one another. */
+  private static final Map<InetSocketAddress, Shared> OPEN = new ConcurrentHashMap<>();
+
+  private static final class Shared {
+    final StoreServer server;
+    final String digits;
+    final Set<OwnStore> users = new HashSet<>();
+    OwnStore starting; // a server serves one start at a time
+
+    Shared(MeetingFile.Place asked, String library) {
+      StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
+      server = StoreServer.open(asked.address(), asked.token(), library, bounds);
+      digits = asked.token().digits();
+    }
+  }
 
   private final MeetingFile.Place asked;
-  private final StoreServer server;
-  private int users;
-  private boolean isStarting; // a server serves one start at a time
+  private Shared shared;
 
-  private OwnStore(MeetingFile.Place asked, StoreServer server) {
+  private OwnStore(MeetingFile.Place asked) {
     this.asked = asked;
-    this.server = server;
   }
 
   /**
-   * Opens a store for a start. Returns the open one at the address if its token is the same, and no
+   * Opens a store for a start. Shares the open one at the address if its token is the same, and no
    * other start is in progress there.
    *
    * @param library version of this library, as errors name it
    * @throws WindlassException Resource if the server can't listen at the address
    */
   public static OwnStore open(MeetingFile.Place place, String library) {
-    synchronized (OPEN) {
-      OwnStore store = OPEN.get(place.address());
-      if (store == null || store.isStarting || !store.hasToken(place.token())) {
-        StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
-        store =
-            new OwnStore(
-                place, StoreServer.open(place.address(), place.token(), library, bounds));
-        OPEN.put(place.address(), store);
-      }
-      store.users++;
-      store.isStarting = true;
-      return store;
-    }
-  }
-
-  private boolean hasToken(Token token) {
-    return asked.token().digits().equals(token.digits());
+    OwnStore user = new OwnStore(place);
+    OPEN.compute(
+        place.address(),
+        (address, open) -> {
+          boolean isFree =
+              open != null && open.starting == null && open.digits.equals(place.token().digits());
+          user.shared = isFree ? open : new Shared(place, library);
+          user.shared.users.add(user);
+          user.shared.starting = user;
+          return user.shared;
+        });
+    return user;
   }
 
   /** Returns the server's address and token. */
   public MeetingFile.Place place() {
-    return new MeetingFile.Place(server.address(), asked.token());
+    return new MeetingFile.Place(shared.server.address(), asked.token());
   }
 
   /** Ends the start. All ranks have met. */
   public void started() {
-    synchronized (OPEN) {
-      isStarting = false;
-    }
+    OPEN.compute(asked.address(), (address, open) -> withoutStart(open));
   }
 
-  /** Closes the server when each call of {@link #open} has been followed by one of this. */
+  /** Closes the server if nobody else uses it. Idempotent. */
   @Override
   public void close() {
-    synchronized (OPEN) {
-      isStarting = false;
-      users--;
-      if (users == 0) {
-        OPEN.remove(asked.address(), this);
-        server.close();
-      }
-    }
+    OPEN.compute(
+        asked.address(),
+        (address, open) -> {
+          withoutStart(open);
+          if (!shared.users.remove(this) || !shared.users.isEmpty()) {
+            return open;
+          }
+          shared.server.close();
+          return open == shared ? null : open;
+        });
+  }
+
+  private Shared withoutStart(Shared open) {
+    shared.starting = shared.starting == this ? null : shared.starting;
+    return open;
   }
 }

@@ -9,13 +9,13 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
@@ -38,8 +38,6 @@ import org.windlass.internal.store.Texts;
 public final class Pairing {
   /** Limit of store calls that explain a failure or clean up after the deadline. */
   private static final Duration CLEANUP_LIMIT = Duration.ofSeconds(2);
-
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private static final String CHECK_OTHER_JOB =
       "; see whether the other job runs, meets there by that name, with the same token where it has"
@@ -78,13 +76,14 @@ public final class Pairing {
     /** Returns the entry of a key's holder; {@code job} is null for a job of another version. */
     private Holder holder(String key, Announcement job, Duration silence) {
       String instance = job == null ? "" : job.instance();
-      Holder known = byKey.get(key);
-      if (known == null || !known.instance.equals(instance)) {
-        Deadline fail = Deadline.of(silence.plus(failAfter));
-        known = new Holder(instance, Deadline.of(logAfter), fail, new AtomicBoolean());
-        byKey.put(key, known);
-      }
-      return known;
+      return byKey.compute(
+          key,
+          (any, known) ->
+              known != null && known.instance.equals(instance)
+                  ? known
+                  : new Holder(
+                      instance, Deadline.of(logAfter), Deadline.of(silence.plus(failAfter)),
+                      new AtomicBoolean()));
     }
   }
 
@@ -249,8 +248,7 @@ public final class Pairing {
         throw new MismatchException("pair '" + pair + "': " + why);
       }
       if (holder.log.isOver() && holder.isLogged.compareAndSet(false, true)) {
-        LOGGER.log(
-            System.Logger.Level.WARNING,
+        Log.warn(
             "job ''{0}'', pair ''{1}'': {2}; it waits for that one to end, {3} at most", own.job(),
             pair, why, Deadline.text(isOther ? until.left(holder.fail.left()) : until.left()));
       }
@@ -330,10 +328,6 @@ public final class Pairing {
     return new Match(name, sourceOf(name), new Round.Presence(key, answered), source);
   }
 
-  private static Announcement targetIn(byte[] value) {
-    return Announcement.peek(TargetEntry.of(value).target());
-  }
-
   /** Removes a presence key of this job if it still has the value. Interrupts do not prevent it. */
   public static void remove(Store store, Round.Presence own) {
     uninterrupted(() -> store.compareAndSet(own.key(), own.value(), null, CLEANUP_LIMIT));
@@ -351,17 +345,20 @@ public final class Pairing {
     }
   }
 
+  private static Announcement targetIn(byte[] value) {
+    return Announcement.peek(TargetEntry.of(value).target());
+  }
+
   /** Removes this target's key, even if it is unknown whether the store has it. */
   private void retract(String key, RuntimeException failure) {
     try {
       uninterrupted(
           () -> {
-            Optional<byte[]> found = store.get(key, CLEANUP_LIMIT);
-            while (found.isPresent()
-                && isOwn(targetIn(found.get()))
-                && !store.compareAndSet(key, found.get(), null, CLEANUP_LIMIT)) {
-              found = store.get(key, CLEANUP_LIMIT); // the source has answered meanwhile
-            }
+            byte[] found;
+            do { // again if the source has answered meanwhile
+              found = store.get(key, CLEANUP_LIMIT).orElse(new byte[0]);
+            } while (isOwn(targetIn(found))
+                && !store.compareAndSet(key, found, null, CLEANUP_LIMIT));
           });
     } catch (RuntimeException e) {
       failure.addSuppressed(e);

@@ -107,7 +107,8 @@ public final class Start {
     StartSteps steps = new StartSteps(all, own, size, Deadline.of(deadline));
     boolean isDone = false;
     try {
-      long[] handles = new Start(steps, size, config, host).join(own);
+      Start start = new Start(steps, size, config, host);
+      long[] handles = start.make(own, start.arrive(own));
       isDone = true;
       return handles;
     } finally {
@@ -115,10 +116,6 @@ public final class Start {
         all.quit();
       }
     }
-  }
-
-  private long[] join(List<Integer> own) {
-    return make(own, arrive(own));
   }
 
   /** Returns the names of the steps that {@link #make} takes part in. */
@@ -135,8 +132,11 @@ public final class Start {
             "arrive",
             () -> {
               ProcessName process = ProcessName.own();
+              String options = config.toString();
               Map<Integer, byte[]> said = new LinkedHashMap<>();
-              own.forEach(rank -> said.put(rank, own(rank, process).toBytes()));
+              for (int rank : own) {
+                said.put(rank, Arrival.own(rank, process, host.name(), options).toBytes());
+              }
               return said;
             });
     List<Arrival> all = new ArrayList<>(size);
@@ -144,13 +144,9 @@ public final class Start {
       all.add(Arrival.of(rank, told.get(rank)));
     }
     compare(all);
-    Hosts hosts = Hosts.of(all);
+    Hosts hosts = new Hosts(all);
     ranks.settle(hosts);
     return hosts;
-  }
-
-  private Arrival own(int rank, ProcessName process) {
-    return Arrival.own(rank, process, host.name(), config.toString());
   }
 
   /** Takes the other steps. Returns a {@code wl_comm_t*} for each of {@code own}. */
@@ -190,8 +186,7 @@ public final class Start {
       if (told.length != BYTES) {
         throw new MismatchException(
             "what rank " + maker + " says of the memory that all share can't be read: it has "
-                + told.length
-                + " bytes; run one version of windlass on all ranks",
+                + told.length + " bytes; run one version of windlass on all ranks",
             List.of(maker));
       }
       ByteBuffer words = ByteBuffer.wrap(told);
@@ -344,11 +339,7 @@ public final class Start {
         ByteBuffer list = NativeMemory.copy(theirs);
         Failures.check(
             Native.wl_group_watch(
-                group,
-                other.getKey().in(scratch),
-                NativeMemory.address(list),
-                theirs.length,
-                0,
+                group, other.getKey().in(scratch), NativeMemory.address(list), theirs.length, 0,
                 scratch.error()),
             scratch);
         Reference.reachabilityFence(list);

@@ -82,7 +82,11 @@ final class StartSteps {
         WindlassException failure = null;
         byte[] value = new byte[0];
         if (in.readBoolean()) {
-          failure = WindlassException.of(in.readInt(), Texts.printable(in.readUTF()), List.of());
+          int code = in.readInt();
+          failure = WindlassException.of(code, Texts.printable(in.readUTF()), List.of());
+          if (failure.code().number() != code) {
+            throw new MalformedException("it has the unknown code " + code);
+          }
         } else {
           value = Encoding.array(in);
         }

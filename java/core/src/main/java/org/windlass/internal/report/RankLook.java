@@ -200,11 +200,7 @@ public record RankLook(
     int owner = state.getInt(Structs.RankState.ITEM_OWNER);
     return owner < 0
         ? null
-        : "item "
-            + state.getInt(Structs.RankState.ITEM)
-            + " of rank "
-            + owner
-            + ", phase "
+        : "item " + state.getInt(Structs.RankState.ITEM) + " of rank " + owner + ", phase "
             + state.getInt(Structs.RankState.ITEM_PHASE);
   }
 

@@ -15,6 +15,7 @@ import java.util.stream.IntStream;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 
 /**
  * The all-gathers at one {@link StoreServer}, by name. A round is complete once every rank has said
@@ -28,7 +29,6 @@ final class AllGathers {
 
   private static final int MOST_NAMES = 8192;
   private static final int MOST_FAILURES = 64;
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final String address;
   private final Table table;
@@ -285,8 +285,7 @@ final class AllGathers {
       } else if (!all.isLogged && !all.waiting.isEmpty() && nowNs - all.logNs >= 0) {
         all.isLogged = true;
         long leftNs = all.untilDeadlineNs(nowNs);
-        LOGGER.log(
-            System.Logger.Level.WARNING,
+        Log.warn(
             "{0} so far; the start waits for {1} more",
             missing(all),
             Deadline.text(Duration.ofMillis(Math.max(1, leftNs / 1_000_000))));

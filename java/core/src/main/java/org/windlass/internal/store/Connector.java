@@ -18,6 +18,7 @@ import org.windlass.error.MismatchException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 import org.windlass.internal.Native;
 
 /**
@@ -31,8 +32,6 @@ final class Connector {
 
   /** Limit of one attempt. A stranger who listens there and says nothing costs no more. */
   private static final Duration LONGEST_ATTEMPT = Duration.ofSeconds(5);
-
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final InetSocketAddress address;
   private final Token token;
@@ -141,12 +140,7 @@ final class Connector {
       }
     }
     throw new DeadlineExceededException(
-        call
-            + ": no store there after "
-            + Deadline.text(until.deadline())
-            + ": "
-            + why
-            + changed
+        call + ": no store there after " + Deadline.text(until.deadline()) + ": " + why + changed
             + "; does its owner run?"
             + (isLoopback
                 ? " That address is another in each host: where ranks live on several, name one of"
@@ -200,7 +194,7 @@ final class Connector {
       beWelcomed(made, end);
     } catch (MalformedException e) {
       String why = "this member got " + e.getMessage();
-      LOGGER.log(System.Logger.Level.WARNING, call + ": " + why);
+      Log.warn(call + ": " + why);
       sendLast(made, Wire.leave(why));
       changed = "; an attempt before failed because " + why;
       throw new IOException(why);

@@ -2,6 +2,7 @@
 package org.windlass.internal.store;
 
 import java.util.concurrent.TimeUnit;
+import org.windlass.internal.Log;
 
 /**
  * Logs refusals to the logger {@code org.windlass}: at most {@link #LINES} lines a minute, and then
@@ -10,7 +11,6 @@ import java.util.concurrent.TimeUnit;
 final class RefusalLog {
   static final int LINES = 16;
 
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
   private static final long MINUTE_NS = TimeUnit.MINUTES.toNanos(1);
 
   private final String store;
@@ -35,13 +35,13 @@ final class RefusalLog {
     }
     lines++;
     tellRest();
-    LOGGER.log(System.Logger.Level.WARNING, "{0}: turned {1} away: {2}", store, peer, why);
+    Log.warn("{0}: turned {1} away: {2}", store, peer, why);
   }
 
   /** Logs how many refusals had no line of their own. */
   void tellRest() {
     if (untold > 0) {
-      LOGGER.log(System.Logger.Level.WARNING, "{0}: turned {1} more away", store, untold);
+      Log.warn("{0}: turned {1} more away", store, untold);
       untold = 0;
     }
   }

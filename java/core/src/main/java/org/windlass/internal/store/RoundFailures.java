@@ -78,18 +78,15 @@ public final class RoundFailures {
       String gone = absent.isEmpty() ? "" : listed(absent) + of + "not " + come;
       String stopped =
           behind.isEmpty() ? "" : listed(behind) + of + come + " and not gone on with the others";
-      return gone
-          + (isOfOneHost && !gone.isEmpty() ? NO_OTHER_HOST : "")
-          + (gone.isEmpty() || stopped.isEmpty() ? "" : ", and ")
-          + stopped;
+      return gone + (isOfOneHost && !gone.isEmpty() ? NO_OTHER_HOST : "")
+          + (gone.isEmpty() || stopped.isEmpty() ? "" : ", and ") + stopped;
     }
 
     private static String listed(List<Integer> ranks) {
       String first =
           ranks.stream().limit(MOST_LISTED).map(String::valueOf).collect(Collectors.joining(", "));
       int more = ranks.size() - MOST_LISTED;
-      return (ranks.size() == 1 ? "rank " : "ranks ")
-          + first
+      return (ranks.size() == 1 ? "rank " : "ranks ") + first
           + (more > 0 ? " and " + more + " more" : "");
     }
   }

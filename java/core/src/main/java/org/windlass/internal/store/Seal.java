@@ -4,7 +4,6 @@ package org.windlass.internal.store;
 import java.nio.ByteBuffer;
 import java.security.MessageDigest;
 import java.util.Arrays;
-import javax.crypto.Mac;
 
 /**
  * One direction of a session. Its frames are numbered from 0 on, and the seal of a frame is the
@@ -15,21 +14,21 @@ final class Seal {
   /** Bytes of a seal. */
   static final int BYTES = 16;
 
-  private final Mac mac;
+  private final Hmac hmac;
   private long number;
 
   /** Takes the key of this session and direction. */
   Seal(byte[] key) {
-    mac = Token.mac(key);
+    hmac = new Hmac(key);
   }
 
   /** Returns the seal of the next frame. Its parts, length and body, keep their positions. */
   byte[] next(ByteBuffer... parts) {
-    mac.update(ByteBuffer.allocate(Long.BYTES).putLong(number++).flip());
+    hmac.update(ByteBuffer.allocate(Long.BYTES).putLong(number++).flip());
     for (ByteBuffer part : parts) {
-      mac.update(part.duplicate());
+      hmac.update(part.duplicate());
     }
-    return Arrays.copyOf(mac.doFinal(), BYTES);
+    return Arrays.copyOf(hmac.code(), BYTES);
   }
 
   /**

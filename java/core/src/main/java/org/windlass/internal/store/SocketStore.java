@@ -29,6 +29,7 @@ import org.windlass.error.PeerLostException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 
 /**
  * A member's connection to a {@link StoreServer}. One daemon thread reads it and another writes it,
@@ -38,8 +39,6 @@ import org.windlass.internal.Deadline;
 public final class SocketStore implements Store {
   /** Time that the server has after the deadline of a round to say why it failed. */
   private static final long LAST_WORD_MS = 2000;
-
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final String address;
   private final Connector.Connection connection;
@@ -360,7 +359,7 @@ public final class SocketStore implements Store {
 
   /** Logs why the connection ends, and sends the reason to the server if that is possible. */
   private void leave(String why) {
-    LOGGER.log(System.Logger.Level.WARNING, "The store at " + address + " is left: " + why);
+    Log.warn("The store at " + address + " is left: " + why);
     try {
       send(Wire.leave(why)).get(LAST_WORD_MS, TimeUnit.MILLISECONDS);
     } catch (InterruptedException | ExecutionException | TimeoutException e) {

@@ -23,6 +23,7 @@ import java.util.concurrent.locks.LockSupport;
 import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 
 /**
  * The server of a store. Members reach it through a {@link SocketStore}. One daemon thread serves
@@ -43,7 +44,6 @@ public final class StoreServer implements AutoCloseable {
   private static final long LONGEST_TICK_NS = 500_000_000;
   private static final Duration LINGER = Duration.ofSeconds(2);
   private static final long LINGER_TICK_MS = 2;
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   final Token token;
   final String library;
@@ -230,7 +230,7 @@ public final class StoreServer implements AutoCloseable {
       }
       linger();
     } catch (IOException | RuntimeException | OutOfMemoryError e) {
-      LOGGER.log(System.Logger.Level.ERROR, "The store at " + Sockets.name(address) + " ends.", e);
+      Log.error("The store at " + Sockets.name(address) + " ends.", e);
     } finally {
       strangers.forEach(Session::end);
       members.forEach(Session::end);

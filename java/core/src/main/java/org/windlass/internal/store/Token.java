@@ -10,14 +10,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.security.GeneralSecurityException;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
@@ -144,25 +141,14 @@ public final class Token {
    * and each part after its length.
    */
   byte[] hmac(String purpose, byte[]... parts) {
-    Mac mac = mac(secret);
-    mac.update(purpose.getBytes(StandardCharsets.US_ASCII));
-    mac.update((byte) 0);
+    Hmac hmac = new Hmac(secret);
+    hmac.update(purpose.getBytes(StandardCharsets.US_ASCII));
+    hmac.update((byte) 0);
     for (byte[] part : parts) {
-      mac.update(ByteBuffer.allocate(Integer.BYTES).putInt(part.length).array());
-      mac.update(part);
+      hmac.update(ByteBuffer.allocate(Integer.BYTES).putInt(part.length).array());
+      hmac.update(part);
     }
-    return mac.doFinal();
-  }
-
-  /** Returns HMAC-SHA256 with a key. */
-  static Mac mac(byte[] key) {
-    try {
-      Mac mac = Mac.getInstance("HmacSHA256");
-      mac.init(new SecretKeySpec(key, "HmacSHA256"));
-      return mac;
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("every JDK has HmacSHA256", e);
-    }
+    return hmac.code();
   }
 
   /** Text without the secret. */

@@ -77,11 +77,7 @@ public final class Alike {
     byte[] text = here.getBytes(StandardCharsets.UTF_8);
     byte[][] texts = Gathered.bytes(communicator, until::leftNs, operation, text);
     return new MismatchException(
-        "rank 0 "
-            + new String(texts[0], StandardCharsets.UTF_8)
-            + ", rank "
-            + other
-            + " "
+        "rank 0 " + new String(texts[0], StandardCharsets.UTF_8) + ", rank " + other + " "
             + new String(texts[other], StandardCharsets.UTF_8),
         null,
         "",

@@ -11,7 +11,7 @@ import org.windlass.internal.Shapes;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
-/** A tensor of a batch: what it is, how it moves, and this rank's views of both ends. */
+/** A tensor of a transfer: what it is, how it moves, and this rank's views of both ends. */
 public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target, Plan plan) {
   /**
    * Checks {@code view} against what {@code rank} holds of {@code spec}.
@@ -26,12 +26,7 @@ public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor 
             call,
             role,
             spec,
-            "is "
-                + view
-                + "; rank "
-                + rank
-                + " is outside the mesh of "
-                + spec.layout()
+            "is " + view + "; rank " + rank + " is outside the mesh of " + spec.layout()
                 + " and holds nothing: give null");
       }
       return;
@@ -53,14 +48,8 @@ public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor 
           call,
           role,
           spec,
-          "has shape "
-              + Arrays.toString(view.shape())
-              + "; under "
-              + spec.layout()
-              + " rank "
-              + rank
-              + " holds "
-              + Arrays.toString(local));
+          "has shape " + Arrays.toString(view.shape()) + "; under " + spec.layout() + " rank "
+              + rank + " holds " + Arrays.toString(local));
     }
     if (role.equals("target") && view.isReadOnly()) {
       throw refused(call, role, spec, "is read-only");
@@ -87,24 +76,15 @@ public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor 
 
   /** What enters {@link #fingerprint}, as messages say it. */
   public String text() {
-    return "'"
-        + from.name()
-        + "', "
-        + text(from)
-        + ", to "
-        + (to.name().equals(from.name()) ? "" : "'" + to.name() + "', ")
-        + text(to)
-        + ", "
+    return "'" + from.name() + "', " + text(from) + ", to "
+        + (to.name().equals(from.name()) ? "" : "'" + to.name() + "', ") + text(to) + ", "
         + new Moving(plan.wire(), plan.options());
   }
 
   private static String text(TensorSpec spec) {
     boolean isPadded = !spec.paddedShape().equals(spec.shape());
-    return spec.dtype()
-        + spec.shape().toString()
-        + (isPadded ? " padded to " + spec.paddedShape() : "")
-        + " under "
-        + spec.layout();
+    return spec.dtype() + spec.shape().toString()
+        + (isPadded ? " padded to " + spec.paddedShape() : "") + " under " + spec.layout();
   }
 
   /** Bytes of the target on all ranks together, without padding. */

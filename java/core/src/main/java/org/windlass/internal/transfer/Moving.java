@@ -9,8 +9,8 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * The choices of how a tensor moves: those of {@link org.windlass.transfer.Batch} and {@link org.windlass.link.LinkBatch} for what is added
- * from then on.
+ * The choices of how a tensor moves: those of {@link org.windlass.transfer.TransferBuilder} and
+ * {@link org.windlass.link.LinkTransferBuilder} for what is added from then on.
  *
  * @param wire the dtype in which it crosses ranks; null for {@link Plan#defaultWire}
  * @param options its mode and its buckets
@@ -50,8 +50,7 @@ public record Moving(DType wire, PlanOptions options) {
   public static void requireUsed(String unused, boolean hasTensors) {
     if (unused != null && hasTensors) {
       throw new InvalidArgumentException(
-          "register: "
-              + unused
+          "register: " + unused
               + " was called after the last tensor was added; it is of those that are added later:"
               + " call it before them");
     }
@@ -59,9 +58,7 @@ public record Moving(DType wire, PlanOptions options) {
 
   @Override
   public String toString() {
-    return (wire == null ? "" : "by " + wire + ", ")
-        + options.mode()
-        + ", buckets of "
+    return (wire == null ? "" : "by " + wire + ", ") + options.mode() + ", buckets of "
         + options.bucketBytes();
   }
 }

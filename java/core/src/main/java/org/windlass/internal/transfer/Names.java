@@ -23,11 +23,7 @@ public final class Names {
         || name.getBytes(StandardCharsets.UTF_8).length > LONGEST) {
       String shown = name.length() <= LONGEST ? name : name.substring(0, LONGEST) + "...";
       throw new InvalidArgumentException(
-          what
-              + ": '"
-              + Texts.printable(shown)
-              + "' is no name, which has 1 to "
-              + LONGEST
+          what + ": '" + Texts.printable(shown) + "' is no name, which has 1 to " + LONGEST
               + " bytes of characters that print, and no slash");
     }
   }

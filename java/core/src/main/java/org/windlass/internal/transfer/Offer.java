@@ -100,10 +100,7 @@ public record Offer(
 
   private static MismatchException malformed(int rank, String why, Exception cause) {
     return new MismatchException(
-        "the list of tensors of rank "
-            + rank
-            + " can't be read: "
-            + why
+        "the list of tensors of rank " + rank + " can't be read: " + why
             + "; run one version of Windlass on all ranks",
         cause,
         "",

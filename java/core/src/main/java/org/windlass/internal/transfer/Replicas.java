@@ -129,15 +129,9 @@ public final class Replicas {
       at[d] = global(held.intervals(d), at[d]);
     }
     return new VerificationFailedException(
-        "checkReplicas: tensor '"
-            + spec.name()
-            + "' on rank "
-            + suspects.other
-            + " is not the replica of rank "
-            + suspects.first
-            + " that its layout "
-            + named.apply(spec.layout())
-            + " says; they differ first at index "
+        "checkReplicas: tensor '" + spec.name() + "' on rank " + suspects.other
+            + " is not the replica of rank " + suspects.first + " that its layout "
+            + named.apply(spec.layout()) + " says; they differ first at index "
             + Arrays.toString(at),
         null,
         "checkReplicas",

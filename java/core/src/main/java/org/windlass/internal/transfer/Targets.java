@@ -81,10 +81,7 @@ public final class Targets {
     }
     if (known.size() > 1) {
       throw new InvalidArgumentException(
-          "tensor: '"
-              + name
-              + "' is taken into "
-              + known.size()
+          "tensor: '" + name + "' is taken into " + known.size()
               + " views; ask by the view that was bound");
     }
   }

@@ -52,7 +52,7 @@ public final class Words {
   public static int checked(long size) {
     if (size > MOST) {
       throw new ResourceException(
-          "register: this rank's part of the plan exceeds " + MOST + " words; split the batch");
+          "register: this rank's part of the plan exceeds " + MOST + " words; split the transfer");
     }
     return (int) size;
   }

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.compare;
+
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.windlass.bench.compare.BuildRounds.Build;
+import org.windlass.bench.sample.Times;
+import org.windlass.error.InternalException;
+import org.windlass.error.InvalidArgumentException;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/**
+ * The command of {@code scripts/bench --against}. It compares this build with another one, and that
+ * one with itself. The second comparison shows how much the times of equal builds differ here.
+ */
+@Command(
+    name = "scripts/bench --against",
+    mixinStandardHelpOptions = true,
+    description =
+        "Compares the build of this checkout with that of another, over operations, ranks, sizes"
+            + " and kinds of buffers, and the other build with itself. Builds alternate. A ratio is"
+            + " the median over the rounds of a run. Rounds in which an empty call took longer with"
+            + " one build than with another do not count.")
+final class AgainstCommand implements Runnable {
+  /** Beyond this ratio in every run a cell counts as slower. */
+  private static final double SLOWER = 1.15;
+
+  /** Times that a round is measured until the builds of each cell may be compared. */
+  private static final int MOST_TRIES = 3;
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(paramLabel = "CHECKOUT", description = "The other one, built by its scripts/demo.")
+  private Path other;
+
+  @Option(
+      names = "--buffers",
+      split = ",",
+      defaultValue = "window,plain",
+      description = "Kinds of buffers (${DEFAULT-VALUE}).")
+  private List<String> buffers;
+
+  @Option(names = "--runs", defaultValue = "3", description = "Runs (${DEFAULT-VALUE}).")
+  private int runs;
+
+  @Option(
+      names = "--rounds",
+      defaultValue = "3",
+      description = "Rounds of a run (${DEFAULT-VALUE}).")
+  private int rounds;
+
+  @Option(
+      names = "--seconds",
+      paramLabel = "S",
+      defaultValue = "0.08",
+      description = "Time for the samples of a cell by a build in a round (${DEFAULT-VALUE}).")
+  private double seconds;
+
+  @Mixin private RootOption root;
+
+  @Mixin private CellOptions options;
+
+  /**
+   * Times that a process measures its first cell and discards the result, since the compiler's
+   * threads take cores from ranks for some tenths of a second.
+   */
+  private static final int WARM_UPS = 4;
+
+  /** Cells that one process measures, by one kind of buffers. */
+  private record Group(String buffers, String op, int ranks, List<Cell> cells) {
+    String name(Cell cell) {
+      return cell + (op.equals(Cell.BARRIER) ? "" : ", " + buffers);
+    }
+  }
+
+  /** Runs the command and exits with its status. */
+  public static void main(String[] args) {
+    ComparisonOptions.execute(new AgainstCommand(), args);
+  }
+
+  @Override
+  public void run() {
+    if (runs < 1 || rounds < 1 || !(seconds > 0 && seconds <= 60)) {
+      throw new InvalidArgumentException(
+          "--runs and --rounds are 1 or more, --seconds in (0, 60]: not "
+              + runs + ", " + rounds + " and " + seconds);
+    }
+    List<Group> groups = groups();
+    for (Path checkout : List.of(root.folder(), other)) {
+      side(checkout);
+    }
+    List<Map<String, BuildRounds>> measured = new ArrayList<>();
+    try {
+      for (int run = 0; run < runs; run++) {
+        measured.add(run(run, groups));
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InternalException("interrupted", e);
+    }
+    print(measured);
+  }
+
+  private List<Group> groups() {
+    List<Group> groups = new ArrayList<>();
+    for (String kind : buffers) {
+      if (!kind.equals("window") && !kind.equals("plain")) {
+        throw new InvalidArgumentException("--buffers: '" + kind + "' is neither window nor plain");
+      }
+      Map<Cell, List<Cell>> together = new TreeMap<>();
+      for (Cell cell : options.cells()) {
+        Cell key = new Cell(cell.op(), cell.ranks(), 0);
+        together.computeIfAbsent(key, none -> new ArrayList<>()).add(cell);
+      }
+      together.forEach((key, cells) -> groups.add(new Group(kind, key.op(), key.ranks(), cells)));
+    }
+    // Barriers have no buffers.
+    groups.removeIf(
+        group -> group.op.equals(Cell.BARRIER) && !group.buffers.equals(buffers.get(0)));
+    return groups;
+  }
+
+  private Map<String, BuildRounds> run(int run, List<Group> groups) throws InterruptedException {
+    Map<String, BuildRounds> cells = new TreeMap<>();
+    PrintWriter progress = spec.commandLine().getErr();
+    for (int round = 0; round < rounds; round++) {
+      List<Build> order = new ArrayList<>(List.of(Build.values()));
+      Collections.rotate(order, run * rounds + round);
+      for (Group group : groups) {
+        Set<Cell> left = new TreeSet<>(group.cells);
+        for (int i = 0; i < MOST_TRIES && !left.isEmpty(); i++) {
+          round(order, group, left, cells);
+        }
+      }
+      progress.printf("run %d of %d, round %d of %d%n", run + 1, runs, round + 1, rounds);
+      progress.flush();
+    }
+    return cells;
+  }
+
+  /**
+   * Measures a group by all builds.
+   *
+   * @param left loses the cells that have their round
+   */
+  private void round(
+      List<Build> order, Group group, Set<Cell> left, Map<String, BuildRounds> cells)
+      throws InterruptedException {
+    Map<Cell, Map<Build, Times>> measured = new TreeMap<>();
+    for (Build build : order) {
+      measure(build, group, measured);
+    }
+    left.removeIf(
+        cell ->
+            cells.computeIfAbsent(group.name(cell), key -> new BuildRounds()).add(measured.get(cell)));
+  }
+
+  private void measure(Build build, Group group, Map<Cell, Map<Build, Times>> measured)
+      throws InterruptedException {
+    Path log = root.resolve("target/bench-against.log");
+    List<String> command = command(build == Build.THIS ? root.folder() : other, group);
+    try (Child child = new Child(command, Duration.ofSeconds(120), log)) {
+      for (int i = 0; i < WARM_UPS; i++) {
+        child.next();
+      }
+      for (Cell cell : group.cells) {
+        String[] words = child.next().split(" ");
+        measured
+            .computeIfAbsent(cell, key -> new EnumMap<>(Build.class))
+            .put(build, Times.parse(words, 1));
+      }
+    } catch (Child.Stopped | IllegalArgumentException e) {
+      throw new InternalException(
+          group.op + ", " + group.ranks + " ranks, " + build + ": " + e.getMessage(), e);
+    }
+  }
+
+  private List<String> command(Path checkout, Group group) {
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                System.getProperty("java.home") + "/bin/java",
+                "--enable-native-access=ALL-UNNAMED",
+                "-XX:+UseSerialGC",
+                "-XX:-UsePerfData",
+                "-Xshare:auto",
+                "-Dorg.windlass.library.path=" + libraries(checkout),
+                "-cp",
+                libraries(checkout) + "/*:" + checkout.resolve(side(checkout).folder),
+                side(checkout).program,
+                group.buffers,
+                group.op,
+                Integer.toString(group.ranks),
+                Double.toString(seconds)));
+    List<Cell> cells = new ArrayList<>(Collections.nCopies(WARM_UPS, group.cells.get(0)));
+    cells.addAll(group.cells);
+    cells.forEach(cell -> command.add(Long.toString(cell.bytes())));
+    return command;
+  }
+
+  private static Path libraries(Path checkout) {
+    return checkout.resolve("java/cli/target/windlass/lib");
+  }
+
+  /** Where a checkout has built the program that measures a side, and its name there. */
+  private enum Program {
+    HERE("java/bench/target/classes", SideMain.class.getName()),
+    /** For checkouts in which the module has one package. */
+    ONE_PACKAGE("java/bench/target/classes", "org.windlass.bench.SideMain"),
+    /** For checkouts in which benchmarks are no module yet. */
+    BESIDE_TESTS("tests/bench/target/classes", "org.windlass.cli.bench.SideMain");
+
+    private final String folder;
+    private final String program;
+
+    Program(String folder, String program) {
+      this.folder = folder;
+      this.program = program;
+    }
+
+    private boolean isIn(Path checkout) {
+      return Files.exists(checkout.resolve(folder).resolve(program.replace('.', '/') + ".class"));
+    }
+  }
+
+  private static Program side(Path checkout) {
+    return Stream.of(Program.values())
+        .filter(each -> each.isIn(checkout))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    checkout + " holds no build: run its scripts/demo first, and name the checkout"));
+  }
+
+  private void print(List<Map<String, BuildRounds>> measured) {
+    PrintWriter out = spec.commandLine().getOut();
+    out.printf("%-36s %10s   %s%n", "", "other us", "this / other and, after |, other / itself");
+    List<String> slower = new ArrayList<>();
+    List<String> unmet = new ArrayList<>();
+    for (String cell : measured.get(0).keySet()) {
+      List<BuildRounds> all = measured.stream().map(each -> each.get(cell)).toList();
+      out.printf("%-36s %10s  ", cell, number("%.2f", median(all)));
+      all.forEach(each -> out.printf(" %5s", number("%.2f", each.ratio(Build.THIS))));
+      out.print(" |");
+      all.forEach(each -> out.printf(" %5s", number("%.2f", each.ratio(Build.CONTROL))));
+      out.println();
+      if (all.stream()
+          .allMatch(each -> each.ratio(Build.THIS) > SLOWER || each.isSlowByItself())) {
+        slower.add(cell);
+      }
+      if (all.stream().anyMatch(each -> each.count() < rounds)) {
+        unmet.add(
+            cell + all.stream().map(each -> " " + each.count()).collect(Collectors.joining()));
+      }
+    }
+    out.printf("%-36s %10s  ", "geometric mean", "");
+    measured.forEach(each -> out.printf(" %5s", number("%.3f", geometricMean(each, Build.THIS))));
+    out.print(" |");
+    measured.forEach(
+        each -> out.printf(" %5s", number("%.3f", geometricMean(each, Build.CONTROL))));
+    out.printf(
+        "%ncells that are slower: above %.2f in every run, or without a round because an empty call"
+            + " always took longer with this build: %s%n",
+        SLOWER, slower.isEmpty() ? "none" : String.join("; ", slower));
+    if (!unmet.isEmpty()) {
+      out.printf(
+          "cells with fewer than %d rounds, because the machine changed between builds; with the"
+              + " rounds of each run: %s%n",
+          rounds, String.join("; ", unmet));
+    }
+    out.flush();
+  }
+
+  /** Returns the median of the first run that has a round; NaN if none has. */
+  private static double median(List<BuildRounds> runs) {
+    return runs.stream()
+        .mapToDouble(BuildRounds::median)
+        .filter(each -> !Double.isNaN(each))
+        .findFirst()
+        .orElse(Double.NaN);
+  }
+
+  private static String number(String format, double value) {
+    return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, format, value);
+  }
+
+  /** Returns the mean over the cells that have a round; NaN if none has. */
+  private static double geometricMean(Map<String, BuildRounds> cells, Build build) {
+    return Math.exp(
+        cells.values().stream()
+            .mapToDouble(each -> Math.log(each.ratio(build)))
+            .filter(each -> !Double.isNaN(each))
+            .average()
+            .orElse(Double.NaN));
+  }
+}

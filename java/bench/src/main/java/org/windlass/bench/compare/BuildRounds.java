@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.compare;
+
+import java.util.ArrayList;
+import java.util.DoubleSummaryStatistics;
+import java.util.List;
+import java.util.Map;
+import org.windlass.bench.sample.Times;
+
+/**
+ * Times of all builds for a cell. A round counts only if an empty call took about as long with each
+ * build: a host moves virtual cores near and far between rounds, and an empty call shows it.
+ */
+final class BuildRounds {
+  /** Largest difference between the builds' empty calls in a round that counts, as a share. */
+  private static final double MOST_APART = 0.25;
+
+  /** Another limit, as a share of the builds' shortest median. The larger limit applies. */
+  private static final double OF_MEDIAN = 0.03;
+
+  /** The other checkout's build, the same build once more, and this checkout's build. */
+  enum Build {
+    OTHER,
+    CONTROL,
+    THIS
+  }
+
+  private final List<Map<Build, Times>> rounds = new ArrayList<>();
+  private int leftOut;
+  private int slowHere;
+
+  /** Adds the round and returns true, if the builds' empty calls are alike. */
+  boolean add(Map<Build, Times> round) {
+    DoubleSummaryStatistics empty =
+        round.values().stream().mapToDouble(Times::empty).summaryStatistics();
+    double apart = empty.getMax() - empty.getMin();
+    double shortest = round.values().stream().mapToDouble(Times::median).min().orElseThrow();
+    boolean isAlike =
+        apart <= MOST_APART * empty.getMin()
+            || apart <= OF_MEDIAN * shortest;
+    if (isAlike) {
+      return rounds.add(round);
+    }
+    leftOut++;
+    double others = Math.max(round.get(Build.OTHER).empty(), round.get(Build.CONTROL).empty());
+    slowHere += round.get(Build.THIS).empty() > (1 + MOST_APART) * others ? 1 : 0;
+    return false;
+  }
+
+  /**
+   * Returns true if two or more rounds were offered and none counts, because in each an empty call
+   * took longer with this build. Then the build is the cause, and not the machine.
+   */
+  boolean isSlowByItself() {
+    return rounds.isEmpty() && leftOut > 1 && slowHere == leftOut;
+  }
+
+  int count() {
+    return rounds.size();
+  }
+
+  /** Returns the other build's median, in microseconds; NaN without a round. */
+  double median() {
+    return Row.median(rounds.stream().map(round -> round.get(Build.OTHER)).toList(), Times::median);
+  }
+
+  /** Returns the median ratio of a build's time to the other's; NaN without a round. */
+  double ratio(Build build) {
+    double[] sorted =
+        rounds.stream()
+            .mapToDouble(
+                round -> round.get(build).median() / round.get(Build.OTHER).median())
+            .sorted()
+            .toArray();
+    int middle = sorted.length / 2;
+    if (sorted.length == 0) {
+      return Double.NaN;
+    }
+    return sorted.length % 2 == 1
+        ? sorted[middle]
+        : Math.sqrt(sorted[middle - 1] * sorted[middle]);
+  }
+}

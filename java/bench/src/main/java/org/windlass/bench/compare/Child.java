@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.compare;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/** A process that prints lines, none of which may take longer than a deadline. */
+final class Child implements AutoCloseable {
+  private static final Duration GRACE = Duration.ofSeconds(2);
+  private static final String END = "";
+
+  private final Process process;
+  private final Duration deadline;
+  private final Path errors;
+  private final Thread atExit = new Thread(this::kill);
+  private final BlockingQueue<String> lines = new LinkedBlockingQueue<>();
+
+  /** Why a child has no further line. */
+  static final class Stopped extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    Stopped(String reason) {
+      super(reason);
+    }
+  }
+
+  /**
+   * Starts the command.
+   *
+   * @param errors gets its standard error, in place of what was there
+   */
+  Child(List<String> command, Duration deadline, Path errors) {
+    this.deadline = deadline;
+    this.errors = errors;
+    try {
+      process = new ProcessBuilder(command).redirectError(errors.toFile()).start();
+      process.getOutputStream().close();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    Runtime.getRuntime().addShutdownHook(atExit);
+    Thread reader = new Thread(this::read, "child output");
+    reader.setDaemon(true);
+    reader.start();
+  }
+
+  private void read() {
+    try (BufferedReader output = process.inputReader()) {
+      output.lines().filter(line -> !line.isBlank()).forEach(lines::add);
+    } catch (IOException | UncheckedIOException e) {
+      // The process was killed; there is no more to read.
+    }
+    lines.add(END);
+  }
+
+  /**
+   * The next line.
+   *
+   * @throws Stopped if the process ended without one, or let the deadline pass
+   */
+  String next() throws Stopped, InterruptedException {
+    String line = lines.poll(deadline.toMillis(), TimeUnit.MILLISECONDS);
+    if (line == null) {
+      throw new Stopped("deadline of " + deadline.toSeconds() + " s");
+    }
+    if (line.equals(END)) {
+      lines.add(END);
+      throw new Stopped("status " + process.waitFor() + ": " + lastError());
+    }
+    return line;
+  }
+
+  private String lastError() {
+    try {
+      List<String> said = Files.readAllLines(errors);
+      return said.stream().filter(line -> !line.isBlank()).reduce((a, b) -> b).orElse("silent");
+    } catch (IOException e) {
+      return "no output";
+    }
+  }
+
+  /** Lets the process end by itself for a moment, then ends it and all that it has started. */
+  @Override
+  public void close() {
+    try {
+      process.waitFor(GRACE.toMillis(), TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    kill();
+    try {
+      Runtime.getRuntime().removeShutdownHook(atExit);
+    } catch (IllegalStateException e) {
+      // The hook runs already.
+    }
+  }
+
+  private void kill() {
+    List<ProcessHandle> all = process.descendants().toList();
+    process.destroyForcibly();
+    all.forEach(ProcessHandle::destroyForcibly);
+  }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.compare;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.windlass.error.InvalidArgumentException;
+
+/**
+ * A contender in a comparison: in collectives Windlass with either kind of buffers, ranks as threads
+ * or as processes, and its peers; in redistributions Windlass in each mode, and MPI_Alltoallw of Open
+ * MPI.
+ */
+enum Contender {
+  WINDOW,
+  PLAIN,
+  WINDOW_PROCESSES,
+  PLAIN_PROCESSES,
+  JAVA,
+  OPENMPI,
+  /** The same, each rank bound to a core. */
+  OPENMPI_BOUND,
+  MPICH,
+  GLOO,
+  /** Threads that wait as long as Windlass takes, and do nothing else. */
+  WAIT,
+  DIRECT,
+  STAGED,
+  GATHER_BROADCAST,
+  ALLTOALLW;
+
+  /** The ones that are Windlass, in collectives: ranks as threads, then as processes. */
+  static final List<Contender> THREADS = List.of(WINDOW, PLAIN);
+
+  static final List<Contender> PROCESSES = List.of(WINDOW_PROCESSES, PLAIN_PROCESSES);
+  static final List<Contender> OURS =
+      Stream.of(THREADS, PROCESSES).flatMap(List::stream).toList();
+
+  static final List<Contender> PEERS = List.of(JAVA, OPENMPI, OPENMPI_BOUND, MPICH, GLOO, WAIT);
+  static final List<Contender> REDISTRIBUTIONS =
+      List.of(DIRECT, STAGED, GATHER_BROADCAST, ALLTOALLW);
+
+  /**
+   * @throws InvalidArgumentException if there is no such peer
+   */
+  static Contender peer(String name) {
+    return named(name, PEERS, "--peers: no peer ");
+  }
+
+  /**
+   * @throws InvalidArgumentException if there is no such side of redistributions
+   */
+  static Contender redistribution(String name) {
+    return named(name, REDISTRIBUTIONS, "--sides: no side ");
+  }
+
+  /**
+   * The ones that are Windlass, by what ranks are.
+   *
+   * @throws InvalidArgumentException if a launch is neither threads nor processes
+   */
+  static List<Contender> launched(List<String> launches) {
+    List<Contender> all = new ArrayList<>();
+    for (String launch : launches) {
+      switch (launch) {
+        case "threads" -> all.addAll(THREADS);
+        case "processes" -> all.addAll(PROCESSES);
+        default ->
+            throw new InvalidArgumentException(
+                "--launch: '" + launch + "' is neither threads nor processes");
+      }
+    }
+    return all;
+  }
+
+  private static Contender named(String name, List<Contender> among, String complaint) {
+    return among.stream()
+        .filter(each -> each.toString().equals(name))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    complaint + name + "; "
+                        + among.stream().map(Contender::toString).collect(Collectors.joining(", "))));
+  }
+
+  static Contender parse(String name) {
+    return valueOf(name.toUpperCase(Locale.ROOT).replace('-', '_'));
+  }
+
+  /**
+   * Returns true if it takes part. A barrier has no buffers. MPICH waits without yielding, so ranks
+   * that share a core wait for the scheduler's ticks. Ranks are bound to a core each, or wait side
+   * by side, only if there are as many cores. MPI_Alltoallw reduces nothing.
+   */
+  boolean has(Cell cell) {
+    return switch (this) {
+      case PLAIN, PLAIN_PROCESSES -> !cell.op().equals(Cell.BARRIER);
+      case MPICH, OPENMPI_BOUND, WAIT -> cell.ranks() <= Runtime.getRuntime().availableProcessors();
+      case ALLTOALLW -> !Redistribution.parse(cell.op()).source().hasPartial();
+      default -> true;
+    };
+  }
+
+  /**
+   * The command that measures {@code op} at each of {@code sizes} and prints a line for each. A
+   * size is a number of bytes, and for {@link #WAIT} BYTES:NANOSECONDS.
+   *
+   * @param programs where the programs {@code peer_openmpi} and so on lie
+   * @param scratch a folder for what they read
+   */
+  List<String> command(
+      Path programs, Path scratch, String op, int ranks, double seconds, List<String> sizes) {
+    String processes = Integer.toString(ranks);
+    String program = programs.resolve("peer_" + this).toString();
+    List<String> command = new ArrayList<>();
+    switch (this) {
+      case WINDOW, PLAIN, JAVA, WAIT, DIRECT, STAGED, GATHER_BROADCAST -> {
+        command.addAll(jvm());
+        command.add(toString());
+      }
+      case WINDOW_PROCESSES, PLAIN_PROCESSES -> {
+        String libraries = System.getProperty("org.windlass.library.path");
+        String windlass = Path.of(libraries).resolveSibling("bin/windlass").toString();
+        command.addAll(List.of(windlass, "run", "-n", processes, "--"));
+        command.addAll(jvm());
+        command.add(toString());
+      }
+      case OPENMPI, ALLTOALLW ->
+          command.addAll(openMpi("none", processes, program));
+      case OPENMPI_BOUND ->
+          command.addAll(
+              openMpi("core", processes, programs.resolve("peer_" + OPENMPI).toString()));
+      case MPICH -> command.addAll(List.of("mpiexec.hydra", "-n", processes, program));
+      case GLOO -> command.add(program);
+    }
+    if (this == ALLTOALLW) {
+      command.add(Double.toString(seconds));
+      Redistribution what = Redistribution.parse(op);
+      sizes.forEach(
+          size -> command.add(ExchangePlan.write(scratch, what, Long.parseLong(size)).toString()));
+    } else {
+      command.addAll(List.of(op, processes, Double.toString(seconds)));
+      command.addAll(sizes);
+    }
+    return command;
+  }
+
+  private static List<String> openMpi(String bound, String processes, String program) {
+    return List.of(
+        "mpirun.openmpi",
+        "--oversubscribe",
+        "--bind-to",
+        bound,
+        "--allow-run-as-root",
+        "-np",
+        processes,
+        program);
+  }
+
+  /** Returns a line of the command's output without the rank that a launcher puts before it. */
+  String said(String line) {
+    String rank = "[0] ";
+    return PROCESSES.contains(this) && line.startsWith(rank) ? line.substring(rank.length()) : line;
+  }
+
+  private static List<String> jvm() {
+    return List.of(
+        System.getProperty("java.home") + "/bin/java",
+        "--enable-native-access=ALL-UNNAMED",
+        "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",
+        "-Xshare:auto",
+        "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
+        "-cp",
+        System.getProperty("java.class.path"),
+        SideMain.class.getName());
+  }
+
+  @Override
+  public String toString() {
+    return name().toLowerCase(Locale.ROOT).replace('_', '-');
+  }
+}

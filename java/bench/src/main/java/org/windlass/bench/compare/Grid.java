@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.compare;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import org.windlass.bench.data.ByteSize;
+
+/** Cells as Markdown. */
+final class Grid {
+  private Grid() {}
+
+  /** Appends a line for each operation and number of ranks, with a column for each size. */
+  static void append(StringBuilder text, String title, List<Cell> cells, List<String> values) {
+    if (cells.isEmpty()) {
+      return;
+    }
+    List<Long> sizes = List.copyOf(new TreeSet<>(cells.stream().map(Cell::bytes).toList()));
+    List<String> head = new ArrayList<>(List.of(title, "ranks"));
+    sizes.forEach(size -> head.add(size == 0 ? "no bytes" : ByteSize.format(size)));
+    text.append(line(head)).append(line(head.stream().map(each -> "---").toList()));
+    cells.stream()
+        .map(cell -> new Cell(cell.op(), cell.ranks(), 0))
+        .distinct()
+        .forEach(
+            group -> {
+              List<String> line =
+                  new ArrayList<>(List.of(group.op(), Integer.toString(group.ranks())));
+              for (long size : sizes) {
+                int at = cells.indexOf(new Cell(group.op(), group.ranks(), size));
+                line.add(at < 0 ? "" : values.get(at));
+              }
+              text.append(line(line));
+            });
+    text.append('\n');
+  }
+
+  private static String line(List<String> cells) {
+    return cells.stream().collect(Collectors.joining(" | ", "| ", " |\n"));
+  }
+
+  /** Appends the rows that have a note in place of times. */
+  static void appendMissing(StringBuilder text, List<Row> rows) {
+    List<Row> missing = rows.stream().filter(row -> !row.note().isEmpty()).toList();
+    if (!missing.isEmpty()) {
+      text.append("\nNot measured:\n");
+      missing.forEach(
+          row ->
+              text.append("- ")
+                  .append(row.cell())
+                  .append(", ")
+                  .append(row.contender())
+                  .append(": ")
+                  .append(row.note())
+                  .append('\n'));
+    }
+  }
+
+  /** A value and, where it is known, the floor's in parentheses. */
+  static String pair(double value, double floor) {
+    if (Double.isNaN(value)) {
+      return "-";
+    }
+    return significant(value) + (Double.isNaN(floor) ? "" : " (" + significant(floor) + ")");
+  }
+
+  /** Two places after the point, one from 10 on, none from 100 on. */
+  static String significant(double value) {
+    int places = value < 10 ? 2 : value < 100 ? 1 : 0;
+    return String.format(Locale.ROOT, "%." + places + "f", value);
+  }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.compare;
+
+import java.time.Duration;
+import java.util.List;
+import org.windlass.DType;
+import org.windlass.bench.workload.RedistributeWorkload;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
+
+/**
+ * A matrix of f32 on its way from one mesh to another. As a cell's operation it is a word without
+ * commas or spaces: the mesh pair, the source's placements, the target's dtype, such as
+ * {@code 1.1.4.2-4.2.1.1:R.S0.R.S1:bf16}. The target's placements are {@code R,R,SS0/k,S0} with k
+ * the size of its last mesh dimension; its ranks follow the source's.
+ */
+record Redistribution(String meshes, String placements, DType targetDtype) {
+  static final List<String> MESHES =
+      List.of(
+          "1.1.4.2-4.2.1.1",
+          "8.1.1.1-1.2.2.2",
+          "1.2.4.1-8.1.1.1",
+          "2.2.2.1-1.1.4.2",
+          "2.4.1.1-1.2.4.1",
+          "4.1.1.2-2.1.1.4",
+          "4.1.2.1-1.1.1.8",
+          "4.2.1.1-1.1.2.4");
+  static final List<String> PLACEMENTS = List.of("R.S0.R.S1", "R.R.R.S1", "R.P.R.S1");
+  static final DType DTYPE = DType.F32;
+
+  /** Whether an operation is a redistribution. */
+  static boolean isNamed(String op) {
+    return op.indexOf(':') >= 0;
+  }
+
+  /**
+   * @throws InvalidArgumentException if the name is none
+   */
+  static Redistribution parse(String name) {
+    String[] parts = name.split(":");
+    if (parts.length != 3 || parts[0].split("-").length != 2) {
+      throw new InvalidArgumentException(
+          "'" + name + "' is no redistribution such as 1.1.4.2-4.2.1.1:R.S0.R.S1:bf16");
+    }
+    Redistribution parsed = new Redistribution(parts[0], parts[1], DType.parse(parts[2]));
+    parsed.target(); // which is refused where the strings are no layouts
+    return parsed;
+  }
+
+  Layout source() {
+    return Layout.parse(
+        meshes.split("-")[0].replace('.', 'x') + ":" + placements.replace('.', ','));
+  }
+
+  Layout target() {
+    String mesh = meshes.split("-")[1];
+    String split = mesh.substring(mesh.lastIndexOf('.') + 1);
+    return Layout.parseTarget(mesh.replace('.', 'x') + ":R,R,SS0/" + split + ",S0", source());
+  }
+
+  int ranks() {
+    return target().mesh().highestRank() + 1;
+  }
+
+  /** The cell for a square matrix of this side. */
+  Cell cell(long side) {
+    return new Cell(toString(), ranks(), DTYPE.bytesOf(side * side));
+  }
+
+  /** The square matrix of so many bytes of f32. */
+  static long[] shape(long bytes) {
+    long side = Math.round(Math.sqrt((double) bytes / DTYPE.bytes()));
+    return new long[] {side, side};
+  }
+
+  /** Bytes written to all targets, of a matrix of so many bytes of f32. */
+  long targetBytes(long bytes) {
+    long[] shape = shape(bytes);
+    return target().mesh().ranks().stream()
+        .mapToLong(rank -> targetDtype.bytesOf(target().localRegion(shape, rank).numel()))
+        .sum();
+  }
+
+  /** Windlass's part, at a size. */
+  RedistributeWorkload workload(long bytes, TransferMode mode) {
+    return new RedistributeWorkload(
+        source(),
+        target(),
+        shape(bytes),
+        DTYPE,
+        targetDtype,
+        targetDtype,
+        mode,
+        false,
+        Duration.ofMinutes(1));
+  }
+
+  @Override
+  public String toString() {
+    return meshes + ":" + placements + ":" + targetDtype;
+  }
+}

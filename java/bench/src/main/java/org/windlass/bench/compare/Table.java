@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.compare;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalDouble;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/** The comparison as Markdown: ratios, what they sum up to, and cells beyond the rule. */
+final class Table {
+  private static final long LARGE_BYTES = 64 << 10;
+
+  private final List<Row> rows;
+  private final List<Verdict> verdicts;
+  private final StringBuilder text = new StringBuilder();
+
+  private Table(List<Row> rows) {
+    this.rows = rows;
+    this.verdicts = Verdict.of(rows);
+  }
+
+  static String of(List<Row> rows) {
+    Table table = new Table(rows);
+    table.times();
+    table.tails();
+    table.launches();
+    if (!table.verdicts.isEmpty()) {
+      for (Contender ours : Contender.OURS) {
+        table.ratios(ours);
+      }
+      table.sums();
+    }
+    Grid.appendMissing(table.text, rows);
+    return table.text.toString();
+  }
+
+  private void times() {
+    for (Contender ours : Contender.OURS) {
+      List<Row> own = rows.stream().filter(row -> row.contender() == ours).toList();
+      Grid.append(
+          text,
+          "Microseconds, " + ours + " buffers (the floor's)",
+          own.stream().map(Row::cell).toList(),
+          own.stream().map(row -> Grid.pair(row.times().median(), row.times().floor())).toList());
+    }
+  }
+
+  /** 99th percentiles, ours beside others', and how many are near their medians. */
+  private void tails() {
+    List<Contender> peers =
+        List.of(Contender.OPENMPI, Contender.OPENMPI_BOUND, Contender.WAIT).stream()
+            .filter(peer -> !measured(peer).isEmpty())
+            .toList();
+    for (Contender ours : Contender.OURS) {
+      List<Row> own = measured(ours);
+      String beside = peers.stream().map(peer -> ", " + peer + "'s").collect(Collectors.joining());
+      Grid.append(
+          text,
+          "Microseconds of the 99th percentile, " + ours + " buffers (an empty call's)" + beside,
+          own.stream().map(Row::cell).toList(),
+          own.stream().map(row -> tails(row, peers)).toList());
+    }
+    for (Contender each : Contender.values()) {
+      List<Row> cells = measured(each);
+      if (!cells.isEmpty()) {
+        text.append(each)
+            .append(": the 99th percentile is at most 3 times the median in ")
+            .append(cells.stream().filter(Table::hasShortTail).count())
+            .append(" of ")
+            .append(cells.size())
+            .append(" cells.\n");
+      }
+    }
+    text.append('\n');
+  }
+
+  private static boolean hasShortTail(Row row) {
+    return row.times().p99() <= 3 * row.times().median();
+  }
+
+  private String tails(Row own, List<Contender> peers) {
+    StringBuilder all = new StringBuilder(Grid.pair(own.times().p99(), own.times().emptyP99()));
+    for (Contender peer : peers) {
+      String p99 =
+          measured(peer).stream()
+              .filter(row -> row.cell().equals(own.cell()))
+              .map(row -> Grid.significant(row.times().p99()))
+              .findFirst()
+              .orElse("-");
+      all.append(", ").append(p99);
+    }
+    return all.toString();
+  }
+
+  /** Appends what processes cost: their time as a multiple of that of threads. */
+  private void launches() {
+    List<Row> all = new ArrayList<>();
+    List<Double> ofThreads = new ArrayList<>();
+    for (int buffers = 0; buffers < Contender.PROCESSES.size(); buffers++) {
+      Contender threads = Contender.THREADS.get(buffers);
+      List<Row> own = new ArrayList<>();
+      List<Double> ratios = new ArrayList<>();
+      for (Row row : measured(Contender.PROCESSES.get(buffers))) {
+        measured(threads).stream()
+            .filter(each -> each.cell().equals(row.cell()))
+            .forEach(
+                each -> {
+                  own.add(row);
+                  ratios.add(row.times().median() / each.times().median());
+                });
+      }
+      Grid.append(
+          text,
+          "Processes of threads' time, " + threads + " buffers",
+          own.stream().map(Row::cell).toList(),
+          ratios.stream().map(Grid::significant).toList());
+      all.addAll(own);
+      ofThreads.addAll(ratios);
+    }
+    if (!all.isEmpty()) {
+      text.append("Geometric mean: ")
+          .append(mean(all, ofThreads, true))
+          .append(" over cells of 2 ranks or of 64 KiB and more, ")
+          .append(mean(all, ofThreads, false))
+          .append(" over the others.\n\n");
+    }
+  }
+
+  /** Averages cells in which a switch between ranks takes a small part of the time, or the others. */
+  private static String mean(List<Row> rows, List<Double> ratios, boolean switchesLittle) {
+    OptionalDouble mean =
+        IntStream.range(0, rows.size())
+            .filter(i -> switchesLittle(rows.get(i).cell()) == switchesLittle)
+            .mapToDouble(i -> Math.log(ratios.get(i)))
+            .average();
+    return mean.isPresent() ? Grid.significant(Math.exp(mean.getAsDouble())) : "-";
+  }
+
+  private static boolean switchesLittle(Cell cell) {
+    return cell.ranks() == 2 || cell.bytes() >= LARGE_BYTES;
+  }
+
+  private List<Row> measured(Contender contender) {
+    return rows.stream()
+        .filter(row -> row.contender() == contender && row.note().isEmpty())
+        .toList();
+  }
+
+  private void ratios(Contender ours) {
+    List<Verdict> own = verdicts.stream().filter(each -> each.ours() == ours).toList();
+    Grid.append(
+        text,
+        "Of the best peer's time, " + ours + " buffers (of the floor's)",
+        own.stream().map(Verdict::cell).toList(),
+        own.stream().map(each -> Grid.pair(each.ofPeer(), each.ofFloor())).toList());
+  }
+
+  private void sums() {
+    List<Verdict> small = verdicts.stream().filter(Verdict::isSmall).toList();
+    List<Verdict> beyond = verdicts.stream().filter(each -> !each.holds()).toList();
+    text.append("Geometric mean of the ratios to the best peer: ")
+        .append(mean(verdicts))
+        .append(" over all ")
+        .append(verdicts.size())
+        .append(" cells, ")
+        .append(mean(small))
+        .append(" over the ")
+        .append(small.size())
+        .append(" of 2 ranks below 4 KiB.\n\n")
+        .append(verdicts.size() - beyond.size())
+        .append(" of ")
+        .append(verdicts.size())
+        .append(
+            " cells are at most 1.05 of the best peer or, where that is within 1.5 of the floor, at"
+                + " most 1.15 of the larger.\n");
+    for (Verdict each : beyond) {
+      text.append("- ")
+          .append(each.cell())
+          .append(", ")
+          .append(each.ours())
+          .append(": ")
+          .append(Grid.significant(each.median()))
+          .append(" us, ")
+          .append(Grid.significant(each.ofPeer()))
+          .append(" of ")
+          .append(each.best())
+          .append("'s ")
+          .append(Grid.significant(each.peer()))
+          .append(Double.isNaN(each.floor()) ? "" : "; floor " + Grid.significant(each.floor()))
+          .append('\n');
+    }
+  }
+
+  private static String mean(List<Verdict> verdicts) {
+    OptionalDouble mean = Verdict.geometricMean(verdicts);
+    return mean.isPresent() ? Grid.significant(mean.getAsDouble()) : "-";
+  }
+}

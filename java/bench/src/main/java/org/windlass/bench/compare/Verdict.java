@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.compare;
+
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalDouble;
+
+/**
+ * The verdict on Windlass with one kind of buffers at one cell, against the best peer there and the
+ * floor; medians in microseconds.
+ *
+ * @param floor NaN where nothing has to move
+ */
+record Verdict(
+    Cell cell, Contender ours, double median, Contender best, double peer, double floor) {
+  private static final double OF_PEER = 1.05;
+  private static final double NEAR_FLOOR = 1.5;
+  private static final double OF_LARGER = 1.15;
+  private static final long SMALL_BYTES = 4 << 10;
+
+  /** For each row of ours, in order, that a peer has a time for as well. */
+  static List<Verdict> of(List<Row> rows) {
+    return rows.stream()
+        .filter(row -> Contender.OURS.contains(row.contender()) && row.note().isEmpty())
+        .flatMap(row -> against(row, rows).stream())
+        .toList();
+  }
+
+  private static Optional<Verdict> against(Row ours, List<Row> rows) {
+    return rows.stream()
+        .filter(row -> row.cell().equals(ours.cell()) && row.note().isEmpty())
+        .filter(row -> !Contender.OURS.contains(row.contender()))
+        .filter(row -> row.contender() != Contender.WAIT)
+        .min(Comparator.comparingDouble(row -> row.times().median()))
+        .map(
+            best ->
+                new Verdict(
+                    ours.cell(),
+                    ours.contender(),
+                    ours.times().median(),
+                    best.contender(),
+                    best.times().median(),
+                    ours.times().floor()));
+  }
+
+  double ofPeer() {
+    return median / peer;
+  }
+
+  double ofFloor() {
+    return median / floor;
+  }
+
+  /**
+   * At most 1.05 of the best peer; or, where that peer is within 1.5 of the floor, at most 1.15 of
+   * the larger of the two.
+   */
+  boolean holds() {
+    return median <= OF_PEER * peer
+        || peer <= NEAR_FLOOR * floor && median <= OF_LARGER * Math.max(peer, floor);
+  }
+
+  /** Of 2 ranks and less than 4 KiB, barriers among them. */
+  boolean isSmall() {
+    return cell.ranks() == 2 && cell.bytes() < SMALL_BYTES;
+  }
+
+  /** Geometric mean of the ratios to the best peer; empty if there are none. */
+  static OptionalDouble geometricMean(List<Verdict> verdicts) {
+    OptionalDouble mean = verdicts.stream().mapToDouble(each -> Math.log(each.ofPeer())).average();
+    return mean.isPresent() ? OptionalDouble.of(Math.exp(mean.getAsDouble())) : mean;
+  }
+}

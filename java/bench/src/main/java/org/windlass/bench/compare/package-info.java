@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * The commands of {@code scripts/bench}, which compare the library with others and with other
+ * builds.
+ */
+package org.windlass.bench.compare;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.data;
+
+import org.windlass.error.InvalidArgumentException;
+
+/** Sizes as people write them: 4, 64K, 1M, 2G, in powers of 1,024. */
+public final class ByteSize {
+  private ByteSize() {}
+
+  /**
+   * The value of an option.
+   *
+   * @throws InvalidArgumentException if {@code text} is no size from 1 on
+   */
+  public static long parse(String option, String text) {
+    int digits = text.length();
+    int shift = 0;
+    if (!text.isEmpty()) {
+      shift =
+          switch (text.charAt(text.length() - 1)) {
+            case 'k', 'K' -> 10;
+            case 'm', 'M' -> 20;
+            case 'g', 'G' -> 30;
+            default -> 0;
+          };
+      digits -= shift == 0 ? 0 : 1;
+    }
+    try {
+      long count = Long.parseLong(text.substring(0, digits));
+      if (count > 0 && count <= Long.MAX_VALUE >> shift) {
+        return count << shift;
+      }
+    } catch (NumberFormatException e) {
+      // Falls through: not a number.
+    }
+    throw new InvalidArgumentException(
+        option + ": '" + text + "' is no size; write a number from 1 on, or one with K, M or G");
+  }
+
+  /** The shortest form that {@link #parse} reads back. */
+  public static String format(long bytes) {
+    for (int unit = 3; unit > 0; unit--) {
+      if (bytes != 0 && bytes % (1L << 10 * unit) == 0) {
+        return (bytes >> 10 * unit) + "KMG".substring(unit - 1, unit);
+      }
+    }
+    return Long.toString(bytes);
+  }
+}

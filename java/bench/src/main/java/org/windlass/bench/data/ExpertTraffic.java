@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.data;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Random;
+import org.windlass.DType;
+import org.windlass.Tensor;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.VerificationFailedException;
+
+/**
+ * The tokens of a mixture of experts: each rank has as many, which go to {@code topK} experts each, at
+ * random and alike in every run. Experts leave their rows as they are, and each is weighed by an eighth,
+ * so that a combine gives every token times {@code topK / 8}, which is exact.
+ *
+ * @param experts of all ranks
+ */
+public record ExpertTraffic(
+    int ranks, int tokens, int hidden, int topK, int experts, DType dtype) {
+  public static final float WEIGHT = 0.125f;
+
+  /** Numbers that a token's elements turn through: multiples of 8 that every float dtype here holds. */
+  private static final int VALUES = 8;
+
+  private static final int SEED = 20261125;
+
+  /** Checks the components. */
+  public ExpertTraffic {
+    if (dtype != DType.BF16 && dtype != DType.F16 && dtype != DType.F32) {
+      throw new InvalidArgumentException(
+          "--dtype " + dtype + ": dispatch-combine moves bf16, f16 or f32");
+    }
+    if (tokens < 1 || hidden < 1 || topK < 1 || experts < topK || experts % ranks != 0) {
+      throw new InvalidArgumentException(
+          "dispatch-combine: --tokens " + tokens + ", --hidden " + hidden + " and --top-k " + topK
+              + " are 1 or more, and there are no fewer experts than --top-k, as many on each of "
+              + ranks + " ranks, of " + experts);
+    }
+    Buffers.requireAddressable("--tokens", (long) ranks * tokens * topK * hidden * dtype.bytes());
+  }
+
+  public long tokenBytes() {
+    return (long) tokens * hidden * dtype.bytes();
+  }
+
+  public int slots() {
+    return tokens * topK;
+  }
+
+  /** The router's choice of a rank, [tokens, topK]: different experts of a token. */
+  public int[] ids(int rank) {
+    Random random = new Random(SEED + rank);
+    int[] ids = new int[slots()];
+    int[] deck = new int[experts];
+    for (int expert = 0; expert < experts; expert++) {
+      deck[expert] = expert;
+    }
+    for (int token = 0; token < tokens; token++) {
+      for (int slot = 0; slot < topK; slot++) {
+        int drawn = slot + random.nextInt(experts - slot);
+        int expert = deck[drawn];
+        deck[drawn] = deck[slot];
+        deck[slot] = expert;
+        ids[token * topK + slot] = expert;
+      }
+    }
+    return ids;
+  }
+
+  public int[] idsOfAll() {
+    int[] all = new int[ranks * slots()];
+    for (int rank = 0; rank < ranks; rank++) {
+      System.arraycopy(ids(rank), 0, all, rank * slots(), slots());
+    }
+    return all;
+  }
+
+  /** Writes and checks the tokens of one rank; allocates nothing once it is made. */
+  public final class Tokens {
+    private final int rank;
+    private final ByteBuffer memory;
+
+    /** {@link #hidden} elements from any of the first {@link #VALUES} on; the sums likewise. */
+    private final byte[] values;
+
+    private final byte[] sums;
+
+    public Tokens(int rank, Tensor tokens) {
+      this.rank = rank;
+      this.memory = tokens.asByteBuffer();
+      this.values = elements(1);
+      this.sums = elements(WEIGHT * topK);
+    }
+
+    private byte[] elements(float factor) {
+      float[] numbers = new float[hidden + VALUES];
+      for (int i = 0; i < numbers.length; i++) {
+        numbers[i] = 8 * (1 + i % VALUES) * factor;
+      }
+      byte[] bytes = new byte[numbers.length * dtype.bytes()];
+      try (Tensor tensor = Tensor.allocate(dtype, numbers.length)) {
+        tensor.copyFrom(numbers);
+        tensor.asByteBuffer().get(bytes);
+      }
+      return bytes;
+    }
+
+    /** Where a token's elements begin in {@link #values}. */
+    private int first(int token, long iteration) {
+      return (int) ((token * 5L + rank * 3L + iteration) % VALUES * dtype.bytes());
+    }
+
+    public void rewrite(long iteration) {
+      int bytes = hidden * dtype.bytes();
+      for (int token = 0; token < tokens; token++) {
+        memory.put(token * bytes, values, first(token, iteration), bytes);
+      }
+    }
+
+    /** Holds the sums of the tokens of {@code iteration} against what they have to be. */
+    public void verify(Tensor found, long iteration) {
+      int bytes = hidden * dtype.bytes();
+      ByteBuffer all = found.asByteBuffer();
+      ByteBuffer expected = ByteBuffer.wrap(sums).order(ByteOrder.nativeOrder());
+      for (int token = 0; token < tokens; token++) {
+        int at =
+            all.slice(token * bytes, bytes)
+                .mismatch(expected.slice(first(token, iteration), bytes));
+        if (at >= 0) {
+          throw new VerificationFailedException(
+              "dispatch-combine: element " + at / dtype.bytes() + " of token " + token
+                  + " of rank " + rank + " is not what iteration " + iteration + " gives");
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.data;
+
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.Region;
+
+/** The digits of a rank's local tensor, in its order. */
+public final class LocalDigits {
+  private LocalDigits() {}
+
+  /** For each element that {@code rank} holds of a tensor of {@code shape} under {@code layout}. */
+  public static byte[] of(Layout layout, long[] shape, int rank) {
+    Region region = layout.localRegion(shape, rank);
+    Buffers.requireAddressable("--shape", region.numel());
+    byte[] digits = new byte[(int) region.numel()];
+    int term = term(layout, rank);
+    for (Region.Box box : region.boxes()) {
+      fill(digits, box, region.shape(), shape, term);
+    }
+    return digits;
+  }
+
+  private static void fill(byte[] digits, Region.Box box, long[] packed, long[] shape, int term) {
+    int ndim = shape.length;
+    long row = ndim == 0 ? 1 : box.length()[ndim - 1];
+    long[] at = new long[ndim];
+    int d;
+    do {
+      long global = 0;
+      long local = 0;
+      for (d = 0; d < ndim; d++) {
+        global = global * shape[d] + box.start()[d] + at[d];
+        local = local * packed[d] + box.packedStart()[d] + at[d];
+      }
+      for (int i = 0; i < row; i++) {
+        digits[(int) local + i] = (byte) Digits.of(global + i, term);
+      }
+      // The next row: all dimensions but the last count up.
+      for (d = ndim - 2; d >= 0 && ++at[d] == box.length()[d]; d--) {
+        at[d] = 0;
+      }
+    } while (d >= 0);
+  }
+
+  /**
+   * Which term of the reduction {@code rank} holds, in row-major order of the partial dimensions.
+   */
+  static int term(Layout layout, int rank) {
+    int[] coordinates = layout.mesh().coordinates(rank);
+    int term = 0;
+    for (int m = 0; m < coordinates.length; m++) {
+      if (layout.placements().get(m) instanceof Placement.Partial) {
+        term = term * layout.mesh().size(m) + coordinates[m];
+      }
+    }
+    return term;
+  }
+
+  /** How many terms an element has: 1 without a partial placement. */
+  public static int terms(Layout layout) {
+    int terms = 1;
+    for (int m = 0; m < layout.mesh().ndim(); m++) {
+      if (layout.placements().get(m) instanceof Placement.Partial) {
+        terms *= layout.mesh().size(m);
+      }
+    }
+    return terms;
+  }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.sample;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.LocalGroup;
+import org.windlass.Tensor;
+import org.windlass.Window;
+
+/**
+ * The ranks of this process that a sampler drives, with what it agrees on with the samplers of the
+ * other processes, whose ranks run the same. Where there are none it agrees with itself.
+ */
+final class Crew implements AutoCloseable {
+  /** Iterations whose stamps a rank tells at once. */
+  private static final int CHUNK = 1024;
+
+  private final LocalGroup group;
+  private final int ranks;
+  private final Duration limit;
+  private final List<Talk> talks = new ArrayList<>();
+
+  /**
+   * Collective over all processes.
+   *
+   * @param limit how long the first process may keep the others waiting for a decision
+   */
+  Crew(LocalGroup group, Duration limit) {
+    this.group = group;
+    this.ranks = group.communicators().get(0).size();
+    this.limit = limit;
+    if (!isWhole()) {
+      talks.addAll(group.call(Talk::new));
+    }
+  }
+
+  /** What a rank tells of itself and is told. */
+  private static final class Talk {
+    final Window window;
+    final Tensor decision;
+    final Tensor own;
+    final Tensor all;
+
+    Talk(Communicator comm) {
+      int ranks = comm.size();
+      long[] chunk = {CHUNK, 2};
+      window = comm.window(64 + (1L + ranks) * 2 * CHUNK * Long.BYTES);
+      decision = window.tensor(DType.I64, 1);
+      own = window.tensor(DType.I64, chunk);
+      all = window.tensor(DType.I64, ranks, chunk[0], chunk[1]);
+    }
+  }
+
+  /** Whether all ranks live in this process. */
+  private boolean isWhole() {
+    return group.size() == ranks;
+  }
+
+  /** Whether rank 0 is one of them, whose process decides and knows all stamps. */
+  boolean isFirst() {
+    return group.communicators().get(0).rank() == 0;
+  }
+
+  private Talk talk(Communicator own) {
+    return talks.get(own.rank() - group.communicators().get(0).rank());
+  }
+
+  /** What the process of rank 0 has called it with, once all have called it. */
+  long decided(long value) {
+    if (isWhole()) {
+      return value;
+    }
+    return group
+        .call(
+            comm -> {
+              Tensor decision = talk(comm).decision;
+              decision.copyFrom(new long[] {value});
+              comm.within(limit).broadcast(decision, 0);
+              long[] told = new long[1];
+              decision.copyTo(told);
+              return told[0];
+            })
+        .get(0);
+  }
+
+  /** Tells the process of rank 0 the stamps of all ranks; collective over all processes. */
+  void gather(Stamps stamps) {
+    if (isWhole()) {
+      return;
+    }
+    group.run(
+        comm -> {
+          for (int first = 0; first < stamps.iterations(); first += CHUNK) {
+            gather(comm, stamps, first, Math.min(CHUNK, stamps.iterations() - first));
+          }
+        });
+  }
+
+  private void gather(Communicator comm, Stamps stamps, int first, int count) {
+    Talk talk = talk(comm);
+    long[] own = new long[2 * CHUNK];
+    for (int i = 0; i < count; i++) {
+      own[2 * i] = stamps.ready(comm.rank(), first + i);
+      own[2 * i + 1] = stamps.leave(comm.rank(), first + i);
+    }
+    talk.own.copyFrom(own);
+    comm.gather(talk.own, talk.all, 0);
+    if (comm.rank() == 0) {
+      long[] all = new long[ranks * 2 * CHUNK];
+      talk.all.copyTo(all);
+      for (int rank = 0; rank < ranks; rank++) {
+        for (int i = 0; i < count; i++) {
+          int at = 2 * (rank * CHUNK + i);
+          stamps.set(rank, first + i, all[at], all[at + 1]);
+        }
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    talks.forEach(talk -> talk.window.close());
+  }
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.sample;
+
+import java.lang.management.CompilationMXBean;
+import java.lang.management.ManagementFactory;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.function.IntFunction;
+import java.util.function.ObjIntConsumer;
+import org.windlass.Algorithm;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.LocalGroup;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
+import org.windlass.bench.data.SharedWords;
+import org.windlass.bench.workload.Workload;
+import org.windlass.bench.workload.Workload.RankWork;
+import org.windlass.report.Report;
+
+/**
+ * A taker of samples of a workload. In an iteration every rank rewrites its input, takes
+ * {@code ready}, lines up, calls, and takes {@code leave}; a sample is max(leave) - max(ready).
+ * Rounds of the operation and of its floor alternate, so that both see the same machine. Iterations
+ * run in batches sized by the one before, so that the time is kept on a machine that is busy with
+ * other things too. Where ranks live in several processes each has a sampler, and that of rank 0
+ * decides for all of them and knows the result; stamps are of the one clock of the host.
+ */
+public final class Sampler {
+  private static final int BATCHES = 5;
+  private static final int MOST_ITERATIONS = 30_000;
+  private static final int FEWEST_ITERATIONS = 3;
+  private static final int MOST_FLOOR_ITERATIONS = 500;
+  private static final double WARM_UP_SHARE = 0.5;
+  private static final double EMPTY_SHARE = 0.2;
+  private static final double STREAM_SHARE = 0.2;
+
+  private static final CompilationMXBean COMPILATION = ManagementFactory.getCompilationMXBean();
+
+  /** Largest share of a measurement in which a JVM may compile and count as warm. */
+  private static final double SETTLED = 0.03;
+
+  /** Per process, since the JVMs of all processes compile on the same cores. */
+  private static final int MOST_WARM_UPS = 4;
+
+  /** Limit of the time of all rounds, warm-up and floors, as a multiple of the time asked for. */
+  private static final int MOST_TIMES = 20;
+
+  private final LocalGroup group;
+  private final Workload workload;
+  private final int cores;
+  private final RankWork[] works;
+  private final double seconds;
+  private final int rounds;
+  private Crew crew;
+  private LineUp lineUp;
+  private long next;
+
+  /**
+   * Takes the ranks of this process.
+   *
+   * @param cores cores that the ranks share
+   * @param seconds time to spend on samples of the operation
+   * @param rounds in which the operation and its floor alternate
+   */
+  public Sampler(LocalGroup group, Workload workload, int cores, double seconds, int rounds) {
+    this.group = group;
+    this.workload = workload;
+    this.cores = cores;
+    this.works = new RankWork[group.size()];
+    this.seconds = seconds;
+    this.rounds = rounds;
+  }
+
+  /**
+   * Result of one measurement.
+   *
+   * @param batches the stamps of the operation
+   * @param samples theirs, ascending, in nanoseconds
+   * @param emptySamples the same for an empty call
+   * @param streamNanos mean of back-to-back calls
+   * @param floorMicros empty where nothing has to move
+   * @param algorithm the one that the operation ran; empty where it has one alone
+   * @param seen what the workload makes of the ranks' last calls
+   */
+  public record Measurement(
+      List<Stamps> batches,
+      long[] samples,
+      long[] emptySamples,
+      double streamNanos,
+      OptionalDouble floorMicros,
+      Optional<Algorithm> algorithm,
+      Map<String, Object> seen) {}
+
+  /**
+   * Measures and discards the result until the JVMs of all processes have compiled the code, but only
+   * a few times. Otherwise the first cell of a process would measure interpreted code. Collective over
+   * all processes.
+   */
+  public void warmUp() {
+    int most = MOST_WARM_UPS * (workload.ranks() / group.size());
+    boolean compiles = true;
+    for (int i = 0; i < most && compiles; i++) {
+      long startNs = System.nanoTime();
+      long beforeMs = compiledMs();
+      run();
+      double ms = (System.nanoTime() - startNs) / 1e6;
+      compiles = largest((compiledMs() - beforeMs) / ms) > SETTLED;
+    }
+  }
+
+  /** 0 in a JVM that only interprets. */
+  private static long compiledMs() {
+    return COMPILATION == null ? 0 : COMPILATION.getTotalCompilationTime();
+  }
+
+  /** Returns the largest value of all processes. */
+  private double largest(double own) {
+    if (group.size() == workload.ranks()) {
+      return own;
+    }
+    return group
+        .call(
+            comm -> {
+              try (Tensor word = Tensor.allocate(DType.F32, 1).fill(own)) {
+                comm.allReduce(word, ReduceOp.MAX);
+                return word.getDouble(0);
+              }
+            })
+        .get(0);
+  }
+
+  /** Collective over all processes; what it gives is whole in that of rank 0 alone. */
+  public Measurement run() {
+    Communicator first = group.communicators().get(0);
+    Duration limit =
+        first.deadline().plus(Duration.ofNanos((long) (seconds * MOST_TIMES * 1e9)));
+    List<SharedWords> words = group.call(comm -> new SharedWords(comm, LineUp.WORDS));
+    lineUp = new LineUp(words.get(0), first, cores);
+    try (Crew opened = new Crew(group, limit)) {
+      crew = opened;
+      group.run(comm -> works[comm.rank() - first.rank()] = workload.open(comm));
+      Measurement measurement = measure();
+      // Nobody takes away what others still look at.
+      crew.decided(0);
+      return measurement;
+    } finally {
+      for (RankWork work : works) {
+        if (work != null) {
+          work.close();
+        }
+      }
+      words.forEach(SharedWords::close);
+    }
+  }
+
+  private Measurement measure() {
+    sample(1);
+    verify();
+    collect(seconds * WARM_UP_SHARE, 1, this::sample);
+    List<Stamps> batches = new ArrayList<>();
+    double[] floors = new double[rounds];
+    for (int round = 0; round < rounds; round++) {
+      List<Stamps> taken = collect(seconds / rounds, FEWEST_ITERATIONS, this::sample);
+      verify();
+      batches.addAll(taken);
+      floors[round] = floor(Math.min(iterations(taken), MOST_FLOOR_ITERATIONS));
+    }
+    List<Stamps> empty = warmed(seconds * EMPTY_SHARE, this::sampleEmpty);
+    List<Stamps> stream = warmed(seconds * STREAM_SHARE, this::stream);
+    sample(1);
+    verify();
+    Arrays.sort(floors);
+    double floor = floors[rounds / 2];
+    return new Measurement(
+        batches,
+        Stamps.sortedSamples(batches),
+        Stamps.sortedSamples(empty),
+        mean(stream),
+        Double.isNaN(floor) ? OptionalDouble.empty() : OptionalDouble.of(floor),
+        algorithm(),
+        workload.seen(group.communicators().get(0).report()));
+  }
+
+  /** Measured by one process, while the others sleep; NaN elsewhere, and where nothing moves. */
+  private double floor(int iterations) {
+    if (workload.isOnDevices()) {
+      return floorOfDevices(iterations);
+    }
+    double micros =
+        crew.isFirst() ? workload.floorMicros(iterations).orElse(Double.NaN) : Double.NaN;
+    crew.decided(0);
+    return micros;
+  }
+
+  /** All ranks' devices copy at the same time. */
+  private double floorOfDevices(int iterations) {
+    Stamps stamps = new Stamps(workload.ranks(), iterations);
+    forEachRank(
+        (work, rank) -> {
+          lineUp.meet();
+          for (int i = 0; i < iterations; i++) {
+            long ready = System.nanoTime();
+            lineUp.meet();
+            work.copy();
+            stamps.set(rank, i, ready, System.nanoTime());
+            lineUp.meet();
+          }
+        });
+    crew.gather(stamps);
+    double micros = Stamps.quantile(Stamps.sortedSamples(List.of(stamps)), 0.5) / 1e3;
+    crew.decided(0);
+    return micros;
+  }
+
+  /** Returns the algorithm of rank 0's last call, which is the operation's. */
+  private Optional<Algorithm> algorithm() {
+    return group.communicators().get(0).report().ranks().get(0).recent().stream()
+        .findFirst()
+        .flatMap(Report.Call::algorithm)
+        .map(Algorithm::parse);
+  }
+
+  private static int iterations(List<Stamps> batches) {
+    return batches.stream().mapToInt(Stamps::iterations).sum();
+  }
+
+  /** The second half of what fits into {@code time}, once the first half has compiled the loop. */
+  private List<Stamps> warmed(double time, IntFunction<Stamps> batch) {
+    collect(time / 2, 1, batch);
+    return collect(time / 2, 1, batch);
+  }
+
+  /** Batches for {@code time} seconds, of {@code fewest} iterations or more in all. */
+  private List<Stamps> collect(double time, int fewest, IntFunction<Stamps> batch) {
+    List<Stamps> batches = new ArrayList<>();
+    long start = System.nanoTime();
+    long spent = 0;
+    int taken = 0;
+    int count = 1;
+    do {
+      Stamps stamps = batch.apply(count);
+      crew.gather(stamps);
+      batches.add(stamps);
+      taken += count;
+      long before = spent;
+      spent = System.nanoTime() - start;
+      double left = Math.min(time * 1e9 - spent, time * 1e9 / BATCHES);
+      double fits = left * count / (spent - before);
+      fits = Math.max(fits, fewest - taken);
+      boolean isOver = taken >= fewest && (spent >= time * 1e9 || taken >= MOST_ITERATIONS);
+      int most = (int) Math.max(1, Math.min(fits, MOST_ITERATIONS - taken));
+      count = (int) crew.decided(isOver ? 0 : most);
+    } while (count > 0);
+    return batches;
+  }
+
+  /** One call that nobody times, since its memory and threads are cold, then {@code iterations}. */
+  private Stamps sample(int iterations) {
+    Stamps stamps = new Stamps(workload.ranks(), iterations);
+    long first = next;
+    next += iterations + 1;
+    forEachRank(
+        (work, rank) -> {
+          work.rewrite(first);
+          lineUp.meet();
+          work.call();
+          for (int i = 0; i < iterations; i++) {
+            work.rewrite(first + 1 + i);
+            long ready = System.nanoTime();
+            lineUp.meet();
+            work.call();
+            stamps.set(rank, i, ready, System.nanoTime());
+            // Nobody rewrites beside a rank that is still in the call.
+            lineUp.meet();
+          }
+        });
+    return stamps;
+  }
+
+  private Stamps sampleEmpty(int iterations) {
+    Stamps stamps = new Stamps(workload.ranks(), iterations);
+    forEachRank(
+        (work, rank) -> {
+          work.rewrite(0);
+          lineUp.meet();
+          for (int i = 0; i < iterations; i++) {
+            work.rewrite(i);
+            long ready = System.nanoTime();
+            lineUp.meet();
+            stamps.set(rank, i, ready, System.nanoTime());
+            lineUp.meet();
+          }
+        });
+    return stamps;
+  }
+
+  /**
+   * Back-to-back calls between two stamps, with one line-up before them; as often as a batch has
+   * iterations.
+   */
+  private Stamps stream(int calls) {
+    Stamps stamps = new Stamps(workload.ranks(), calls);
+    forEachRank(
+        (work, rank) -> {
+          work.stream(0);
+          long ready = System.nanoTime();
+          lineUp.meet();
+          for (int i = 1; i <= calls; i++) {
+            work.stream(i);
+          }
+          stamps.set(rank, 0, ready, System.nanoTime());
+        });
+    return stamps;
+  }
+
+  /** Nanoseconds a call over all batches of a stream. */
+  private static double mean(List<Stamps> batches) {
+    double nanos = 0;
+    long calls = 0;
+    for (Stamps batch : batches) {
+      nanos += batch.sample(0);
+      calls += batch.iterations();
+    }
+    return nanos / calls;
+  }
+
+  /** Checks what the last iteration of {@link #sample} has left. */
+  private void verify() {
+    long last = next - 1;
+    forEachRank((work, rank) -> work.verify(last));
+  }
+
+  private void forEachRank(ObjIntConsumer<RankWork> body) {
+    int first = group.communicators().get(0).rank();
+    group.run(comm -> body.accept(works[comm.rank() - first], comm.rank()));
+  }
+}

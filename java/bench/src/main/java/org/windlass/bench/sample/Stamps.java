@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.sample;
+
+import java.util.List;
+import java.util.stream.IntStream;
+
+/**
+ * The times at which each rank was ready and at which it left, for every iteration, in nanoseconds
+ * on one clock. All memory is there before the first stamp, and no two ranks write to one cache
+ * line.
+ */
+public final class Stamps {
+  private static final int PAD = 16;
+
+  private final int iterations;
+  private final long[][] ready;
+  private final long[][] leave;
+
+  public Stamps(int ranks, int iterations) {
+    this.iterations = iterations;
+    this.ready = new long[ranks][PAD + iterations + PAD];
+    this.leave = new long[ranks][PAD + iterations + PAD];
+  }
+
+  public int ranks() {
+    return ready.length;
+  }
+
+  public int iterations() {
+    return iterations;
+  }
+
+  public void set(int rank, int iteration, long readyNanos, long leaveNanos) {
+    ready[rank][PAD + iteration] = readyNanos;
+    leave[rank][PAD + iteration] = leaveNanos;
+  }
+
+  public long ready(int rank, int iteration) {
+    return ready[rank][PAD + iteration];
+  }
+
+  public long leave(int rank, int iteration) {
+    return leave[rank][PAD + iteration];
+  }
+
+  /** max(leave) - max(ready) over the ranks, in nanoseconds. */
+  long sample(int iteration) {
+    // Differences to one stamp: the clock's origin may lie anywhere, so values may wrap.
+    long origin = ready(0, iteration);
+    long lastReady = 0;
+    long lastLeave = leave(0, iteration) - origin;
+    for (int rank = 1; rank < ranks(); rank++) {
+      lastReady = Math.max(lastReady, ready(rank, iteration) - origin);
+      lastLeave = Math.max(lastLeave, leave(rank, iteration) - origin);
+    }
+    return lastLeave - lastReady;
+  }
+
+  /** The samples of all iterations of all batches, ascending. */
+  static long[] sortedSamples(List<Stamps> batches) {
+    return batches.stream()
+        .flatMapToLong(batch -> IntStream.range(0, batch.iterations).mapToLong(batch::sample))
+        .sorted()
+        .toArray();
+  }
+
+  /** The smallest sample that at least {@code share} of all samples do not exceed. */
+  static long quantile(long[] sorted, double share) {
+    int rank = (int) Math.ceil(share * sorted.length);
+    return sorted[Math.min(sorted.length, Math.max(1, rank)) - 1];
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.sample;
+
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.stream.Collectors;
+import java.util.stream.DoubleStream;
+
+/**
+ * The times that a side took for a cell, in microseconds; NaN for what it did not measure. As a
+ * line: the numbers in this order, with a space between. An earlier build, as
+ * {@code --against} runs it, may print all but {@code emptyP99}.
+ */
+public record Times(
+    double median,
+    double p99,
+    double min,
+    double stream,
+    double empty,
+    double floor,
+    double emptyP99) {
+  private static final int NUMBERS = 7;
+
+  public static Times of(Sampler.Measurement measurement) {
+    long[] samples = measurement.samples();
+    long[] empty = measurement.emptySamples();
+    return new Times(
+        Stamps.quantile(samples, 0.5) / 1e3,
+        Stamps.quantile(samples, 0.99) / 1e3,
+        samples[0] / 1e3,
+        measurement.streamNanos() / 1e3,
+        Stamps.quantile(empty, 0.5) / 1e3,
+        measurement.floorMicros().orElse(Double.NaN),
+        Stamps.quantile(empty, 0.99) / 1e3);
+  }
+
+  /**
+   * @throws IllegalArgumentException if {@code words} from {@code from} on are no times
+   */
+  public static Times parse(String[] words, int from) {
+    int count = words.length - from;
+    if (count != NUMBERS && count != NUMBERS - 1) {
+      throw new IllegalArgumentException(NUMBERS + " times, not " + count);
+    }
+    double[] times = new double[NUMBERS];
+    Arrays.fill(times, Double.NaN);
+    for (int i = 0; i < count; i++) {
+      times[i] = Double.parseDouble(words[from + i]);
+    }
+    return new Times(times[0], times[1], times[2], times[3], times[4], times[5], times[6]);
+  }
+
+  @Override
+  public String toString() {
+    return DoubleStream.of(median, p99, min, stream, empty, floor, emptyP99)
+        .mapToObj(each -> String.format(Locale.ROOT, "%.3f", each))
+        .collect(Collectors.joining(" "));
+  }
+}

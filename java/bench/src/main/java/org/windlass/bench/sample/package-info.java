@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Samplers, which time a workload on one clock, and what they measure. */
+package org.windlass.bench.sample;

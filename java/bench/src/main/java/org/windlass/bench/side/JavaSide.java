@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.side;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.function.IntConsumer;
+import org.windlass.Communicator;
+import org.windlass.DType;
+
+/**
+ * The collectives on f32 as plain Java has them: threads, direct buffers, bulk copies, and loops
+ * over {@code float[]} that the compiler vectorises. Small inputs are staged, larger ones move
+ * directly.
+ */
+public final class JavaSide implements Side {
+  /** Bytes of input up to which copying them twice costs less than meeting twice. */
+  private static final long STAGED_BYTES = 8 << 10;
+
+  private static final long STAGED_BYTES_BEYOND_CORES = 64 << 10;
+
+  private final int ranks;
+  private final boolean coreForEach;
+  private final SpinBarrier barrier;
+  private final ByteBuffer[] inputs;
+  private final ByteBuffer[] outputs;
+  private final StagedCalls staged;
+
+  /**
+   * @param cores cores that the ranks share
+   */
+  public JavaSide(int ranks, int cores) {
+    this.ranks = ranks;
+    this.coreForEach = ranks <= cores;
+    this.barrier = new SpinBarrier(ranks, coreForEach);
+    this.inputs = new ByteBuffer[ranks];
+    this.outputs = new ByteBuffer[ranks];
+    this.staged = new StagedCalls(ranks, coreForEach, barrier);
+  }
+
+  @Override
+  public Runnable barrier(Communicator comm) {
+    int rank = comm.rank();
+    return () -> barrier.meet(rank);
+  }
+
+  @Override
+  public Rank open(Communicator comm, Operation operation, long bytes, DType dtype) {
+    int rank = comm.rank();
+    long inputBytes = operation.inputBytes(ranks, bytes);
+    inputs[rank] = direct(inputBytes);
+    outputs[rank] =
+        operation == Operation.BROADCAST
+            ? inputs[rank]
+            : direct(operation.outputBytes(ranks, bytes));
+    long limit = coreForEach ? STAGED_BYTES : STAGED_BYTES_BEYOND_CORES;
+    if (inputBytes <= limit) {
+      IntConsumer call = staged.open(rank, operation, inputs[rank], outputs[rank], (int) bytes);
+      barrier.meet(rank);
+      return new Buffers(inputs[rank], outputs[rank], call);
+    }
+    barrier.meet(rank);
+    IntConsumer call =
+        new DirectCalls(rank, barrier, inputs, outputs, (int) bytes).of(operation);
+    return new Buffers(inputs[rank], outputs[rank], call);
+  }
+
+  private static ByteBuffer direct(long bytes) {
+    return ByteBuffer.allocateDirect((int) bytes).order(ByteOrder.nativeOrder());
+  }
+
+  private record Buffers(ByteBuffer input, ByteBuffer output, IntConsumer operation)
+      implements Rank {
+    @Override
+    public void call(int root) {
+      operation.accept(root);
+    }
+
+    @Override
+    public void close() {}
+  }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.side;
+
+/**
+ * A barrier of threads. Where each has a core, everyone raises a word of its own and looks at all
+ * others'; otherwise the ranks are counted, and the last to come lets all go, so that a rank which
+ * gets a core touches two words.
+ */
+final class SpinBarrier {
+  private static final int ARRIVED = 0;
+  private static final int RELEASED = 1;
+
+  private final int ranks;
+  private final boolean coreForEach;
+  private final SpinWords words;
+
+  SpinBarrier(int ranks, boolean coreForEach) {
+    this.ranks = ranks;
+    this.coreForEach = coreForEach;
+    this.words = new SpinWords(Math.max(2, ranks), coreForEach);
+  }
+
+  /** Returns once all ranks have called it as often as {@code rank} has. */
+  void meet(int rank) {
+    if (coreForEach) {
+      int turn = words.peek(rank) + 1;
+      words.publish(rank, turn);
+      for (int peer = 0; peer < ranks; peer++) {
+        words.await(peer, turn);
+      }
+    } else {
+      int turn = words.peek(RELEASED) + 1;
+      if (words.increment(ARRIVED) == turn * ranks) {
+        words.publish(RELEASED, turn);
+      } else {
+        words.await(RELEASED, turn);
+      }
+    }
+  }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.side;
+
+import java.nio.ByteBuffer;
+import java.nio.FloatBuffer;
+import java.util.function.IntConsumer;
+
+/**
+ * Collectives of small inputs: each rank copies its own to an array that all see, they meet once,
+ * each reads. There are two such arrays a rank, used in turn: who fills one again has met everyone
+ * since they read it.
+ */
+final class StagedCalls {
+  private final int ranks;
+  private final SpinBarrier barrier;
+  private final byte[][][] bytes;
+  private final float[][][] floats;
+
+  /** The turn of a broadcast that the root has staged; then, for each rank, that it has read. */
+  private final SpinWords turns;
+
+  StagedCalls(int ranks, boolean coreForEach, SpinBarrier barrier) {
+    this.ranks = ranks;
+    this.barrier = barrier;
+    this.bytes = new byte[2][ranks][];
+    this.floats = new float[2][ranks][];
+    this.turns = new SpinWords(1 + ranks, coreForEach);
+  }
+
+  /** The calls of {@code rank}, once every rank has opened its own. */
+  IntConsumer open(int rank, Operation operation, ByteBuffer in, ByteBuffer out, int row) {
+    for (int half = 0; half < 2; half++) {
+      if (operation.sums()) {
+        floats[half][rank] = new float[in.capacity() / Float.BYTES];
+      } else {
+        bytes[half][rank] = new byte[in.capacity()];
+      }
+    }
+    return switch (operation) {
+      case ALL_TO_ALL -> new Move(rank, in, out, row, rank * row);
+      case ALL_GATHER -> new Move(rank, in, out, row, 0);
+      case BROADCAST -> new Broadcast(rank, in);
+      case REDUCE_SCATTER -> new Sum(rank, in, out, rank * (row / Float.BYTES));
+      case ALL_REDUCE -> new Sum(rank, in, out, 0);
+    };
+  }
+
+  /** To the output a row of every rank's input, the one at {@code from}. */
+  private final class Move implements IntConsumer {
+    private final int rank;
+    private final ByteBuffer in;
+    private final ByteBuffer out;
+    private final int row;
+    private final int from;
+    private int half;
+
+    Move(int rank, ByteBuffer in, ByteBuffer out, int row, int from) {
+      this.rank = rank;
+      this.in = in;
+      this.out = out;
+      this.row = row;
+      this.from = from;
+    }
+
+    @Override
+    public void accept(int root) {
+      byte[][] staged = bytes[half ^= 1];
+      in.get(0, staged[rank], 0, in.limit());
+      barrier.meet(rank);
+      for (int peer = 0; peer < ranks; peer++) {
+        out.put(peer * row, staged[peer], from, row);
+      }
+    }
+  }
+
+  /** Sums of all ranks' inputs, from {@code first} on. */
+  private final class Sum implements IntConsumer {
+    private final int rank;
+    private final FloatBuffer in;
+    private final FloatBuffer out;
+    private final int first;
+    private final float[] sums;
+    private int half;
+
+    Sum(int rank, ByteBuffer in, ByteBuffer out, int first) {
+      this.rank = rank;
+      this.in = in.asFloatBuffer();
+      this.out = out.asFloatBuffer();
+      this.first = first;
+      this.sums = new float[this.out.limit()];
+    }
+
+    @Override
+    public void accept(int root) {
+      float[][] staged = floats[half ^= 1];
+      in.get(0, staged[rank], 0, in.limit());
+      barrier.meet(rank);
+      System.arraycopy(staged[0], first, sums, 0, sums.length);
+      for (int peer = 1; peer < ranks; peer++) {
+        float[] terms = staged[peer];
+        for (int i = 0; i < sums.length; i++) {
+          sums[i] += terms[first + i];
+        }
+      }
+      out.put(0, sums, 0, sums.length);
+    }
+  }
+
+  /** A reader waits for the root alone; a root, for who has yet to read what it overwrites. */
+  private final class Broadcast implements IntConsumer {
+    private static final int STAGED = 0;
+
+    private final int rank;
+    private final ByteBuffer buffer;
+    private int turn;
+
+    Broadcast(int rank, ByteBuffer buffer) {
+      this.rank = rank;
+      this.buffer = buffer;
+    }
+
+    @Override
+    public void accept(int root) {
+      turn++;
+      byte[] staged = bytes[turn & 1][0];
+      if (rank == root) {
+        for (int peer = 0; peer < ranks; peer++) {
+          turns.await(1 + peer, turn - 2);
+        }
+        buffer.get(0, staged, 0, buffer.limit());
+        turns.publish(STAGED, turn);
+      } else {
+        turns.await(STAGED, turn);
+        buffer.put(0, staged, 0, buffer.limit());
+      }
+      turns.publish(1 + rank, turn);
+    }
+  }
+}

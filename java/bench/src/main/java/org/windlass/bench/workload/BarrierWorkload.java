@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.workload;
+
+import java.util.OptionalDouble;
+import java.util.function.IntUnaryOperator;
+import org.windlass.Communicator;
+import org.windlass.bench.data.SharedWords;
+import org.windlass.bench.side.Side;
+import org.windlass.error.VerificationFailedException;
+
+/**
+ * A barrier. To check it, ranks post how often they have entered, and read the others' posts as
+ * they leave.
+ */
+public final class BarrierWorkload implements Workload {
+  private static final int CHECKED_CALLS = 100;
+
+  private final Side side;
+  private final int ranks;
+
+  public BarrierWorkload(Side side, int ranks) {
+    this.side = side;
+    this.ranks = ranks;
+  }
+
+  @Override
+  public RankWork open(Communicator comm) {
+    int rank = comm.rank();
+    Runnable barrier = side.barrier(comm);
+    SharedWords posts = new SharedWords(comm, ranks);
+    return new RankWork() {
+      @Override
+      public void rewrite(long iteration) {}
+
+      @Override
+      public void call() {
+        barrier.run();
+      }
+
+      @Override
+      public void verify(long iteration) {
+        for (int i = 0; i < CHECKED_CALLS; i++) {
+          int entered = posts.peek(rank) + 1;
+          posts.set(rank, entered);
+          barrier.run();
+          check(rank, entered, posts::peek);
+        }
+      }
+
+      @Override
+      public void close() {
+        posts.close();
+      }
+    };
+  }
+
+  /** Throws unless every rank has posted {@code entered} or more. */
+  public void check(int rank, int entered, IntUnaryOperator posted) {
+    for (int peer = 0; peer < ranks; peer++) {
+      int seen = posted.applyAsInt(peer);
+      if (seen < entered) {
+        throw new VerificationFailedException(
+            "barrier: rank " + rank + " left call " + entered + " while rank " + peer
+                + " had entered " + seen);
+      }
+    }
+  }
+
+  @Override
+  public int ranks() {
+    return ranks;
+  }
+
+  @Override
+  public long bytes() {
+    return 0;
+  }
+
+  @Override
+  public long receivedBytes() {
+    return 0;
+  }
+
+  @Override
+  public OptionalDouble floorMicros(int iterations) {
+    return OptionalDouble.empty();
+  }
+}

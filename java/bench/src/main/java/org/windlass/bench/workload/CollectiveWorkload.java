@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.workload;
+
+import java.nio.ByteBuffer;
+import java.util.OptionalDouble;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.bench.data.Buffers;
+import org.windlass.bench.data.Pattern;
+import org.windlass.bench.data.Sums;
+import org.windlass.bench.side.Operation;
+import org.windlass.bench.side.Side;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.VerificationFailedException;
+
+/** A collective on rows of {@code bytes}, by one side. */
+public final class CollectiveWorkload implements Workload {
+  private final Side side;
+  private final Operation operation;
+  private final int ranks;
+  private final long bytes;
+  private final DType dtype;
+  private final Sums sums;
+
+  /**
+   * @throws UnsupportedException if the operation sums and elements have no sum
+   */
+  public CollectiveWorkload(Side side, Operation operation, int ranks, long bytes, DType dtype) {
+    Buffers.requireAddressable("--bytes", operation.inputBytes(ranks, bytes));
+    Buffers.requireAddressable("--bytes", operation.outputBytes(ranks, bytes));
+    this.side = side;
+    this.operation = operation;
+    this.ranks = ranks;
+    this.bytes = bytes;
+    this.dtype = dtype;
+    this.sums = operation.sums() ? new Sums(dtype, ranks) : null;
+  }
+
+  @Override
+  public RankWork open(Communicator comm) {
+    return new Work(comm.rank(), side.open(comm, operation, bytes, dtype));
+  }
+
+  private final class Work implements RankWork {
+    private final int rank;
+    private final Side.Rank calls;
+    private final ByteBuffer input;
+    private final ByteBuffer output;
+    private final Pattern pattern;
+
+    Work(int rank, Side.Rank calls) {
+      this.rank = rank;
+      this.calls = calls;
+      this.input = calls.input();
+      this.output = calls.output();
+      this.pattern = new Pattern(rank, input);
+    }
+
+    @Override
+    public void rewrite(long iteration) {
+      if (sums != null) {
+        sums.rewrite(input, rank, iteration);
+      } else if (operation != Operation.BROADCAST || rank == Operation.ROOT) {
+        pattern.rewrite(iteration);
+      }
+      calls.bring();
+    }
+
+    @Override
+    public void copy() {
+      calls.copy();
+    }
+
+    @Override
+    public void call() {
+      calls.call(Operation.ROOT);
+    }
+
+    @Override
+    public void stream(int index) {
+      calls.call(index % ranks);
+    }
+
+    @Override
+    public void verify(long iteration) {
+      calls.fetch();
+      CollectiveWorkload.this.verify(output, rank, iteration);
+    }
+
+    @Override
+    public void close() {
+      calls.close();
+    }
+  }
+
+  /**
+   * Checks the output of {@code rank}.
+   *
+   * @throws VerificationFailedException naming operation, rank and first difference
+   */
+  public void verify(ByteBuffer output, int rank, long iteration) {
+    if (sums != null) {
+      long first = operation == Operation.REDUCE_SCATTER ? rank * (bytes / dtype.bytes()) : 0;
+      int element = sums.mismatch(output, first, iteration);
+      if (element >= 0) {
+        throw difference(rank, "element " + element, iteration);
+      }
+      return;
+    }
+    long position = operation == Operation.ALL_TO_ALL ? rank * bytes : 0;
+    for (int start = 0; start < output.limit(); start += (int) bytes) {
+      int source = operation == Operation.BROADCAST ? Operation.ROOT : start / (int) bytes;
+      int at = Pattern.mismatch(output, start, (int) bytes, source, position, iteration);
+      if (at >= 0) {
+        throw difference(rank, "byte " + at + ", which is rank " + source + "'s,", iteration);
+      }
+    }
+  }
+
+  private VerificationFailedException difference(int rank, String where, long iteration) {
+    return new VerificationFailedException(
+        operation + ": rank " + rank + "'s output differs at " + where + " in iteration "
+            + iteration);
+  }
+
+  @Override
+  public boolean isOnDevices() {
+    return side.isOnDevices();
+  }
+
+  @Override
+  public int ranks() {
+    return ranks;
+  }
+
+  @Override
+  public long bytes() {
+    return bytes;
+  }
+
+  @Override
+  public long receivedBytes() {
+    return operation.receivedBytes(ranks, bytes);
+  }
+
+  /** Empty for sums of other than f32: the floor sums f32. */
+  @Override
+  public OptionalDouble floorMicros(int iterations) {
+    return sums == null || dtype == DType.F32
+        ? OptionalDouble.of(operation.floorMicros(ranks, bytes, iterations))
+        : OptionalDouble.empty();
+  }
+}

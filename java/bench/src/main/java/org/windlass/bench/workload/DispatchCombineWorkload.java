@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.workload;
+
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalDouble;
+import java.util.function.Function;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.Tensor;
+import org.windlass.bench.data.Buffers;
+import org.windlass.bench.data.ExpertTraffic;
+import org.windlass.bench.data.Floor;
+import org.windlass.experts.ExpertOptions;
+import org.windlass.experts.ExpertParallel;
+import org.windlass.experts.ExpertRouting;
+import org.windlass.report.Report;
+
+/**
+ * A dispatch of tokens to experts, which leave them as they are, and the combine: sorting, counts and
+ * offsets are part of it.
+ *
+ * @param plain whether tokens and sums lie in memory of the rank's own; rows lie in windows
+ */
+public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain) implements Workload {
+  @Override
+  public RankWork open(Communicator comm) {
+    return new Work(comm);
+  }
+
+  private final class Work implements RankWork {
+    private final Buffers buffers;
+    private final ExpertParallel experts;
+    private final ExpertRouting routing;
+    private final Tensor tokens;
+    private final Tensor sums;
+    private final Tensor ids;
+    private final Tensor weights;
+    private final ExpertTraffic.Tokens input;
+
+    Work(Communicator comm) {
+      buffers = new Buffers(comm, plain, traffic.tokenBytes(), traffic.tokenBytes());
+      experts =
+          ExpertParallel.open(
+              comm,
+              ExpertOptions.of(
+                  traffic.experts(),
+                  traffic.topK(),
+                  traffic.hidden(),
+                  traffic.tokens(),
+                  traffic.dtype()));
+      routing = experts.routing();
+      tokens = buffers.tensor(traffic.dtype(), traffic.tokens(), traffic.hidden());
+      sums = buffers.tensor(traffic.dtype(), traffic.tokens(), traffic.hidden());
+      ids = Tensor.allocate(DType.I32, traffic.tokens(), traffic.topK());
+      ids.copyFrom(traffic.ids(comm.rank()));
+      weights = Tensor.allocate(DType.F32, traffic.tokens(), traffic.topK());
+      weights.fill(ExpertTraffic.WEIGHT);
+      input = traffic.new Tokens(comm.rank(), tokens);
+    }
+
+    @Override
+    public void rewrite(long iteration) {
+      input.rewrite(iteration);
+    }
+
+    @Override
+    public void call() {
+      experts.dispatch(routing, tokens, ids, weights);
+      experts.combine(routing, sums);
+    }
+
+    @Override
+    public void verify(long iteration) {
+      input.verify(sums, iteration);
+    }
+
+    @Override
+    public void close() {
+      ids.close();
+      weights.close();
+      routing.close();
+      experts.close();
+      buffers.close();
+    }
+  }
+
+  @Override
+  public int ranks() {
+    return traffic.ranks();
+  }
+
+  /** The means over all ranks of their last calls: time inside, and how much of it they waited. */
+  @Override
+  public Map<String, Object> seen(Report report) {
+    Map<String, Object> fields = new LinkedHashMap<>();
+    for (String half : List.of("dispatch", "combine")) {
+      List<Report.Call> calls =
+          report.ranks().stream()
+              .flatMap(rank -> rank.recent().stream())
+              .filter(call -> call.operation().equals("expert-" + half) && !call.inside())
+              .toList();
+      double waited = mean(calls, Report.Call::waited);
+      fields.put(half + "_moving_us", mean(calls, Report.Call::took) - waited);
+      fields.put(half + "_waiting_us", waited);
+    }
+    return fields;
+  }
+
+  private static double mean(List<Report.Call> calls, Function<Report.Call, Duration> time) {
+    return calls.stream().mapToLong(call -> time.apply(call).toNanos()).average().orElse(0) / 1e3;
+  }
+
+  /** Of one rank's tokens. */
+  @Override
+  public long bytes() {
+    return traffic.tokenBytes();
+  }
+
+  @Override
+  public long receivedBytes() {
+    return receivedBytes(traffic);
+  }
+
+  /** Rows that the rank which gets most gets from others, and those that come back to it. */
+  static long receivedBytes(ExpertTraffic traffic) {
+    long[] rows = new long[traffic.ranks()];
+    int each = traffic.experts() / traffic.ranks();
+    for (int from = 0; from < traffic.ranks(); from++) {
+      for (int id : traffic.ids(from)) {
+        if (id / each != from) {
+          rows[id / each]++;
+          rows[from]++;
+        }
+      }
+    }
+    return Arrays.stream(rows).max().orElseThrow() * traffic.hidden() * traffic.dtype().bytes();
+  }
+
+  @Override
+  public OptionalDouble floorMicros(int iterations) {
+    return OptionalDouble.of(Floor.expertsMicros(traffic, traffic.idsOfAll(), iterations));
+  }
+}

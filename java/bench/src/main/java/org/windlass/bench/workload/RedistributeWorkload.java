@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.workload;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.OptionalDouble;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
+import org.windlass.bench.data.Buffers;
+import org.windlass.bench.data.Digits;
+import org.windlass.bench.data.Floor;
+import org.windlass.bench.data.LocalDigits;
+import org.windlass.error.VerificationFailedException;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Plan;
+import org.windlass.plan.Route;
+import org.windlass.plan.TransferMode;
+import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
+
+/** A tensor on its way from one layout to another, through a transfer that is registered once. */
+public final class RedistributeWorkload implements Workload {
+  private static final long FLOOR_BYTES = 512 << 20;
+
+  private final Layout from;
+  private final Layout to;
+  private final long[] shape;
+  private final DType dtype;
+  private final DType wire;
+  private final DType targetDtype;
+  private final TransferMode mode;
+  private final boolean plain;
+  private final Duration deadline;
+  private final int ranks;
+  private final long[] inputBits;
+  private final long[] outputBits;
+
+  /**
+   * @throws org.windlass.error.InvalidArgumentException if a layout does not fit the shape
+   */
+  public RedistributeWorkload(
+      Layout from,
+      Layout to,
+      long[] shape,
+      DType dtype,
+      DType wire,
+      DType targetDtype,
+      TransferMode mode,
+      boolean plain,
+      Duration deadline) {
+    from.check("bench", shape);
+    to.check("bench", shape);
+    this.from = from;
+    this.to = to;
+    this.shape = shape;
+    this.dtype = dtype;
+    this.wire = wire;
+    this.targetDtype = targetDtype;
+    this.mode = mode;
+    this.plain = plain;
+    this.deadline = deadline;
+    this.ranks = Math.max(from.mesh().highestRank(), to.mesh().highestRank()) + 1;
+    ReduceOp op = from.partialOp().orElse(ReduceOp.SUM);
+    this.inputBits = Digits.encode(dtype, op);
+    this.outputBits =
+        Digits.encodeReduced(dtype, op, LocalDigits.terms(from), wire, targetDtype);
+  }
+
+  @Override
+  public RankWork open(Communicator comm) {
+    long largest = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+      largest = Math.max(largest, bytesOf(from, dtype, rank));
+      largest = Math.max(largest, bytesOf(to, targetDtype, rank));
+    }
+    Buffers.requireAddressable("--shape", largest);
+    return new Work(comm, new Buffers(comm, plain, largest, largest));
+  }
+
+  private long bytesOf(Layout layout, DType type, int rank) {
+    return layout.mesh().contains(rank)
+        ? type.bytesOf(layout.localRegion(shape, rank).numel())
+        : 0;
+  }
+
+  private final class Work implements RankWork {
+    private final int rank;
+    private final Buffers buffers;
+    private final Side source;
+    private final Side target;
+    private final Transfer transfer;
+    private long version;
+
+    Work(Communicator comm, Buffers buffers) {
+      this.rank = comm.rank();
+      this.buffers = buffers;
+      this.source = side(from, dtype);
+      this.target = side(to, targetDtype);
+      this.transfer =
+          TransferBuilder.of(comm)
+              .defaultWire(wire)
+              .defaultMode(mode)
+              .add(
+                  TensorSpec.of("bench", dtype, from, shape),
+                  source == null ? null : source.tensor(),
+                  TensorSpec.of("bench", targetDtype, to, shape),
+                  target == null ? null : target.tensor())
+              .register(deadline);
+    }
+
+    private Side side(Layout layout, DType type) {
+      if (!layout.mesh().contains(rank)) {
+        return null;
+      }
+      Tensor tensor = buffers.tensor(type, layout.localShape(shape, rank));
+      return new Side(tensor, Buffers.bytesOf(tensor), LocalDigits.of(layout, shape, rank));
+    }
+
+    @Override
+    public void rewrite(long iteration) {
+      if (source != null) {
+        Digits.write(source.memory(), source.digits(), inputBits, dtype.bytes(), iteration);
+      }
+    }
+
+    @Override
+    public void call() {
+      transfer.run(++version);
+    }
+
+    @Override
+    public void verify(long iteration) {
+      if (target != null) {
+        RedistributeWorkload.this.verify(target.memory(), target.digits(), rank, iteration);
+      }
+    }
+
+    @Override
+    public void close() {
+      transfer.close();
+      buffers.close();
+    }
+  }
+
+  /** A rank's local tensor, its memory, and the digit of each element. */
+  private record Side(Tensor tensor, ByteBuffer memory, byte[] digits) {}
+
+  /** Checks a target against what the digits of its elements become. */
+  public void verify(ByteBuffer target, byte[] digits, int rank, long iteration) {
+    int at = Digits.mismatch(target, digits, outputBits, targetDtype.bytes(), iteration);
+    if (at >= 0) {
+      throw new VerificationFailedException(
+          "redistribute: rank " + rank + "'s target differs at local element " + at
+              + " in iteration " + iteration);
+    }
+  }
+
+  @Override
+  public int ranks() {
+    return ranks;
+  }
+
+  /** Bytes of the global tensor. */
+  @Override
+  public long bytes() {
+    long numel = 1;
+    for (long extent : shape) {
+      numel *= extent;
+    }
+    return dtype.bytesOf(numel);
+  }
+
+  @Override
+  public long receivedBytes() {
+    long[] received = new long[ranks];
+    for (Route route : Plan.of(from, to, shape, dtype, wire, targetDtype).routes()) {
+      for (int target : route.targets()) {
+        long sent = target == route.source() ? 0 : route.bytes();
+        received[target] += sent + route.reduceBytes();
+      }
+    }
+    return Arrays.stream(received).max().orElse(0);
+  }
+
+  /**
+   * Contiguous copies, or copy-casts, with the same traffic: every target element is written once,
+   * and each element of the tensor read once from each rank that holds a term of it. Where that is
+   * more than {@link #FLOOR_BYTES}, as many are moved and the rest counted at their pace: they
+   * outgrow the caches as well.
+   */
+  @Override
+  public OptionalDouble floorMicros(int iterations) {
+    long elements = bytes() / dtype.bytes();
+    long written = 0;
+    for (int rank : to.mesh().ranks()) {
+      written += to.localRegion(shape, rank).numel();
+    }
+    if (elements == 0) {
+      return OptionalDouble.empty();
+    }
+    int copies = (int) (written / elements);
+    long each = dtype.bytes() + (long) copies * targetDtype.bytes();
+    long measured = Math.min(elements, FLOOR_BYTES / each);
+    double micros =
+        Floor.copiesMicros(dtype.bytesOf(measured), copies, dtype, targetDtype, iterations);
+    double traffic =
+        (double) elements * LocalDigits.terms(from) * dtype.bytes()
+            + (double) written * targetDtype.bytes();
+    return OptionalDouble.of(micros * traffic / ((double) measured * each));
+  }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.check;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import org.windlass.ReduceOp;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.reshard.tensor.Casts;
+import org.windlass.reshard.tensor.Fuse;
+import org.windlass.reshard.tensor.Leg;
+import org.windlass.reshard.tensor.Rule;
+import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.TensorMove;
+
+/**
+ * What of a request is seldom meant, and no reason to refuse it. Each kind is said once, with some of
+ * the tensors that it is about.
+ */
+public final class Doubts {
+  private static final int LISTED = 5;
+
+  private final Map<String, Set<String>> tensors = new LinkedHashMap<>();
+
+  /** The tensors that a rule's dtype is not for, by the rule's place. */
+  private final Map<String, List<String>> unchanged = new LinkedHashMap<>();
+
+  /** The places of rules with a dtype that is for others of their tensors. */
+  private final Set<String> casting = new HashSet<>();
+
+  /** Notes what is said of a tensor and others. */
+  public void add(String tensor, String what) {
+    tensors.computeIfAbsent(what, key -> new LinkedHashSet<>()).add(tensor);
+  }
+
+  /** Says what was noted. */
+  public void tell(Consumer<String> listener) {
+    unchanged.keySet().removeAll(casting);
+    unchanged.forEach(
+        (where, names) ->
+            names.forEach(
+                name ->
+                    add(name, where + ".dtype: is for floating tensors, and changes none here")));
+    tensors.forEach((what, names) -> listener.accept(listed(List.copyOf(names)) + ": " + what));
+  }
+
+  /** Some of several tensors, and how many there are. */
+  public static String listed(List<String> names) {
+    List<String> some = names.subList(0, Math.min(LISTED, names.size()));
+    return (names.size() == 1 ? "tensor" : names.size() + " tensors") + " \""
+        + String.join("\", \"", some) + "\""
+        + (names.size() > LISTED ? " and " + (names.size() - LISTED) + " more" : "");
+  }
+
+  /**
+   * Looks at what becomes of a tensor.
+   *
+   * @param rule the rule that it is of, if one is
+   * @param readsCut whether its source layout cuts what is stored
+   * @param writesCut whether its target layout cuts what is written
+   */
+  public void look(TensorMove move, Optional<Rule> rule, boolean readsCut, boolean writesCut) {
+    boolean isAcross =
+        readsCut && writesCut && rule.flatMap(Rule::to).isEmpty() && lookAtStrided(move);
+    switch (Purpose.of(move.source().name())) {
+      case FUSED -> {
+        if (rule.isEmpty() && !isAcross) {
+          lookAtFused(move, readsCut, writesCut);
+        }
+      }
+      case PRECISE -> {
+        if (rule.flatMap(Rule::dtype).isEmpty()
+            && move.target().dtype().bits() < move.source().dtype().bits()) {
+          add(
+              move.source().name(),
+              "such tensors usually keep their dtype, and become " + move.target().dtype()
+                  + "; a rule with \"dtype\": \"" + move.source().dtype() + "\" keeps it");
+        }
+      }
+      default -> {}
+    }
+    rule.ifPresent(own -> lookAtDtype(move.source(), own));
+    if (rule.isEmpty() && move.source().dtype().isInteger() && adds(move.source().from())) {
+      add(
+          move.source().name(),
+          "integers, such as a count of steps, which " + move.source().from()
+              + " adds up; a rule that names them says that this is meant, or that \"from\" is R");
+    }
+    move.target().fuse().ifPresent(fuse -> lookAtParts(move, fuse, rule.get()));
+  }
+
+  private void lookAtDtype(SourceTensor source, Rule rule) {
+    if (rule.dtype().isPresent() && Casts.touch(source.dtype())) {
+      casting.add(rule.where());
+    } else if (rule.dtype().isPresent()) {
+      unchanged.computeIfAbsent(rule.where(), key -> new ArrayList<>()).add(source.name());
+    }
+  }
+
+  /**
+   * A tensor is fused, since its source layout cuts runs of a dimension one by one, and the target
+   * cuts the dimension otherwise. FSDP's strided cut of what a later mesh dimension cuts is none.
+   *
+   * @return whether that is so
+   */
+  private boolean lookAtStrided(TensorMove move) {
+    Layout from = move.from();
+    Layout to = move.target().shown();
+    for (int m = 0; m < from.mesh().ndim(); m++) {
+      if (from.mesh().size(m) > 1
+          && from.placements().get(m) instanceof Placement.StridedShard strided
+          && strided.split() > 1
+          && plainPieces(from, strided.dim()) % strided.split() != 0
+          && IntStream.range(0, to.mesh().ndim())
+              .anyMatch(
+                  t ->
+                      to.mesh().size(t) > 1
+                          && Leg.dimension(to.placements().get(t)) == strided.dim()
+                          && !to.placements().get(t).equals(strided))) {
+        add(
+            move.source().name(),
+            move.source().from() + " has it in " + strided.split()
+                + " parts, each cut by itself, and " + to
+                + " cuts across them; a rule with \"to\": \"" + to.mesh().size() + ":" + strided
+                + "\" cuts each part");
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Into how many pieces plain shards cut a dimension. */
+  private static long plainPieces(Layout layout, int dim) {
+    long pieces = 1;
+    for (int m = 0; m < layout.mesh().ndim(); m++) {
+      if (layout.placements().get(m) instanceof Placement.Shard shard && shard.dim() == dim) {
+        pieces *= layout.mesh().size(m);
+      }
+    }
+    return pieces;
+  }
+
+  /** Scales keep their dtype, also where a rule gives them another. */
+  public void lookAtKept(SourceTensor scale, Rule rule) {
+    if (rule.dtype().isPresent() && rule.dtype().get() != scale.dtype()) {
+      add(
+          scale.name(),
+          rule.where() + " gives " + rule.dtype().get() + " to scales, which keep their dtype");
+    }
+  }
+
+  /** A weight that is fused of several is cut as if it were one. */
+  private void lookAtFused(TensorMove move, boolean readsCut, boolean writesCut) {
+    String name = move.source().name();
+    int[] fused = fusedDimensions(name, move.source().shape().length);
+    Layout from = move.source().from();
+    Layout to = move.target().shown();
+    boolean isRead = readsCut && cuts(from, fused);
+    boolean isWritten = writesCut && cuts(to, fused);
+    boolean isSame =
+        isRead
+            && isWritten
+            && from.placements().equals(to.placements())
+            && from.mesh().size() == to.mesh().size();
+    if ((isRead || isWritten) && !isSame) {
+      add(
+          name,
+          "the name is that of several weights in one tensor, which " + (isWritten ? to : from)
+              + " cuts as one: a rank has no piece of each; a rule that names them says that this is meant");
+    }
+  }
+
+  /** Those along which a tensor of that name may be fused. */
+  private static int[] fusedDimensions(String name, int ndim) {
+    if (ndim <= 1) {
+      return IntStream.range(0, ndim).toArray();
+    }
+    // GPT-2 stores its weights transposed; of a stack the first dimension is the experts'.
+    boolean isTransposed = name.contains("c_attn");
+    boolean isStack = name.endsWith("_bias");
+    return ndim == 2
+        ? new int[] {isTransposed || isStack ? 1 : 0}
+        : IntStream.range(1, ndim).toArray();
+  }
+
+  private static boolean cuts(Layout layout, int[] dims) {
+    for (int m = 0; m < layout.mesh().ndim(); m++) {
+      Placement placement = layout.placements().get(m);
+      for (int dim : dims) {
+        if (layout.mesh().size(m) > 1
+            && placement instanceof Placement.Shard shard
+            && shard.dim() == dim) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  private static boolean adds(Layout layout) {
+    return IntStream.range(0, layout.mesh().ndim())
+        .anyMatch(
+            m ->
+                layout.mesh().size(m) > 1
+                    && layout.placements().get(m) instanceof Placement.Partial partial
+                    && partial.op() == ReduceOp.SUM);
+  }
+
+  /** Ranks get pieces of a part that may be half a head's. */
+  private void lookAtParts(TensorMove move, Fuse fuse, Rule rule) {
+    if (rule.join().get() instanceof Rule.Join.Parts parts && parts.unit().isEmpty()) {
+      add(
+          move.source().name(),
+          rule.where() + " gives each rank one of " + fuse.pieces() + " pieces along dimension " + fuse.dim()
+              + ", which may be half a head; \"unit\" says how many indices belong together, and has it"
+              + " checked");
+    }
+  }
+}

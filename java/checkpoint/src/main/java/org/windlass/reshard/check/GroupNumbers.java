@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.check;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import java.util.stream.LongStream;
+import org.windlass.DType;
+import org.windlass.Tensor;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.reshard.tensor.Axes;
+import org.windlass.reshard.tensor.Runs;
+import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
+
+/**
+ * The groups of a GPTQ weight's inputs, by the numbers in its {@code g_idx}. In the order of the
+ * inputs they lie where the inputs do. In another order, act-order, an input may be of any group:
+ * then a rank takes the scales of all groups, and weights of other orders are not joined.
+ */
+public final class GroupNumbers {
+  private final Checkpoint in;
+  private final boolean writesWhole;
+  private final Map<String, TensorMove> moves = new HashMap<>();
+  private final Map<String, List<TensorMove>> joined = new HashMap<>();
+  private final Map<String, SourceTensor> numbersOf = new HashMap<>();
+  /** By weights, the moves of their scales. */
+  private final Map<String, List<TensorMove>> scalesOf = new HashMap<>();
+  private final Doubts doubts = new Doubts();
+
+  private GroupNumbers(Checkpoint in, List<TensorMove> moves, boolean writesWhole) {
+    this.in = in;
+    this.writesWhole = writesWhole;
+    for (TensorMove move : moves) {
+      this.moves.putIfAbsent(move.source().name(), move);
+      joined.computeIfAbsent(move.target().name(), key -> new ArrayList<>()).add(move);
+    }
+  }
+
+  /** Whether a tensor of that name has such numbers. */
+  static boolean isName(String name) {
+    return name.endsWith("g_idx");
+  }
+
+  /** Whether a tensor of that name tells the shape of a packed weight. */
+  static boolean isShape(String name) {
+    return name.endsWith("weight_shape");
+  }
+
+  private static boolean isNumbers(SourceTensor tensor) {
+    boolean isWhole = tensor.dtype() == DType.I32 || tensor.dtype() == DType.I64;
+    return isName(tensor.name()) && isWhole && tensor.shape().length == 1;
+  }
+
+  /** The stored dimension of a weight's inputs: GPTQ's rows, and the columns of other packed ones. */
+  static int inputs(SourceTensor weight) {
+    return weight.name().endsWith("qweight") ? 0 : weight.shape().length - 1;
+  }
+
+  /**
+   * Checks all of them.
+   *
+   * @param warnings hears of numbers that are of the whole, where files have some of the groups
+   * @throws InvalidArgumentException naming the tensor, and what would do
+   */
+  public static void check(
+      Checkpoint in,
+      Scales scales,
+      List<TensorMove> moves,
+      boolean writesWhole,
+      Consumer<String> warnings) {
+    GroupNumbers numbers = new GroupNumbers(in, moves, writesWhole);
+    List<Scales.Pair> pairs = scales.pairs();
+    pairs.forEach(numbers::add);
+    pairs.stream().filter(pair -> isNumbers(pair.scale())).forEach(numbers::check);
+    pairs.forEach(numbers::lookAtShape);
+    numbers.doubts.tell(warnings);
+  }
+
+  private void add(Scales.Pair pair) {
+    String weight = pair.weight().name();
+    if (isNumbers(pair.scale())) {
+      numbersOf.put(weight, pair.scale());
+    } else {
+      scalesOf
+          .computeIfAbsent(weight, key -> new ArrayList<>())
+          .add(moves.get(pair.scale().name()));
+    }
+  }
+
+  private void lookAtShape(Scales.Pair pair) {
+    String name = pair.scale().name();
+    TensorMove weight = moves.get(pair.weight().name());
+    boolean isOfWhole = isShape(name) || name.contains(".bitsandbytes__");
+    if (isShape(name) && isOfParts(weight)) {
+      doubts.add(name, "they tell the shapes that weights had before rules joined them");
+    } else if (isOfWhole && !writesWhole && weight.isCut()) {
+      doubts.add(name, "they tell the shape of the whole weight, of which each file has a part");
+    }
+  }
+
+  private boolean isOfParts(TensorMove weight) {
+    return joined.get(weight.target().name()).size() > 1
+        && weight.axes().stored().get(weight.dim()) != Axes.NEW;
+  }
+
+  private void check(Scales.Pair pair) {
+    TensorMove weight = moves.get(pair.weight().name());
+    if (in.byRank() || isOfParts(weight) || isCut(pair.weight())) {
+      checkGroups(pair);
+    }
+    if (isOfParts(weight)) {
+      checkJoined(pair, weight, joined.get(weight.target().name()));
+    }
+    if (isCut(pair.weight())) {
+      if (!isInOrder(pair)) {
+        throw new InvalidArgumentException(
+            "tensor \"" + pair.scale().name() + "\": the inputs of \"" + pair.weight().name()
+                + "\" are not in the order of their groups (act-order), so that a rank takes scales of"
+                + " any group, and the layout cuts them; rules that give the scales and zero points "
+                + weight.target().files().ranks().size() + ":R keep them whole");
+      }
+      doubts.add(
+          pair.scale().name(),
+          "they count the groups of the whole weight, of which each file has a part");
+    }
+  }
+
+  /** Each group that the scales have is one that the numbers name, and no other. */
+  private void checkGroups(Scales.Pair pair) {
+    long[] numbers = values(pair.scale());
+    long groups = groups(pair.weight());
+    long named = LongStream.of(numbers).distinct().count();
+    boolean areWithin = LongStream.of(numbers).allMatch(number -> number >= 0 && number < groups);
+    if (groups > 0 && !isUnset(numbers) && (!areWithin || named != groups)) {
+      throw new InvalidArgumentException(
+          "tensor \"" + pair.scale().name() + "\" names " + named + " groups of the inputs of \""
+              + pair.weight().name() + "\", and its scales have " + groups
+              + ": each rank of IN may count its own from 0; ignoreScales() takes them as they are");
+    }
+  }
+
+  /** The groups that a weight's scales have; 0 where none lie along its inputs. */
+  private long groups(SourceTensor weight) {
+    return scalesOf.getOrDefault(weight.name(), List.of()).stream()
+        .map(scale -> scale.source().shape())
+        .filter(shape -> shape.length == weight.shape().length)
+        .mapToLong(shape -> shape[inputs(weight)])
+        .max()
+        .orElse(0);
+  }
+
+  /** As some libraries leave numbers that follow the order of the inputs. */
+  private static boolean isUnset(long[] numbers) {
+    return LongStream.of(numbers).allMatch(number -> number == -1);
+  }
+
+  private void checkJoined(Scales.Pair pair, TensorMove weight, List<TensorMove> parts) {
+    String them = "tensor \"" + pair.scale().name() + "\" numbers the groups of \"" + pair.weight().name() + "\"";
+    if (weight.axes().stored().get(weight.dim()) == inputs(pair.weight())) {
+      throw new InvalidArgumentException(
+          them + ", which a rule joins with others along their inputs: each counts its groups from 0");
+    }
+    if (joined.get(moves.get(pair.scale().name()).target().name()).size() > 1) {
+      throw new InvalidArgumentException(
+          them + ", and a rule joins them with those of others; weights that are joined along their"
+              + " outputs have one in common: leave each apart");
+    }
+    long[] own = values(pair.scale());
+    for (TensorMove part : parts) {
+      SourceTensor other = numbersOf.get(part.source().name());
+      if (other == null || !Arrays.equals(own, values(other))) {
+        throw new InvalidArgumentException(
+            them + ", and \"" + part.source().name() + "\", with which that is joined, has "
+                + (other == null ? "none" : "others in \"" + other.name() + "\"")
+                + ": in one weight all outputs have the same groups; leave them apart");
+      }
+    }
+    String module = Scales.module(weight.target().name());
+    boolean isThere =
+        parts.stream()
+            .map(part -> moves.get(numbersOf.get(part.source().name()).name()).target().name())
+            .anyMatch(name -> Scales.module(name).equals(module));
+    if (!isThere && !isInOrder(pair)) {
+      throw new InvalidArgumentException(
+          them + ", which are not in the order of the inputs (act-order), and \"" + weight.target().name()
+              + "\" gets none; the rule {\"match\": \"" + pair.scale().name() + "\", \"as\": \"" + module
+              + Purpose.last(pair.scale().name()) + "\"} gives it these");
+    }
+  }
+
+  /** Whether files have some of the groups of that weight's scales. */
+  private boolean isCut(SourceTensor weight) {
+    int inputs = inputs(weight);
+    return !writesWhole
+        && scalesOf.getOrDefault(weight.name(), List.of()).stream()
+            .anyMatch(scale -> isCut(scale, inputs));
+  }
+
+  private static boolean isCut(TensorMove scale, int dim) {
+    int written = scale.axes().stored().indexOf(dim);
+    if (written < 0) {
+      return false;
+    }
+    TargetTensor target = scale.target();
+    return target.to().mesh().ranks().stream()
+        .anyMatch(rank -> target.held(rank).shape()[written] != target.shape()[written]);
+  }
+
+  /** Whether groups of one size follow one another. */
+  private boolean isInOrder(Scales.Pair pair) {
+    long[] numbers = values(pair.scale());
+    long groups = groups(pair.weight());
+    if (isUnset(numbers) || groups == 0) {
+      return isUnset(numbers);
+    }
+    long size = (numbers.length + groups - 1) / groups;
+    for (int i = 0; i < numbers.length; i++) {
+      if (numbers[i] != i / size) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** All of a tensor, whatever file has which part. */
+  private long[] values(SourceTensor tensor) {
+    long[] all = new long[Math.toIntExact(TargetTensor.elements(tensor.shape()))];
+    if (!in.byRank()) {
+      return values(in.whole(tensor.stored()), tensor, all.length);
+    }
+    for (int rank : tensor.from().mesh().ranks()) {
+      Runs runs = Runs.of(tensor.from(), tensor.shape(), rank);
+      long[] own = values(in.ranks().get(rank), tensor, Math.toIntExact(runs.shape()[0]));
+      for (Runs.Run run : runs.dims().get(0)) {
+        System.arraycopy(
+            own, (int) run.local(), all, (int) run.start(), (int) (run.end() - run.start()));
+      }
+    }
+    return all;
+  }
+
+  private static long[] values(SafetensorsFile file, SourceTensor tensor, int elements) {
+    Tensor stored = Tensor.allocate(tensor.dtype(), elements);
+    file.read(tensor.stored(), 0, LostValues.bytes(stored));
+    long[] values = new long[elements];
+    if (tensor.dtype() == DType.I64) {
+      stored.copyTo(values);
+      return values;
+    }
+    int[] shorter = new int[elements];
+    stored.copyTo(shorter);
+    return Arrays.stream(shorter).asLongStream().toArray();
+  }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.check;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Consumer;
+import org.windlass.DType;
+import org.windlass.Tensor;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.layout.Region;
+import org.windlass.reshard.tensor.Casts;
+import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
+
+/**
+ * Finds small tensors that a cast leaves without what they say. Most values become equal, as may
+ * those of a router's biases; or one is beyond the dtype; or a count, such as of steps, becomes
+ * another.
+ *
+ * <p>"Most" is more than nine in ten, with fewer than {@link #FEW} left. Values around 0, as a
+ * weight's, keep more in a dtype of 16 bits. They share codes because they are many, and not
+ * because they lie close together. bf16 has the exponents of f32: values beyond it are looked for
+ * in tensors of at most {@link #CHUNK} elements.
+ */
+public final class LostValues {
+  /** Larger tensors are looked at while they move. */
+  private static final int MOST_ELEMENTS = 65_536;
+
+  private static final int KEPT = 10;
+  private static final int FEW = 64;
+  private static final int CHUNK = 1024;
+
+  /** No dtype rounds a value above 1 by more: f8e5m2 has two bits behind the first. */
+  private static final double ROUNDED = 1.13;
+
+  private final Checkpoint in;
+  private final Doubts doubts = new Doubts();
+  private final Different before = new Different(KEPT * FEW);
+  private final Different after = new Different(FEW);
+
+  /** All of one tensor, as it is stored. */
+  private final Tensor memory = Tensor.allocate(DType.U8, (long) MOST_ELEMENTS * Long.BYTES);
+
+  private final ByteBuffer stored = bytes(memory);
+  private final long[] words = new long[MOST_ELEMENTS];
+
+  private LostValues(Checkpoint in) {
+    this.in = in;
+  }
+
+  /** Different numbers, which are counted up to a limit. */
+  private static final class Different {
+    private final int limit;
+    private final long[] table;
+    private final boolean[] isTaken;
+    private int count;
+
+    Different(int limit) {
+      this.limit = limit;
+      table = new long[Integer.highestOneBit(limit) * 4];
+      isTaken = new boolean[table.length];
+    }
+
+    void clear() {
+      count = 0;
+      Arrays.fill(isTaken, false);
+    }
+
+    boolean isFull() {
+      return count == limit;
+    }
+
+    void add(long number) {
+      int at = Long.hashCode(number * 0x9E3779B97F4A7C15L) & table.length - 1;
+      while (isTaken[at] && table[at] != number) {
+        at = at + 1 & table.length - 1;
+      }
+      if (!isTaken[at] && !isFull()) {
+        isTaken[at] = true;
+        table[at] = number;
+        count++;
+      }
+    }
+  }
+
+  /**
+   * Whether a tensor is small enough to be read before anything moves. What Partial terms add up to
+   * is known only after that.
+   */
+  public static boolean has(TensorMove move) {
+    return TargetTensor.elements(move.source().shape()) <= MOST_ELEMENTS
+        && !move.source().from().hasPartial();
+  }
+
+  /** Reads the tensors that are cast to a smaller range, on their way too, and says what is lost. */
+  public static void look(Checkpoint in, List<TensorMove> moves, Consumer<String> warnings) {
+    List<TensorMove> casts =
+        moves.stream().filter(move -> has(move) && Casts.shrink(move)).toList();
+    if (!casts.isEmpty()) {
+      LostValues lost = new LostValues(in);
+      casts.forEach(lost::look);
+      lost.doubts.tell(warnings);
+    }
+  }
+
+  private void look(TensorMove move) {
+    SourceTensor tensor = move.source();
+    DType wire = move.wire().orElse(tensor.dtype());
+    DType to = move.target().dtype();
+    DType narrowest = Casts.narrowest(move);
+    int elements = (int) TargetTensor.elements(tensor.shape());
+    stored.clear();
+    if (in.byRank()) {
+      readParts(tensor);
+    }
+    DType dtype = tensor.dtype();
+    DType shorter = to.bits() < dtype.bits() ? to : narrowest;
+    String lost = null;
+    if (isTooLarge(tensor, wire, to, Casts.largest(narrowest), elements)) {
+      lost = "values are larger than " + narrowest + " has them";
+    } else if (elements == 1 && isOtherCount(dtype, wire, to)) {
+      lost = "one whole number, such as a count of steps, which becomes another as " + shorter;
+    } else if (leavesFew(tensor, wire, to, elements)) {
+      lost = "under a tenth of the different values are left as " + shorter;
+    }
+    if (lost != null) {
+      String remedy = "; a rule with \"dtype\": \"" + dtype + "\", and no wire, keeps them";
+      doubts.add(tensor.name(), lost + remedy);
+    }
+  }
+
+  /** Reads what ranks hold of a tensor, each part once. */
+  private void readParts(SourceTensor tensor) {
+    Set<Region> regions = new HashSet<>();
+    for (int rank : tensor.from().mesh().ranks()) {
+      if (regions.add(tensor.from().localRegion(tensor.shape(), rank))) {
+        SafetensorsFile file = in.ranks().get(rank);
+        stored.limit(stored.position() + (int) file.entry(tensor.stored()).bytes());
+        file.read(tensor.stored(), 0, stored);
+      }
+    }
+  }
+
+  /** Reads the first elements of a tensor, where they are not read yet. */
+  private void read(SourceTensor tensor, int elements) {
+    int bytes = elements * tensor.dtype().bytes();
+    if (stored.position() < bytes) {
+      stored.limit(bytes);
+      in.whole(tensor.stored()).read(tensor.stored(), stored.position(), stored);
+    }
+  }
+
+  /** Casts keep the order of values: none is too large if the largest is not. */
+  private boolean isTooLarge(
+      SourceTensor tensor, DType wire, DType to, double limit, int elements) {
+    DType dtype = tensor.dtype();
+    if (dtype == DType.F32 && limit == Casts.largest(DType.BF16) && elements > CHUNK) {
+      return false;
+    }
+    read(tensor, elements);
+    if (!reaches(dtype, limit)) {
+      return false;
+    }
+    double most = 0;
+    int at = 0;
+    for (int i = 0; i < elements; i++) {
+      double value = Math.abs(stored(dtype, i, 1).getDouble(0));
+      if (Double.isFinite(value) && value > most) {
+        most = value;
+        at = i;
+      }
+    }
+    double now = Math.abs(cast(dtype, wire, to, at, 1).getDouble(0));
+    return most > 0 && (!Double.isFinite(now) || now > 1 && most > ROUNDED * now);
+  }
+
+  /**
+   * Whether an element that was read is as large as {@code limit}, or not finite. Magnitudes
+   * compare as their bits do. Each step compares all that a word of 64 bits holds: it adds to each
+   * magnitude what carries into the sign bit from the limit on.
+   */
+  private boolean reaches(DType dtype, double limit) {
+    Tensor one = Tensor.allocate(dtype, 1);
+    one.setDouble(limit, 0);
+    int width = dtype.bits();
+    long ones = width == Long.SIZE ? 1 : Long.divideUnsigned(-1, (1L << width) - 1);
+    long signs = ones << width - 1;
+    long carry = ones * ((1L << width - 1) - bits(bytes(one), dtype, 0));
+    while (stored.position() % Long.BYTES != 0) {
+      stored.limit(stored.capacity()).put((byte) 0);
+    }
+    int count = stored.position() / Long.BYTES;
+    stored.duplicate().order(ByteOrder.LITTLE_ENDIAN).flip().asLongBuffer().get(words, 0, count);
+    long carried = 0;
+    for (int i = 0; i < count; i++) {
+      carried |= (words[i] & ~signs) + carry;
+    }
+    return (carried & signs) != 0;
+  }
+
+  private boolean isOtherCount(DType dtype, DType wire, DType to) {
+    double was = stored(dtype, 0, 1).getDouble(0);
+    return was == Math.rint(was) && was != cast(dtype, wire, to, 0, 1).getDouble(0);
+  }
+
+  private boolean leavesFew(SourceTensor tensor, DType wire, DType to, int elements) {
+    DType dtype = tensor.dtype();
+    after.clear();
+    for (int first = 0; first < elements && !after.isFull(); first += CHUNK) {
+      int count = Math.min(CHUNK, elements - first);
+      read(tensor, first + count);
+      ByteBuffer bytes = bytes(cast(dtype, wire, to, first, count));
+      for (int i = 0; i < count; i++) {
+        after.add(bits(bytes, to, i));
+      }
+    }
+    if (after.isFull()) {
+      return false;
+    }
+    before.clear();
+    int most = KEPT * after.count;
+    for (int i = 0; i < elements && before.count <= most; i++) {
+      before.add(bits(stored, dtype, i));
+    }
+    return before.count > most;
+  }
+
+  private Tensor stored(DType dtype, int first, int count) {
+    long offset = (long) first * dtype.bytes();
+    return Tensor.of(
+        memory.address() + offset, memory.bytes() - offset, memory, dtype, count);
+  }
+
+  /** What is written of some elements. */
+  private Tensor cast(DType dtype, DType wire, DType to, int first, int count) {
+    Tensor sent = Tensor.allocate(wire, count).copyFrom(stored(dtype, first, count));
+    return Tensor.allocate(to, count).copyFrom(sent);
+  }
+
+  /** A tensor's memory. */
+  public static ByteBuffer bytes(Tensor tensor) {
+    return Tensor.of(tensor.address(), tensor.bytes(), tensor, DType.U8, tensor.bytes())
+        .asByteBuffer()
+        .order(ByteOrder.LITTLE_ENDIAN);
+  }
+
+  private static long bits(ByteBuffer bytes, DType dtype, int index) {
+    return switch (dtype.bytes()) {
+      case 1 -> bytes.get(index);
+      case 2 -> bytes.getShort(2 * index);
+      case 4 -> bytes.getInt(4 * index);
+      default -> bytes.getLong(8 * index);
+    };
+  }
+}

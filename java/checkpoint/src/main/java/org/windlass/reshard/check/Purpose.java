@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.check;
+
+import java.util.regex.Pattern;
+
+/**
+ * What a tensor is for, as its name says by the habits of published checkpoints: those of
+ * transformers, compressed-tensors, GPTQ, AWQ, AQLM, HQQ, bitsandbytes, ModelOpt and Transformer
+ * Engine, whose {@code _extra_state} is a record of its own.
+ */
+public enum Purpose {
+  /** Holds scales or zero points of another tensor, or what they follow from. */
+  SCALE(
+      "(?:.*_)?(?:[qw]?scales?(?:[_0-9].*)?|scaling(?:_factors?)?|zero_points?|q?zeros?|g_idx"
+          + "|a(?:bs)?max(?:_.*)?|scb|quant_map|bitsandbytes__.*|weight_shape|weight_format"
+          + "|biases|codebooks)"),
+  /** Several weights, one after another along a dimension, each of which ranks cut by itself. */
+  FUSED(
+      "(?:qkv|kv|gate_up|in)_proj(?:_qkvz?|_ba|_weight|_bias)?|(?:(?:to|linear|fused)_)?q?kv|wqkv"
+          + "|query_key_value|w_pack|c_attn|w13(?:_weight|_bias)?|gate_up|dense_h_to_4h"),
+  /** HQQ's integers, which pack rows that lie apart, and the bytes of a record. */
+  WHOLE("(?-i:W_q)|_extra_state[0-9]*"),
+  /** Of few values that differ little, which a shorter dtype would make equal. */
+  PRECISE("e_score_correction_bias|a_log|dt_bias|(?:.*_)?inv_freq|(?:.*_)?(?:router|gate)[._](?:expert_)?bias"),
+  /** Anything else. */
+  OTHER(".*");
+
+  /** Scales of what weights are multiplied with, or of a cache of keys and values. */
+  private static final Pattern OF_ACTIVATIONS =
+      Pattern.compile(
+          "(?:[qkv]|kv|input|output|act(?:ivation)?|prob|attn_output|pre_quant)_scales?", Pattern.CASE_INSENSITIVE);
+
+  /** Ends of names that say which part of a module it is, and not what the module is for. */
+  private static final Pattern PART = Pattern.compile("(?<=.)\\.(?:weight|bias|qweight|weight_packed)$");
+
+  private final Pattern usual;
+
+  Purpose(String usual) {
+    this.usual = Pattern.compile(usual, Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+  }
+
+  /** The purpose of a tensor of that name. */
+  public static Purpose of(String name) {
+    String own = last(name);
+    String module = last(PART.matcher(name).replaceFirst(""));
+    // Such as gate.expert_bias, of which the module is what stands before.
+    String inModule = module.equals(own) ? last(name.substring(0, Math.max(0, name.lastIndexOf('.')))) : module;
+    for (Purpose purpose : values()) {
+      boolean is =
+          switch (purpose) {
+            case FUSED -> purpose.usual.matcher(module).matches();
+            case PRECISE ->
+                purpose.usual.matcher(own).matches()
+                    || purpose.usual.matcher(inModule + "." + own).matches();
+            default -> purpose.usual.matcher(own).matches();
+          };
+      if (is) {
+        return purpose;
+      }
+    }
+    throw new IllegalStateException(name);
+  }
+
+  /** Whether a tensor of that name holds scales of activations, whatever its module has else. */
+  static boolean isOfActivations(String name) {
+    return OF_ACTIVATIONS.matcher(last(name)).matches();
+  }
+
+  /** What stands behind the last dot. */
+  static String last(String name) {
+    return name.substring(name.lastIndexOf('.') + 1);
+  }
+}

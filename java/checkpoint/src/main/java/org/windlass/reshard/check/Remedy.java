@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.check;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Function;
+import java.util.function.IntFunction;
+import org.windlass.internal.json.JsonText;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Placement;
+import org.windlass.reshard.tensor.NamePattern;
+import org.windlass.reshard.tensor.Rule;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
+
+/** The rules that a complaint names as a way out. They match names of IN. */
+public final class Remedy {
+  private final Function<String, Optional<Rule>> ruleOf;
+  private final IntFunction<Set<Integer>> plainFiles;
+  private final List<TensorMove> moves;
+
+  /**
+   * @param ruleOf the rule that a tensor of IN has, if any
+   * @param plainFiles the files on which a rule's layout of so many ranks without {@code @} lies
+   */
+  public Remedy(
+      Function<String, Optional<Rule>> ruleOf,
+      IntFunction<Set<Integer>> plainFiles,
+      List<TensorMove> moves) {
+    this.ruleOf = ruleOf;
+    this.plainFiles = plainFiles;
+    this.moves = moves;
+  }
+
+  /** What has {@code scale} whole in all files of {@code weight}. */
+  String whole(TargetTensor scale, TargetTensor weight) {
+    String to = "\"to\": \"" + replicas(new TreeSet<>(weight.files().ranks())) + "\"";
+    List<String> sources =
+        moves.stream()
+            .filter(move -> move.target().equals(scale))
+            .map(move -> move.source().name())
+            .toList();
+    Optional<Rule> rule = ruleOf.apply(sources.get(0));
+    if (rule.isEmpty()) {
+      return "the rule {\"match\": " + JsonText.quoted(sources.get(0)) + ", " + to + "}";
+    }
+    String where = rule.get().where();
+    boolean isOfScales =
+        moves.stream()
+            .map(move -> move.source().name())
+            .filter(name -> Purpose.of(name) != Purpose.SCALE)
+            .noneMatch(name -> ruleOf.apply(name).map(Rule::where).equals(Optional.of(where)));
+    return isOfScales
+        ? to + " in " + where
+        : "the rule {" + copy(rule.get(), sources.get(0)) + ", " + to + "} before " + where;
+  }
+
+  private String replicas(Set<Integer> files) {
+    int ranks = files.size();
+    if (plainFiles.apply(ranks).equals(files)) {
+      return ranks + ":R";
+    }
+    int[] listed = files.stream().mapToInt(Integer::intValue).toArray();
+    return DeviceMesh.of(ranks).ranks(listed).layout(Placement.replicate()).qualified();
+  }
+
+  /** The keys of a rule, for what a tensor is joined in only. */
+  private String copy(Rule rule, String source) {
+    String match =
+        rule.join().isEmpty()
+            ? source
+            : rule.match().with(source, rule.joined(), "{" + rule.joined() + "}");
+    List<String> keys = new ArrayList<>();
+    keys.add("\"match\": " + JsonText.quoted(match));
+    rule.from().ifPresent(from -> keys.add("\"from\": \"" + from + "\""));
+    if (!rule.as().isEmpty()) {
+      Map<String, String> captured = rule.captures(source).get();
+      List<String> names =
+          rule.as().stream().map(as -> NamePattern.fill(as, captured)).toList();
+      keys.add("\"as\": " + list(names));
+    }
+    if (rule.transpose() instanceof Rule.Transpose.LastTwo) {
+      keys.add("\"transpose\": true");
+    } else if (rule.transpose() instanceof Rule.Transpose.Order order) {
+      keys.add("\"transpose\": " + order.order());
+    }
+    rule.join().ifPresent(join -> keys.add(text(join)));
+    return String.join(", ", keys);
+  }
+
+  private static String text(Rule.Join join) {
+    if (join instanceof Rule.Join.Parts parts) {
+      // A unit is the weight's.
+      return "\"parts\": " + list(parts.names()) + ", \"dim\": " + parts.dim();
+    }
+    boolean isUneven = ((Rule.Join.Stack) join).uneven();
+    return "\"stack\": " + join.dim() + (isUneven ? ", \"uneven\": true" : "");
+  }
+
+  private static String list(List<String> texts) {
+    return "[" + String.join(", ", texts.stream().map(JsonText::quoted).toList()) + "]";
+  }
+}

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.check;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import org.windlass.DType;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.layout.Layout;
+import org.windlass.reshard.tensor.Axes;
+import org.windlass.reshard.tensor.Runs;
+import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
+
+/**
+ * Checks that quantized tensors are cut and joined as their scales are: each scale is of a block of
+ * elements, so that cuts and joints lie where blocks end, and whoever holds a block holds its scale.
+ */
+public final class ScaleBlocks {
+  /**
+   * A dimension of a weight and the one of its scales that goes along it.
+   *
+   * @param weight the dimension as it is stored
+   * @param scale that of the scales
+   * @param block the fewest elements that go with a whole number of scales, where one or both are
+   *     words that numbers are packed in
+   * @param count that number; 1 of numbers that are not packed
+   * @param isUsual whether formats have such blocks
+   */
+  private record Along(int weight, int scale, long block, long count, boolean isUsual) {
+    /** The scales of some elements. */
+    Span scales(Span elements) {
+      return new Span(
+          elements.start() / block * count, (elements.end() + block - 1) / block * count);
+    }
+
+    Along at(int weight, int scale) {
+      return new Along(weight, scale, block, count, isUsual);
+    }
+
+    /** The same where the elements are packed: {@code words} have as many as {@code elements}. */
+    Along packed(long words, long elements) {
+      long common = gcd(block * words, count * elements);
+      return new Along(
+          weight, scale, block * words / common, count * elements / common, isUsual);
+    }
+
+    /** The block and its scales, in a complaint. */
+    String shown() {
+      return "a block of " + block + " that has " + (count == 1 ? "one scale" : count + " of them");
+    }
+  }
+
+  /** Indices of a dimension. */
+  private record Span(long start, long end) {
+    /** Those of runs, of which some go on where others end. */
+    static List<Span> of(List<Runs.Run> runs) {
+      List<Span> spans = new ArrayList<>();
+      for (Runs.Run run : runs) {
+        int last = spans.size() - 1;
+        if (run.start() == run.end()) {
+          continue;
+        }
+        if (last >= 0 && spans.get(last).end() == run.start()) {
+          spans.set(last, new Span(spans.get(last).start(), run.end()));
+        } else {
+          spans.add(new Span(run.start(), run.end()));
+        }
+      }
+      return spans;
+    }
+
+    @Override
+    public String toString() {
+      return end - start == 1 ? "" + start : start + " to " + (end - 1);
+    }
+  }
+
+  /** Scales of what comes in, which lie along the last dimension, and of which each rank has all. */
+  private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
+
+  private final Map<String, TensorMove> moves = new HashMap<>();
+  private final Map<String, List<String>> joined = new HashMap<>();
+  private final Map<String, List<String>> written = new HashMap<>();
+  private final Map<String, String> weightOf = new HashMap<>();
+  /** How many inputs weights have that are packed, by the length of their g_idx. */
+  private final Map<String, Long> inputs = new HashMap<>();
+  private final Set<List<Object>> checked = new HashSet<>();
+  private final boolean byRank;
+  private final boolean writesWhole;
+  private final Remedy remedy;
+  /** The block that most have, for tensors that are within a single one; 0 if none has several. */
+  private final long usual;
+
+  private ScaleBlocks(
+      List<Scales.Pair> pairs,
+      List<TensorMove> moves,
+      boolean byRank,
+      boolean writesWhole,
+      Remedy remedy) {
+    this.remedy = remedy;
+    this.byRank = byRank;
+    this.writesWhole = writesWhole;
+    for (TensorMove move : moves) {
+      this.moves.putIfAbsent(move.source().name(), move);
+      joined
+          .computeIfAbsent(move.target().name(), key -> new ArrayList<>())
+          .add(move.source().name());
+      written
+          .computeIfAbsent(move.source().name(), key -> new ArrayList<>())
+          .add(move.target().name());
+    }
+    Map<Long, Integer> blocks = new LinkedHashMap<>();
+    for (Scales.Pair pair : pairs) {
+      if (GroupNumbers.isName(pair.scale().name()) && pair.scale().shape().length == 1) {
+        inputs.put(pair.weight().name(), pair.scale().shape()[0]);
+      }
+    }
+    for (Scales.Pair pair : pairs) {
+      weightOf.put(pair.scale().name(), pair.weight().name());
+      for (Along along : along(pair, 0).orElse(List.of())) {
+        if (along.block() > 1 && along.count() == 1 && pair.scale().shape()[along.scale()] > 1) {
+          blocks.merge(along.block(), 1, Integer::sum);
+        }
+      }
+    }
+    usual =
+        blocks.entrySet().stream()
+            .max(Comparator.comparingInt(Map.Entry::getValue))
+            .map(Map.Entry::getKey)
+            .orElse(0L);
+  }
+
+  /**
+   * Checks all of them.
+   *
+   * @param byRank whether the source layouts cut what is stored
+   * @param writesWhole whether the target layouts do not
+   * @param remedy names rules that would do
+   * @throws InvalidArgumentException naming a weight, its scales, their block and what would do
+   */
+  public static void check(
+      Scales scales, List<TensorMove> moves, boolean byRank, boolean writesWhole, Remedy remedy) {
+    List<Scales.Pair> pairs = scales.pairs();
+    ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole, remedy);
+    pairs.forEach(blocks::check);
+    scales.alone().forEach(scale -> blocks.checkAlone(scales.hold(scale), scale));
+  }
+
+  /** A scale that is of no one weight is not cut, unless it is a tensor as others. */
+  private void checkAlone(boolean isOfWeights, SourceTensor scale) {
+    if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
+      TargetTensor own = moves.get(scale.name()).target();
+      checkWhole(own, own);
+    }
+  }
+
+  /** @param weight the tensor that has it in all its files */
+  private void checkWhole(TargetTensor scale, TargetTensor weight) {
+    if (writesWhole) {
+      return;
+    }
+    for (int rank : scale.to().mesh().ranks()) {
+      if (!Arrays.equals(scale.held(rank).shape(), scale.shape())) {
+        throw new InvalidArgumentException(
+            "tensor \"" + scale.name() + "\" " + Arrays.toString(scale.shape())
+                + " belongs to all of a weight, by its name, and " + scale.shown() + " cuts it; "
+                + remedy.whole(scale, weight) + " keeps it whole");
+      }
+    }
+  }
+
+  private void check(Scales.Pair pair) {
+    TensorMove weight = moves.get(pair.weight().name());
+    TensorMove scale = moves.get(pair.scale().name());
+    boolean isIndex = GroupNumbers.isName(pair.scale().name());
+    boolean isShape = GroupNumbers.isShape(pair.scale().name());
+    // Of parts, what numbers the groups of their inputs or tells a shape is joined with nothing.
+    boolean isApart = (isIndex || isShape) && isJoined(weight) && !isStacked(weight);
+    if (!isApart) {
+      checkJoined(weight, scale);
+      checkNames(pair);
+    } else if (isShape && isJoined(scale)) {
+      throw new InvalidArgumentException(
+          "tensor \"" + pair.scale().name() + "\" tells the shape of \"" + pair.weight().name()
+              + "\", and a rule joins it with others; leave each apart");
+    }
+    if (byRank) {
+      checkNotJoinedOfOnes(pair);
+    }
+    Optional<List<Along>> lies = isApart || isShape ? Optional.empty() : along(pair, usual);
+    if (lies.isEmpty()) {
+      if (!isJoined(scale)) {
+        checkWhole(scale.target(), weight.target());
+      }
+      checkThere(weight.target(), scale.target());
+      return;
+    }
+    List<Along> along = lies.get();
+    if (byRank && !isIndex && isNew(weight.source(), scale.source(), along)) {
+      checkStored(pair, along);
+    }
+    List<Along> written = written(along, weight.axes().stored(), scale.axes().stored());
+    checkOrder(weight, scale, written);
+    for (Along each : written) {
+      checkJoint(weight, scale, each);
+    }
+    if (!writesWhole && isNew(weight.target(), scale.target(), written)) {
+      checkThere(weight.target(), scale.target());
+      for (int rank : weight.target().to().mesh().ranks()) {
+        checkHeld(weight.target(), scale.target(), rank, written);
+      }
+    }
+  }
+
+  /** Whether none of these layouts and shapes was checked; a model has few that differ. */
+  private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
+    return checked.add(
+        List.of(
+            weight.from(), Arrays.toString(weight.shape()), scale.from(),
+            Arrays.toString(scale.shape()), along));
+  }
+
+  private boolean isNew(TargetTensor weight, TargetTensor scale, List<Along> along) {
+    return checked.add(List.of(written(weight), written(scale), along));
+  }
+
+  /** All that decides which file holds what of a tensor. */
+  private static List<Object> written(TargetTensor tensor) {
+    return List.of(tensor.to(), tensor.firstFile(), tensor.shapeList(), tensor.fuse());
+  }
+
+  /** The dimensions along which both are written. */
+  private static List<Along> written(List<Along> along, List<Integer> weight, List<Integer> scale) {
+    List<Along> written = new ArrayList<>();
+    for (Along each : along) {
+      written.add(each.at(weight.indexOf(each.weight()), scale.indexOf(each.scale())));
+    }
+    if (weight.contains(Axes.NEW) && scale.contains(Axes.NEW)) {
+      written.add(new Along(weight.indexOf(Axes.NEW), scale.indexOf(Axes.NEW), 1, 1, true));
+    }
+    return written;
+  }
+
+  /** Every file that has some of a weight has some of its scales. */
+  private void checkThere(TargetTensor weight, TargetTensor scale) {
+    if (writesWhole) {
+      return;
+    }
+    for (int rank : weight.to().mesh().ranks()) {
+      if (!scale.to().mesh().contains(weight.fileOf(rank) + scale.firstFile())
+          && !isEmpty(weight.held(rank))) {
+        throw new InvalidArgumentException(
+            them(weight, scale) + file(weight, rank) + " would have a piece of the weight, by "
+                + weight.shown() + ", and none of the scales, by " + scale.shown() + "; "
+                + remedy.whole(scale, weight) + " gives them to all files");
+      }
+    }
+  }
+
+  private static boolean isEmpty(Runs held) {
+    return Arrays.stream(held.shape()).anyMatch(extent -> extent == 0);
+  }
+
+  private static boolean isStacked(TensorMove move) {
+    return move.axes().stored().get(move.dim()) == Axes.NEW;
+  }
+
+  private boolean isJoined(TensorMove move) {
+    return joined.get(move.target().name()).size() > 1;
+  }
+
+  /** A weight and its scales are in one module where they are written, too. */
+  private void checkNames(Scales.Pair pair) {
+    if (!Scales.module(pair.weight().name()).equals(Scales.module(pair.scale().name()))) {
+      return;
+    }
+    List<String> scales = written.get(pair.scale().name()).stream().map(Scales::module).toList();
+    for (String name : written.get(pair.weight().name())) {
+      if (!scales.contains(Scales.module(name))) {
+        throw new InvalidArgumentException(
+            "tensor \"" + pair.weight().name() + "\" is written as \"" + name + "\", and its scales, \""
+                + pair.scale().name() + "\", as \"" + written.get(pair.scale().name()).get(0)
+                + "\", which are not of one module; rename both alike, or ignoreScales() leaves them so");
+      }
+    }
+  }
+
+  /** Ranks of IN that have one scale each of a whole piece have no scales of the whole. */
+  private static void checkNotJoinedOfOnes(Scales.Pair pair) {
+    Layout from = pair.scale().from();
+    long all = TargetTensor.elements(pair.scale().shape());
+    long own = TargetTensor.elements(from.localShape(pair.scale().shape(), from.mesh().rankOf(0)));
+    boolean isPerTensor = pair.scale().shape().length != pair.weight().shape().length;
+    if (isPerTensor && own == 1 && all > 1 && all != pair.weight().shape()[0]) {
+      throw new InvalidArgumentException(
+          "tensor \"" + pair.scale().name() + "\": each rank of IN has one scale for its piece of \""
+              + pair.weight().name() + "\", and " + all + " of them are not those of the whole; give it R in"
+              + " the source, or ignoreScales() joins them all the same");
+    }
+  }
+
+  /** What joins a weight with others joins its scales with theirs. */
+  private void checkJoined(TensorMove weight, TensorMove scale) {
+    List<String> weights = joined.get(weight.target().name());
+    List<String> scales = joined.get(scale.target().name());
+    List<String> expected = scales.stream().map(name -> weightOf.getOrDefault(name, "")).toList();
+    if (!expected.equals(weights)) {
+      throw new InvalidArgumentException(
+          "tensor \"" + weight.source().name() + "\" is written as " + part(weights, weight)
+              + ", and its scales, \"" + scale.source().name() + "\", as " + part(scales, scale)
+              + "; rules that join the weights join their scales in the same order, or"
+              + " ignoreScales() leaves them so");
+    }
+  }
+
+  private static String part(List<String> parts, TensorMove move) {
+    String target = "\"" + move.target().name() + "\"";
+    return parts.size() == 1
+        ? target
+        : "part " + (parts.indexOf(move.source().name()) + 1) + " of " + parts.size() + " of " + target;
+  }
+
+  /**
+   * The dimensions of a weight along which its scales lie; empty where their shape does not belong to
+   * the weight's. One scale for a whole tensor lies along none.
+   *
+   * @param usual the block of others, of which a smaller dimension is a part
+   */
+  private Optional<List<Along>> along(Scales.Pair pair, long usual) {
+    long[] weight = pair.weight().shape();
+    long[] scale = pair.scale().shape();
+    if (GroupNumbers.isName(pair.scale().name())) {
+      // One for each input: of GPTQ's rows, and of packed columns otherwise.
+      int dim = GroupNumbers.inputs(pair.weight());
+      long all = inputs.getOrDefault(pair.weight().name(), 0L);
+      return weight.length == 2 && isPacked(weight[dim], all)
+          ? Optional.of(List.of(new Along(dim, 0, 1, 1, true).packed(weight[dim], all)))
+          : Optional.empty();
+    }
+    boolean isOne = Arrays.stream(scale).allMatch(extent -> extent == 1);
+    if (isOne && (usual == 0 || scale.length != weight.length)) {
+      return Optional.of(List.of());
+    }
+    String name = Purpose.last(pair.scale().name());
+    if (scale.length > weight.length || OF_INPUTS.matcher(name).matches()) {
+      return Optional.empty();
+    }
+    List<Along> all = new ArrayList<>();
+    for (int d = 0; d < scale.length; d++) {
+      Along along = along(pair, d, weight[d], scale[d], usual);
+      // Fewer dimensions are those of rows, or of experts and rows.
+      if (along == null || scale.length < weight.length && scale[d] != weight[d] && scale[d] != 1) {
+        return Optional.empty();
+      }
+      all.add(along);
+    }
+    return Optional.of(all);
+  }
+
+  /** How {@code scales} lie along {@code elements} of dimension {@code d}; null if they do not. */
+  private Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
+    SourceTensor weight = pair.weight();
+    long words = weight.shape()[d];
+    long all = inputs.getOrDefault(weight.name(), 0L);
+    boolean isOfInputs = weight.shape().length == 2 && d == GroupNumbers.inputs(weight);
+    if (isOfInputs && scales > 1 && isPacked(words, all)) {
+      Along along = along(d, elements * all / words, scales, usual, false);
+      return along == null ? null : along.packed(words, all);
+    }
+    return along(d, elements, scales, usual, isOfInputs && weight.dtype() == DType.I32);
+  }
+
+  /** Whether words are full of as many numbers: of some, or 32 words of one bit of each. */
+  private static boolean isPacked(long words, long numbers) {
+    return words > 0 && words <= numbers && (numbers % words == 0 || words * 32 % numbers == 0);
+  }
+
+  /** @param isInWords whether several elements are in one, so that a block may end inside one */
+  private static Along along(int d, long elements, long scales, long usual, boolean isInWords) {
+    if (scales == 0 || elements == 0) {
+      return null;
+    }
+    if (scales == 1) {
+      return new Along(d, d, Math.max(usual, elements), 1, true);
+    }
+    // In all formats that are known a block's extent is a power of two, or 3, 5 or 7 times that in
+    // words: 32 numbers of 3 bits fill 3 words.
+    long common = gcd(elements, scales);
+    long block = elements / common;
+    long count = scales / common;
+    if (scales > elements) {
+      boolean fits = block == 1 || block < 8 && Long.bitCount(count) == 1;
+      return fits ? new Along(d, d, block, count, true) : null;
+    }
+    long least = (elements + scales - 1) / scales;
+    long most = (elements + scales - 2) / (scales - 1) - 1;
+    long power = Long.highestOneBit(most);
+    if (power >= least) {
+      return new Along(d, d, power, 1, true);
+    }
+    if (count == 1 || count < 8 && Long.bitCount(block) == 1) {
+      return new Along(d, d, block, count, count > 1);
+    }
+    // Only the whole is right for all blocks that it may be.
+    boolean isSure = least == most && !isInWords;
+    return least > most ? null : new Along(d, d, isSure ? least : elements, 1, false);
+  }
+
+  private static long gcd(long a, long b) {
+    return b == 0 ? a : gcd(b, a % b);
+  }
+
+  /** Both keep the order of the dimensions along which they lie. */
+  private static void checkOrder(TensorMove weight, TensorMove scale, List<Along> written) {
+    if (scale.source().shape().length != weight.source().shape().length
+        || Arrays.stream(scale.source().shape()).allMatch(extent -> extent == 1)
+        || written.stream().allMatch(each -> each.weight() == each.scale())) {
+      return;
+    }
+    int stacked = weight.axes().stored().indexOf(Axes.NEW);
+    int other = scale.axes().stored().indexOf(Axes.NEW);
+    throw new InvalidArgumentException(
+        "tensor \"" + weight.source().name() + "\" and its scales, \"" + scale.source().name()
+            + "\": "
+            + (stacked == other
+                ? "a rule transposes the one and not the other; transpose both"
+                : "rules stack the one along dimension " + stacked + ", and the other along "
+                    + other + "; give both the same \"stack\""));
+  }
+
+  /** A part of what is joined begins where a block does. */
+  private static void checkJoint(TensorMove weight, TensorMove scale, Along along) {
+    if (along.weight() != weight.dim() || weight.offset() == 0) {
+      return;
+    }
+    boolean fits =
+        along.scale() == scale.dim()
+            && weight.offset() * along.count() == scale.offset() * along.block();
+    if (!fits) {
+      throw new InvalidArgumentException(
+          "tensor \"" + weight.source().name() + "\" begins at " + weight.offset() + " of dimension "
+              + along.weight() + " of \"" + weight.target().name() + "\", inside "
+              + along.shown() + ", and its own scales, \""
+              + scale.source().name() + "\", at " + scale.offset() + " of \""
+              + scale.target().name() + "\"; parts are joined where blocks end, or left apart");
+    }
+  }
+
+  /** The ranks' pieces of what is stored, whose own shapes tell their blocks. */
+  private void checkStored(Scales.Pair pair, List<Along> along) {
+    Layout weights = pair.weight().from();
+    Layout scales = pair.scale().from();
+    if (weights.hasPartial() || scales.hasPartial()) {
+      return;
+    }
+    for (int rank : weights.mesh().ranks()) {
+      if (!scales.mesh().contains(rank)) {
+        continue;
+      }
+      Runs weight = Runs.of(weights, pair.weight().shape(), rank);
+      Runs scale = Runs.of(scales, pair.scale().shape(), rank);
+      for (Along each : along) {
+        long held = weight.shape()[each.weight()];
+        Along own = along(pair, each.weight(), held, scale.shape()[each.scale()], 0);
+        boolean isOdd = held < pair.weight().shape()[each.weight()] && !each.isUsual();
+        if (own != null && (isOdd || own.block() > each.block() && each.block() > 1)) {
+          throw new InvalidArgumentException(
+              "tensor \"" + pair.weight().name() + "\": rank " + rank + " of IN holds "
+                  + held + " of " + pair.weight().shape()[each.weight()]
+                  + " along dimension " + each.weight() + ", with " + scale.shape()[each.scale()]
+                  + " scales in \"" + pair.scale().name() + "\", which are of blocks of "
+                  + own.block() + ": the cut is inside a block, and the scales of several ranks are not"
+                  + " those of the whole; ignoreScales() joins them all the same");
+        }
+      }
+    }
+  }
+
+  /** What a rank holds of a weight ends where blocks do, and it holds their scales. */
+  private void checkHeld(
+      TargetTensor weight, TargetTensor scale, int rank, List<Along> all) {
+    Runs held = weight.held(rank);
+    if (isEmpty(held)) {
+      return;
+    }
+    // Files tell who holds both.
+    int other = weight.fileOf(rank) + scale.firstFile();
+    Runs scales = scale.held(other);
+    for (int d = 0; d < scale.shape().length; d++) {
+      int dim = d;
+      Span whole = new Span(0, scale.shape()[d]);
+      List<Span> needed = List.of(whole);
+      Optional<Along> along = all.stream().filter(each -> each.scale() == dim).findFirst();
+      if (along.isPresent() && whole.end() > 1) {
+        List<Span> pieces = Span.of(held.dims().get(along.get().weight()));
+        pieces.forEach(piece -> checkCut(weight, scale, piece, along.get()));
+        needed = pieces.stream().map(along.get()::scales).toList();
+      }
+      List<Span> own = Span.of(scales.dims().get(d));
+      if (!own.equals(List.of(whole)) && !own.equals(needed)) {
+        throw new InvalidArgumentException(
+            them(weight, scale) + file(weight, rank) + " would have " + text(own, whole)
+                + " along dimension " + d + ", and needs " + text(needed, whole)
+                + " for its piece of the weight, by " + weight.shown() + "; "
+                + remedy.whole(scale, weight)
+                + ", or a layout that cuts both alike, keeps them together");
+      }
+    }
+  }
+
+  private static String file(TargetTensor weight, int rank) {
+    return Checkpoint.rankFile(weight.fileOf(rank));
+  }
+
+  /** Scales, in a complaint. */
+  private static String text(List<Span> spans, Span whole) {
+    if (spans.isEmpty()) {
+      return "no scales";
+    }
+    return spans.equals(List.of(whole))
+        ? "all scales"
+        : "scales " + spans.stream().map(Span::toString).collect(Collectors.joining(", "));
+  }
+
+  private static void checkCut(
+      TargetTensor weight, TargetTensor scale, Span piece, Along along) {
+    long end = weight.shape()[along.weight()];
+    for (long cut : new long[] {piece.start(), piece.end()}) {
+      if (cut % along.block() != 0 && cut != end) {
+        throw new InvalidArgumentException(
+            them(weight, scale) + weight.shown() + " cuts dimension " + along.weight() + " at " + cut
+                + ", inside " + along.shown() + "; a rule for the weight that cuts it by S"
+                + along.weight() + "*" + along.block()
+                + (along.count() == 1
+                    ? " keeps"
+                    : ", and one for them by S" + along.scale() + "*" + along.count() + ", keep")
+                + " blocks whole");
+      }
+    }
+  }
+
+  /** Begins a complaint. */
+  private static String them(TargetTensor weight, TargetTensor scale) {
+    return "tensor \"" + weight.name() + "\" " + Arrays.toString(weight.shape()) + " and its scales, \""
+        + scale.name() + "\" " + Arrays.toString(scale.shape()) + ": ";
+  }
+}

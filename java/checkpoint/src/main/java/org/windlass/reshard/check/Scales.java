@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.check;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import org.windlass.DType;
+import org.windlass.reshard.tensor.Casts;
+import org.windlass.reshard.tensor.SourceTensor;
+
+/**
+ * Which tensors of a checkpoint hold scales of which others: those of a {@link Purpose#SCALE} name
+ * beside a quantized tensor, in the same module or under the tensor's own name.
+ */
+public final class Scales {
+  /** A quantized tensor, and one of those that hold its scales. */
+  record Pair(SourceTensor weight, SourceTensor scale) {}
+
+  private final Map<String, String> first = new LinkedHashMap<>();
+  /** Every tensor of such a name. */
+  private final List<SourceTensor> named = new ArrayList<>();
+  /** The weights whose each may be. */
+  private final Map<SourceTensor, List<SourceTensor>> weights = new LinkedHashMap<>();
+
+  public Scales(Collection<SourceTensor> tensors) {
+    NavigableMap<String, SourceTensor> scales = new TreeMap<>();
+    Map<String, List<SourceTensor>> byModule = new LinkedHashMap<>();
+    for (SourceTensor tensor : tensors) {
+      if (Purpose.of(tensor.name()) == Purpose.SCALE) {
+        scales.put(tensor.name(), tensor);
+        named.add(tensor);
+        byModule.computeIfAbsent(module(tensor.name()), key -> new ArrayList<>()).add(tensor);
+      }
+    }
+    for (SourceTensor weight : tensors) {
+      if (scales.containsKey(weight.name()) || !isQuantized(weight.dtype())) {
+        continue;
+      }
+      Set<SourceTensor> own = new LinkedHashSet<>(under(scales, weight.name()));
+      own.addAll(ofModule(scales, module(weight.name())));
+      own.addAll(byModule.getOrDefault(module(weight.name()), List.of()));
+      for (SourceTensor scale : own) {
+        first.putIfAbsent(weight.name(), scale.name());
+        weights.computeIfAbsent(scale, key -> new ArrayList<>()).add(weight);
+      }
+    }
+  }
+
+  /** Those whose name goes on from that of the weight. */
+  private static List<SourceTensor> under(
+      NavigableMap<String, SourceTensor> scales, String weight) {
+    List<SourceTensor> under = new ArrayList<>();
+    for (char separator : new char[] {'.', '_'}) {
+      under.addAll(
+          scales.subMap(weight + separator, true, weight + (char) (separator + 1), false).values());
+    }
+    return under;
+  }
+
+  /** Those whose name is that of the module and an ending. */
+  private static List<SourceTensor> ofModule(
+      NavigableMap<String, SourceTensor> scales, String module) {
+    if (module.isEmpty()) {
+      return List.of();
+    }
+    String name = module.substring(0, module.length() - 1);
+    return scales.subMap(name + "_", true, name + (char) ('_' + 1), false).values().stream()
+        .filter(scale -> scale.name().indexOf('.', name.length()) < 0)
+        .toList();
+  }
+
+  private static boolean isQuantized(DType dtype) {
+    return dtype != DType.BOOL && dtype.bits() <= 32 && (!Casts.touch(dtype) || dtype.bits() <= 8);
+  }
+
+  /** What a name begins with, to the last dot. */
+  static String module(String name) {
+    return name.substring(0, name.lastIndexOf('.') + 1);
+  }
+
+  /** A tensor that holds scales of that one, if any does. */
+  public Optional<String> of(SourceTensor weight) {
+    return Optional.ofNullable(first.get(weight.stored()));
+  }
+
+  /**
+   * Whether a tensor keeps its dtype: it holds scales of another one, or of activations, or is called
+   * "scales" in a checkpoint of quantized tensors. A single "scale" may be a norm's weight.
+   */
+  public boolean keep(SourceTensor tensor) {
+    return hold(tensor)
+        || Purpose.isOfActivations(tensor.name())
+        || (!weights.isEmpty() && tensor.name().endsWith("scales"));
+  }
+
+  /** Whether a tensor holds scales of another one. */
+  boolean hold(SourceTensor tensor) {
+    return weights.containsKey(tensor);
+  }
+
+  /**
+   * Every tensor that holds scales, with its weight: of several the one with which its name has most
+   * in common. Where several have as much, it is left out.
+   */
+  List<Pair> pairs() {
+    List<Pair> pairs = new ArrayList<>();
+    weights.forEach(
+        (scale, all) ->
+            nearest(scale, all).ifPresent(weight -> pairs.add(new Pair(weight, scale))));
+    return pairs;
+  }
+
+  private static Optional<SourceTensor> nearest(SourceTensor scale, List<SourceTensor> weights) {
+    int most = weights.stream().mapToInt(weight -> common(scale, weight)).max().orElse(0);
+    List<SourceTensor> nearest =
+        weights.stream().filter(weight -> common(scale, weight) == most).toList();
+    return nearest.size() == 1 ? Optional.of(nearest.get(0)) : Optional.empty();
+  }
+
+  /** How many characters both names begin with. */
+  private static int common(SourceTensor a, SourceTensor b) {
+    int shorter = Math.min(a.name().length(), b.name().length());
+    int common = 0;
+    while (common < shorter && a.name().charAt(common) == b.name().charAt(common)) {
+      common++;
+    }
+    return common;
+  }
+
+  /** Those that are of no one weight. */
+  List<SourceTensor> alone() {
+    Set<SourceTensor> paired = new HashSet<>();
+    pairs().forEach(pair -> paired.add(pair.scale()));
+    return named.stream().filter(scale -> !paired.contains(scale)).toList();
+  }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.move;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.LongBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Consumer;
+import org.windlass.DType;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.reshard.check.Doubts;
+import org.windlass.reshard.check.LostValues;
+import org.windlass.reshard.tensor.Casts;
+import org.windlass.reshard.tensor.Runs;
+import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
+
+/**
+ * Finds large tensors with values that a cast to a dtype of a smaller range makes infinite, or the
+ * largest there is. Threads look at what they write while it is in their caches. Only a tensor in
+ * which they find such values is compared with its source. {@link LostValues} has small tensors.
+ */
+public final class Overflows {
+  private static final int CHUNK = 65_536;
+
+  /** No dtype rounds a value above 1 by more: f8e5m2 has two bits behind the first. */
+  private static final double ROUNDED = 1.13;
+
+  /** Values of a target that its source may not have. */
+  static final class Watch {
+    private static final int WORDS = 1024;
+    private static final int STRIDE = 8;
+
+    private static final ThreadLocal<long[]> READ = ThreadLocal.withInitial(() -> new long[WORDS]);
+
+    /** All bits but the signs of the elements in a word, and the sought magnitude in each. */
+    private final long magnitudes;
+
+    private final long sought;
+    private volatile boolean isFound;
+
+    Watch(DType dtype, double value) {
+      Tensor one = Tensor.allocate(dtype, 1);
+      one.setDouble(value, 0);
+      int bits = dtype.bits();
+      long code = bits(bytes(one), dtype);
+      long ones = bits == Long.SIZE ? 1 : Long.divideUnsigned(-1, (1L << bits) - 1);
+      magnitudes = ~(ones << bits - 1);
+      sought = ones * code;
+    }
+
+    boolean isFound() {
+      return isFound;
+    }
+
+    private static long bits(ByteBuffer bytes, DType dtype) {
+      long bits = 0;
+      for (int i = 0; i < dtype.bytes(); i++) {
+        bits |= (bytes.get(i) & 0xffL) << i * Byte.SIZE;
+      }
+      return bits;
+    }
+
+    /** Looks at a buffer that begins with an element. */
+    void look(ByteBuffer bytes) {
+      ByteBuffer rest = bytes.duplicate().order(ByteOrder.LITTLE_ENDIAN);
+      LongBuffer all = rest.asLongBuffer();
+      long[] words = READ.get();
+      while (all.hasRemaining() && !isFound) {
+        int count = Math.min(all.remaining(), WORDS);
+        all.get(words, 0, count);
+        look(words, count);
+      }
+      rest.position(rest.limit() / Long.BYTES * Long.BYTES);
+      words[0] = 0;
+      for (int shift = 0; rest.hasRemaining(); shift += Byte.SIZE) {
+        words[0] |= (rest.get() & 0xffL) << shift;
+      }
+      look(words, 1);
+    }
+
+    private void look(long[] words, int count) {
+      int filled = (count + STRIDE - 1) / STRIDE * STRIDE;
+      Arrays.fill(words, count, filled, 0);
+      // Set only: another thread may set it between a read and a write of this one.
+      if (isIn(words, filled)) {
+        isFound = true;
+      }
+    }
+
+    /**
+     * Whether an element has the sought magnitude; what differs from it carries into the sign bit.
+     * The compiler that reshards run with unrolls nothing.
+     */
+    private boolean isIn(long[] words, int count) {
+      long low = magnitudes;
+      long code = sought;
+      long even = -1;
+      long odd = -1;
+      for (int i = 0; i < count; i += STRIDE) {
+        even &= ((words[i] & low) ^ code) + low;
+        odd &= ((words[i + 1] & low) ^ code) + low;
+        even &= ((words[i + 2] & low) ^ code) + low;
+        odd &= ((words[i + 3] & low) ^ code) + low;
+        even &= ((words[i + 4] & low) ^ code) + low;
+        odd &= ((words[i + 5] & low) ^ code) + low;
+        even &= ((words[i + 6] & low) ^ code) + low;
+        odd &= ((words[i + 7] & low) ^ code) + low;
+      }
+      return (even & odd | low) != -1;
+    }
+  }
+
+  private final Checkpoint in;
+  private final List<TensorMove> moves = new ArrayList<>();
+  private final Map<TargetTensor, Watch> watches = new LinkedHashMap<>();
+
+  public Overflows(Checkpoint in, List<TensorMove> all) {
+    this.in = in;
+    for (TensorMove move : all) {
+      DType narrowest = Casts.narrowest(move);
+      // Their ranges differ by less than 1 %.
+      boolean isEqual = narrowest == DType.BF16 && move.source().dtype() == DType.F32;
+      if (!LostValues.has(move) && Casts.shrink(move) && !isEqual) {
+        moves.add(move);
+        double value =
+            narrowest == DType.F8E4M3 ? Casts.largest(narrowest) : Double.POSITIVE_INFINITY;
+        watches.computeIfAbsent(
+            move.target(), target -> new Watch(target.dtype(), value));
+      }
+    }
+  }
+
+  /** What to look for in a target; null if nothing is. */
+  Watch watch(TargetTensor target) {
+    return watches.get(target);
+  }
+
+  /** Collective: tells this process what the others have found. */
+  void share(Team team) {
+    if (team.isWhole() || watches.isEmpty()) {
+      return;
+    }
+    int[] all = new int[watches.size()];
+    team.group()
+        .run(
+            comm -> {
+              Tensor found = Tensor.allocate(DType.I32, all.length);
+              found.copyFrom(team.place(comm) == 0 ? found() : new int[all.length]);
+              comm.within(Team.NO_LIMIT).allReduce(found, ReduceOp.SUM);
+              if (team.place(comm) == 0) {
+                found.copyTo(all);
+              }
+            });
+    int i = 0;
+    for (Watch watch : watches.values()) {
+      watch.isFound = all[i++] > 0;
+    }
+  }
+
+  private int[] found() {
+    return watches.values().stream().mapToInt(watch -> watch.isFound ? 1 : 0).toArray();
+  }
+
+  /**
+   * Compares tensors with their sources where something was found, and says what is lost.
+   *
+   * @param check throws where the run shall end
+   */
+  public void tell(Consumer<String> warnings, Runnable check) {
+    Map<String, List<String>> names = new LinkedHashMap<>();
+    Map<String, Long> counts = new LinkedHashMap<>();
+    for (TensorMove move : moves) {
+      if (!watches.get(move.target()).isFound) {
+        continue;
+      }
+      SourceTensor source = move.source();
+      String kind =
+          " larger than " + Casts.narrowest(move) + " has them; a rule with \"dtype\": \""
+              + source.dtype() + "\", and no wire, keeps them";
+      long count = source.from().hasPartial() ? 0 : count(move, check);
+      if (count > 0 || source.from().hasPartial()) {
+        names.computeIfAbsent(kind, key -> new ArrayList<>()).add(source.name());
+        counts.merge(kind, count, Long::sum);
+      }
+    }
+    names.forEach(
+        (kind, of) ->
+            warnings.accept(
+                Doubts.listed(of) + ": "
+                    + (counts.get(kind) == 0
+                        ? "sums may be"
+                        : counts.get(kind) == 1
+                            ? "one value is"
+                            : String.format(Locale.ROOT, "%,d values are", counts.get(kind)))
+                    + kind));
+  }
+
+  /** How many values of a source become another one. */
+  private long count(TensorMove move, Runnable check) {
+    SourceTensor source = move.source();
+    if (!in.byRank()) {
+      return count(move, in.whole(source.stored()), check);
+    }
+    long count = 0;
+    Set<List<List<Runs.Run>>> pieces = new HashSet<>();
+    for (int rank : source.from().mesh().ranks()) {
+      if (pieces.add(Runs.of(source.from(), source.shape(), rank).dims())) {
+        count += count(move, in.ranks().get(rank), check);
+      }
+    }
+    return count;
+  }
+
+  private static long count(TensorMove move, SafetensorsFile file, Runnable check) {
+    DType dtype = move.source().dtype();
+    String name = move.source().stored();
+    long elements = TargetTensor.elements(file.entry(name).dims());
+    long count = 0;
+    for (long first = 0; first < elements; first += CHUNK) {
+      check.run();
+      int length = (int) Math.min(CHUNK, elements - first);
+      Tensor stored = Tensor.allocate(dtype, length);
+      file.read(name, first * dtype.bytes(), bytes(stored));
+      Tensor sent = Tensor.allocate(move.wire().orElse(dtype), length).copyFrom(stored);
+      Tensor written = Tensor.allocate(move.target().dtype(), length).copyFrom(sent);
+      double[] was = doubles(stored);
+      double[] is = doubles(written);
+      for (int i = 0; i < length; i++) {
+        double now = Math.abs(is[i]);
+        boolean isOther = Double.isInfinite(now) || now > 1 && Math.abs(was[i]) > ROUNDED * now;
+        count += isOther && Double.isFinite(was[i]) ? 1 : 0;
+      }
+    }
+    return count;
+  }
+
+  private static double[] doubles(Tensor tensor) {
+    Tensor wide = Tensor.allocate(DType.F64, tensor.shape()).copyFrom(tensor);
+    double[] values = new double[(int) tensor.numel()];
+    wide.copyTo(values);
+    return values;
+  }
+
+  private static ByteBuffer bytes(Tensor tensor) {
+    return Tensor.of(tensor.address(), tensor.bytes(), tensor, DType.U8, tensor.bytes())
+        .asByteBuffer();
+  }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.move;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.reshard.tensor.TensorMove;
+
+/**
+ * The files in which a tensor lies whose elements take less than a byte.
+ *
+ * @param layout the layout of what the files hold; all of it on one rank where it is whole
+ * @param stored what each of its ranks holds
+ */
+record PackedSource(Layout layout, Map<Integer, Stored> stored) {
+  /** The source of a move. */
+  static PackedSource of(Checkpoint in, TensorMove move) {
+    Map<Integer, Stored> stored = new LinkedHashMap<>();
+    if (in.byRank()) {
+      for (int rank : move.from().mesh().ranks()) {
+        stored.put(rank, new Stored(in.ranks().get(rank), move.source().stored()));
+      }
+      return new PackedSource(move.from(), stored);
+    }
+    stored.put(0, new Stored(in.whole(move.source().stored()), move.source().stored()));
+    return new PackedSource(DeviceMesh.of(1).layout(Placement.replicate()), stored);
+  }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.move;
+
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongConsumer;
+import java.util.function.LongSupplier;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
+
+/**
+ * Looks at how many bytes have moved: tells a listener, and aborts when none moved for the length
+ * of the deadline.
+ */
+final class ProgressWatch {
+  private static final long LOOK_MILLIS = 50;
+  private static final Duration FAREWELL = Duration.ofSeconds(1);
+
+  private final Duration deadline;
+  private final LongSupplier moved;
+  private final LongSupplier calls;
+  private final long total;
+  private final LongConsumer listener;
+  private final CountDownLatch over = new CountDownLatch(1);
+  private volatile boolean complete;
+  private volatile String expired;
+  private volatile Throwable refusal;
+
+  /**
+   * A watch.
+   *
+   * @param moved bytes that have moved, of {@code total}
+   * @param calls of the system that have read or written something, which is progress too
+   * @param listener takes how many bytes have moved
+   */
+  ProgressWatch(
+      Duration deadline,
+      LongSupplier moved,
+      LongSupplier calls,
+      long total,
+      LongConsumer listener) {
+    this.deadline = deadline;
+    this.moved = moved;
+    this.calls = calls;
+    this.total = total;
+    this.listener = listener;
+  }
+
+  /**
+   * Runs {@code body}, which calls operations of the team, and tells the listener once all has
+   * moved. Nobody interrupts a listener: one that still runs when the body has failed is left to
+   * itself after a second.
+   *
+   * @throws DeadlineExceededException if nothing moved for the length of the deadline, or the
+   *     listener didn't return for as long after the body's end
+   * @throws RuntimeException that the listener throws; an {@link Error} of it likewise
+   */
+  void run(Team team, Runnable body) {
+    Thread thread = new Thread(() -> look(team), "windlass-progress");
+    thread.setDaemon(true);
+    thread.start();
+    try {
+      body.run();
+      complete = true;
+    } catch (AbortedException aborted) {
+      if (expired != null) {
+        throw new DeadlineExceededException(expired, aborted);
+      }
+      if (refusal == null) {
+        throw aborted;
+      }
+    } finally {
+      over.countDown();
+      if (!ended(thread, complete ? deadline : FAREWELL) && complete) {
+        throw new DeadlineExceededException(
+            "the listener of its progress did not return for " + deadline.toMillis() / 1e3 + " s");
+      }
+    }
+    if (refusal instanceof Error) {
+      throw (Error) refusal;
+    }
+    if (refusal != null) {
+      throw (RuntimeException) refusal;
+    }
+  }
+
+  private void look(Team team) {
+    long seen = -1;
+    long seenCalls = -1;
+    long since = System.nanoTime();
+    try {
+      while (!over.await(LOOK_MILLIS, TimeUnit.MILLISECONDS)) {
+        long now = moved.getAsLong();
+        long nowCalls = calls.getAsLong();
+        if (now != seen || nowCalls != seenCalls) {
+          seen = now;
+          seenCalls = nowCalls;
+          since = System.nanoTime();
+          tell(Math.min(now, total));
+        } else if (System.nanoTime() - since > deadline.toNanos()) {
+          expired =
+              "nothing moved for " + deadline.toMillis() / 1e3 + " s after " + now + " of " + total
+                  + " bytes" + team.awaited();
+          team.abort(expired);
+          return;
+        }
+      }
+      if (complete) {
+        tell(total);
+      }
+    } catch (InterruptedException impossible) {
+      throw new AssertionError("nobody interrupts this thread, and tell() clears", impossible);
+    } catch (RuntimeException | Error thrown) {
+      refusal = thrown;
+      if (!complete) {
+        team.abort("the listener of its progress threw " + thrown);
+      }
+    }
+  }
+
+  /** Calls the listener, which may leave its thread interrupted. */
+  private void tell(long bytes) {
+    try {
+      listener.accept(bytes);
+    } finally {
+      Thread.interrupted();
+    }
+  }
+
+  /** Whether the thread ends within {@code limit}; an interrupt of the caller's stands. */
+  private static boolean ended(Thread thread, Duration limit) {
+    long start = System.nanoTime();
+    long left = limit.toNanos();
+    boolean interrupted = false;
+    while (thread.isAlive() && left > 0) {
+      try {
+        TimeUnit.NANOSECONDS.timedJoin(thread, left);
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+      left = limit.toNanos() - (System.nanoTime() - start);
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    return !thread.isAlive();
+  }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.move;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.windlass.Tensor;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.reshard.tensor.Runs;
+import org.windlass.reshard.tensor.SourceTensor;
+
+/**
+ * Where the elements of a tensor lie that is read: for each term of its reduction, or the one there
+ * is, the files that hold it together. Of replicas the first counts.
+ */
+final class SourceFiles {
+  /** What one file holds of a term. */
+  private record Part(SafetensorsFile file, Runs runs) {}
+
+  private final SourceTensor tensor;
+  private final List<List<Part>> terms = new ArrayList<>();
+
+  SourceFiles(Checkpoint in, SourceTensor tensor) {
+    this.tensor = tensor;
+    if (!in.byRank()) {
+      terms.add(
+          List.of(
+              new Part(in.whole(tensor.stored()), Runs.whole(tensor.shape()))));
+      return;
+    }
+    Layout layout = tensor.from();
+    Map<List<Integer>, List<Part>> byTerm = new LinkedHashMap<>();
+    for (int rank : layout.mesh().ranks()) {
+      int[] coordinates = layout.mesh().coordinates(rank);
+      List<Integer> term = new ArrayList<>();
+      boolean first = true;
+      for (int m = 0; m < coordinates.length; m++) {
+        if (layout.placements().get(m) instanceof Placement.Partial) {
+          term.add(coordinates[m]);
+        } else if (layout.placements().get(m) instanceof Placement.Replicate) {
+          first &= coordinates[m] == 0;
+        }
+      }
+      if (first) {
+        SafetensorsFile file = in.ranks().get(rank);
+        byTerm
+            .computeIfAbsent(term, key -> new ArrayList<>())
+            .add(new Part(file, Runs.of(layout, tensor.shape(), rank)));
+      }
+    }
+    terms.addAll(byTerm.values());
+  }
+
+  /** Terms that one element is reduced from; 1 where nothing is. */
+  int terms() {
+    return terms.size();
+  }
+
+  /**
+   * How a box of the tensor is read.
+   *
+   * @param memory takes the box, packed
+   */
+  List<FileRead> reads(int term, long[] start, long[] shape, Tensor memory) {
+    List<FileRead> reads = new ArrayList<>();
+    for (Part part : terms.get(term)) {
+      for (Runs.Box box : part.runs().within(start, shape)) {
+        long[] at = box.global();
+        Arrays.setAll(at, d -> at[d] - start[d]);
+        new FileRead(
+                part.file(),
+                tensor.stored(),
+                tensor.dtype().bytes(),
+                part.runs().shape(),
+                box.local(),
+                box.shape(),
+                shape,
+                at,
+                memory)
+            .split(reads);
+      }
+    }
+    return reads;
+  }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.move;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import org.windlass.DType;
+import org.windlass.Tensor;
+import org.windlass.checkpoint.SafetensorsWriter;
+import org.windlass.reshard.tensor.Leg;
+
+/**
+ * A window of a target in memory, until it is written to its file.
+ *
+ * @param file the file
+ * @param name the tensor in it
+ * @param dtype its dtype
+ * @param start where the window begins in the file's tensor
+ * @param shape the window's extents
+ * @param firstByte the window's first byte, counted from the tensor's own
+ * @param bytes the memory, aligned for any dtype
+ * @param watch what is looked for in it, or null
+ * @param home the rank in whose part of an arena that is, or {@link Arena#ANYWHERE}
+ */
+record Staged(
+    SafetensorsWriter file,
+    String name,
+    DType dtype,
+    long[] start,
+    long[] shape,
+    long firstByte,
+    Tensor bytes,
+    Overflows.Watch watch,
+    int home) {
+  // The page cache takes memory for what one call writes in pieces as large. Pieces of this size are
+  // found among what was freed lately; larger ones were up to four times slower.
+  private static final long CALL_BYTES = 256 << 10;
+
+  /** The window with its dtype. */
+  Tensor elements() {
+    return Tensor.of(bytes.address(), bytes.bytes(), bytes, dtype, shape);
+  }
+
+  /** Where a leg begins in the window. */
+  long[] place(Leg leg) {
+    long[] place = leg.targetStart().clone();
+    Arrays.setAll(place, d -> leg.targetStart()[d] - start[d]);
+    return place;
+  }
+
+  /**
+   * Writes bytes {@code begin} to {@code end} of the window, each rounded up to a whole word;
+   * {@code called} hears of each call.
+   */
+  void write(long begin, long end, Runnable called) {
+    long last = rounded(end);
+    for (long at = rounded(begin); at < last; at += CALL_BYTES) {
+      int length = (int) Math.min(CALL_BYTES, last - at);
+      ByteBuffer piece = bytes.asByteBuffer(at, length);
+      if (watch != null) {
+        watch.look(piece);
+      }
+      file.write(name, firstByte + at, piece);
+      called.run();
+    }
+  }
+
+  private long rounded(long at) {
+    return Math.min((at + Long.BYTES - 1) / Long.BYTES * Long.BYTES, bytes.bytes());
+  }
+}

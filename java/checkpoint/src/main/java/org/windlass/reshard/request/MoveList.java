@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.request;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import org.windlass.DType;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.reshard.check.Doubts;
+import org.windlass.reshard.check.GroupNumbers;
+import org.windlass.reshard.check.Purpose;
+import org.windlass.reshard.check.Remedy;
+import org.windlass.reshard.check.ScaleBlocks;
+import org.windlass.reshard.check.Scales;
+import org.windlass.reshard.tensor.Assembly;
+import org.windlass.reshard.tensor.Casts;
+import org.windlass.reshard.tensor.Fuse;
+import org.windlass.reshard.tensor.Leg;
+import org.windlass.reshard.tensor.NamePattern;
+import org.windlass.reshard.tensor.Rule;
+import org.windlass.reshard.tensor.Rules;
+import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.SourceTensors;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
+import org.windlass.reshard.tensor.TiedNames;
+
+/**
+ * The list of moves that a request asks for, of each tensor of a checkpoint, with everything checked
+ * that can be before a byte moves.
+ */
+public final class MoveList {
+  /** Stands in a header where a tensor's name would, and holds what is said of the file. */
+  private static final String METADATA = "__metadata__";
+
+  /** The rule that is for a tensor, and what its pattern captures. */
+  private record Match(Rule rule, Map<String, String> captured) {}
+
+  /**
+   * A target layout. Ranks that it names have the files of their numbers. Where it names none they
+   * follow those of the source, and their files are numbered from 0.
+   *
+   * @param text what the user wrote
+   * @param files the numbers of the files
+   */
+  private record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
+    static Goal of(String text, Layout highest) {
+      int first = highest.mesh().highestRank() + 1;
+      return of(text, Layout.parseTarget(text, highest), first);
+    }
+
+    /** That of a rule; where it names no ranks it lies where this one, the default, does. */
+    Goal of(Rule rule) {
+      String own = rule.to().get();
+      return of(own, rule.layout("to", own, to), firstFile);
+    }
+
+    private static Goal of(String text, Layout to, int firstFile) {
+      int first = text.indexOf('@') < 0 ? firstFile : 0;
+      Set<Integer> files = new TreeSet<>();
+      to.mesh().ranks().forEach(rank -> files.add(rank - first));
+      return new Goal(text, to, first, files);
+    }
+
+    /** The files, in a warning. */
+    String listed() {
+      int least = Collections.min(files);
+      int most = Collections.max(files);
+      return most - least + 1 == files.size()
+          ? Checkpoint.rankFile(least) + (least == most ? "" : " to " + Checkpoint.rankFile(most))
+          : files.stream().map(Checkpoint::rankFile).collect(Collectors.joining(", "));
+    }
+  }
+
+  private final Checkpoint in;
+  private final ReshardRequest request;
+  private final Optional<Layout> defaultFrom;
+  private final Map<String, Match> matches;
+  private final TiedNames tied;
+  private final Consumer<String> warnings;
+  private final Doubts doubts = new Doubts();
+  private Scales scales;
+  private final List<TargetTensor> targets = new ArrayList<>();
+  private final List<TensorMove> moves = new ArrayList<>();
+  private final TreeSet<Integer> targetRanks = new TreeSet<>();
+  private Map<String, String> metadata;
+
+  /** What the rules' {@code to} are, by the place of the rule. */
+  private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();
+
+  private MoveList(
+      Checkpoint in,
+      ReshardRequest request,
+      Map<String, Match> matches,
+      TiedNames tied,
+      Consumer<String> warnings) {
+    this.in = in;
+    this.request = request;
+    this.defaultFrom = request.from();
+    this.matches = matches;
+    this.tied = tied;
+    this.warnings = warnings;
+  }
+
+  /**
+   * Works the moves out.
+   *
+   * @param warnings hears of rules that match nothing, and of results that are seldom meant
+   * @throws InvalidArgumentException naming tensor, rank, what was expected and what was found
+   */
+  public static MoveList of(Checkpoint in, ReshardRequest request, Consumer<String> warnings) {
+    in.notes().forEach(warnings);
+    List<Rule> rules = request.rules().map(Rules::read).orElse(List.of());
+    Map<String, Match> matches = new HashMap<>();
+    TiedNames tied = TiedNames.of(in, name -> match(rules, name).isPresent());
+    for (String name : tied.tensors()) {
+      match(rules, name).ifPresent(match -> matches.put(name, match));
+    }
+    Set<String> used = new HashSet<>();
+    matches.values().forEach(match -> used.add(match.rule().where()));
+    for (Rule rule : rules) {
+      if (!used.contains(rule.where())) {
+        warnings.accept(rule.where() + ": matches no tensor that no rule before it matches");
+      }
+    }
+    MoveList list = new MoveList(in, request, matches, tied, warnings);
+    list.build();
+    return list;
+  }
+
+  private static Optional<Match> match(List<Rule> rules, String name) {
+    for (Rule rule : rules) {
+      Optional<Map<String, String>> captured = rule.captures(name);
+      if (captured.isPresent()) {
+        return Optional.of(new Match(rule, captured.get()));
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** The tensors to write, in the order of what they are made of. */
+  public List<TargetTensor> targets() {
+    return targets;
+  }
+
+  /** The moves, in the same order. */
+  public List<TensorMove> moves() {
+    return moves;
+  }
+
+  /** What is said of the files that are written. */
+  public Map<String, String> metadata() {
+    return metadata;
+  }
+
+  /** The numbers of the files that the ranks of the target layouts have, ascending. */
+  public List<Integer> targetRanks() {
+    return List.copyOf(targetRanks);
+  }
+
+  private Rule rule(String name) {
+    Match match = matches.get(name);
+    return match == null ? null : match.rule();
+  }
+
+  private void build() {
+    checkRequest();
+    Map<String, Rule> ruled = new HashMap<>();
+    matches.forEach(
+        (name, match) -> {
+          if (match.rule().from().isPresent()) {
+            Rule own = rule(tied.stored(name));
+            ruled.put(tied.requireStored(name, match.rule(), own), match.rule());
+          }
+        });
+    SourceTensors sources = new SourceTensors(in, defaultFrom, ruled);
+    sources.refuseParts();
+    checkCovered(sources);
+    if (in.byRank()) {
+      sources.checkRankFiles();
+    }
+    Layout highest = highest(sources);
+    Optional<Goal> to = request.to().map(text -> Goal.of(text, highest));
+    if (in.names().isEmpty()) {
+      warnings.accept(in.path() + ": has no tensors, and OUT gets none");
+      to.ifPresent(goal -> targetRanks.addAll(goal.files()));
+    }
+    Map<List<String>, Assembly> assemblies = new LinkedHashMap<>();
+    List<SourceTensor> tensors =
+        tied.tensors().stream().map(name -> sources.of(tied.stored(name)).tied(name)).toList();
+    scales = new Scales(tensors);
+    tensors.forEach(tensor -> assemble(tensor, assemblies));
+    Assembly.checkStacks(assemblies.values());
+    Map<String, Assembly> written = new HashMap<>();
+    for (Assembly assembly : assemblies.values()) {
+      List<Assembly.Part> parts = assembly.parts();
+      for (String name : assembly.names()) {
+        if (name.isEmpty() || name.equals(METADATA)) {
+          throw new InvalidArgumentException(
+              "tensor \"" + parts.get(0).source().name() + "\" would be written as \"" + name
+                  + "\", a name that no tensor can have");
+        }
+        Assembly other = written.putIfAbsent(name, assembly);
+        if (other != null) {
+          throw new InvalidArgumentException(
+              "tensors \"" + other.parts().get(0).source().name() + "\" and \""
+                  + parts.get(0).source().name() + "\" would both be written as \"" + name + "\"");
+        }
+        add(name, assembly, parts, to, highest);
+      }
+    }
+    checkDefaults(sources, tensors);
+    if (!request.ignoreScales()) {
+      Remedy remedy =
+          new Remedy(name -> Optional.ofNullable(rule(name)), n -> plainFiles(n, to), moves);
+      ScaleBlocks.check(scales, moves, in.byRank(), request.writesWhole(), remedy);
+      GroupNumbers.check(in, scales, moves, request.writesWhole(), warnings);
+    }
+    metadata = tied.metadata(moves, warnings);
+    doubts.tell(warnings);
+  }
+
+  /** The shards of default layouts are of dimensions that tensors have. */
+  private void checkDefaults(SourceTensors sources, List<SourceTensor> tensors) {
+    Map<String, Integer> read = new LinkedHashMap<>();
+    Set<Integer> cut = new HashSet<>();
+    int most = 0;
+    for (SourceTensor tensor : tensors) {
+      most = Math.max(most, tensor.shape().length);
+      tensor.from().placements().forEach(placement -> cut.add(Leg.dimension(placement)));
+      if (sources.takesDefault(tensor.stored())) {
+        read.put(tensor.name(), tensor.shape().length);
+      }
+    }
+    int mostRead = most;
+    defaultFrom.ifPresent(from -> checkDefault("from() " + from, from, read, mostRead, cut));
+    Map<String, Integer> written = new LinkedHashMap<>();
+    cut.clear();
+    for (TensorMove move : moves) {
+      most = Math.max(most, move.target().shape().length);
+      move.target().to().placements().forEach(placement -> cut.add(Leg.dimension(placement)));
+      if (Optional.ofNullable(rule(move.source().name())).flatMap(Rule::to).isEmpty()) {
+        written.put(move.target().name(), move.target().shape().length);
+      }
+    }
+    int mostWritten = most;
+    request
+        .to()
+        .ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written, mostWritten, cut));
+  }
+
+  /**
+   * @param which the default as the user wrote it
+   * @param dimensions of the tensors that take the default
+   * @param most of any tensor, with a rule or without
+   * @param cut the dimensions along which any tensor is cut
+   */
+  private void checkDefault(
+      String which,
+      Layout layout,
+      Map<String, Integer> dimensions,
+      int most,
+      Set<Integer> cut) {
+    for (Placement placement : layout.placements()) {
+      int dim = Leg.dimension(placement);
+      List<String> without =
+          dimensions.keySet().stream().filter(name -> dimensions.get(name) <= dim).toList();
+      int with = dimensions.size() - without.size();
+      String lack = which + ": dimension " + dim + ", which " + placement + " cuts, ";
+      if (most <= dim && !without.isEmpty()) {
+        throw new InvalidArgumentException(
+            lack + "is one that no tensor has: they have " + most + " at most");
+      }
+      if (with < without.size() && (with > 0 || !cut.contains(dim))) {
+        warnings.accept(
+            lack + "is one that " + (with == 0 ? "none" : with) + " of " + dimensions.size() + " tensors have; each rank gets all of "
+                + Doubts.listed(without));
+      }
+    }
+  }
+
+  private void checkRequest() {
+    if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
+      throw new InvalidArgumentException("to() is missing; reshard takes a target layout");
+    }
+    if (in.names().isEmpty() && defaultFrom.isEmpty()) {
+      throw new InvalidArgumentException("from() is missing; " + in.path() + " has no tensors");
+    }
+    if (request.to().isPresent()) {
+      try {
+        TargetTensor.refusePartial(Layout.parse(request.to().get()));
+      } catch (InvalidArgumentException refused) {
+        throw new InvalidArgumentException("to() " + refused.getMessage(), refused);
+      }
+    }
+    if (!in.byRank() && defaultFrom.filter(Layout::hasPartial).isPresent()) {
+      throw new InvalidArgumentException(
+          "from() " + defaultFrom.get() + ": holds P, and " + in.path()
+              + " has whole tensors, which are no terms of a reduction");
+    }
+  }
+
+  /** Every tensor has a source layout and a target layout. */
+  private void checkCovered(SourceTensors sources) {
+    List<String> noFrom = new ArrayList<>();
+    List<String> noTo = new ArrayList<>();
+    for (String name : tied.tensors()) {
+      if (sources.declared(tied.stored(name)).isEmpty()) {
+        noFrom.add(name);
+      }
+      if (request.to().isEmpty() && Optional.ofNullable(rule(name)).flatMap(Rule::to).isEmpty()) {
+        noTo.add(name);
+      }
+    }
+    refuseUncovered(
+        noFrom, "source", "no layout.json or rule gives one, and from() is missing");
+    refuseUncovered(noTo, "target", "no rule gives one, and to() is missing");
+  }
+
+  private static void refuseUncovered(List<String> names, String which, String why) {
+    if (!names.isEmpty()) {
+      throw new InvalidArgumentException(
+          Doubts.listed(names) + (names.size() == 1 ? " has" : " have") + " no " + which + " layout; "
+              + why);
+    }
+  }
+
+  /** The source layout whose ranks targets without ranks follow: the one with the highest rank. */
+  private Layout highest(SourceTensors sources) {
+    List<Layout> layouts = new ArrayList<>();
+    defaultFrom.ifPresent(layouts::add);
+    in.names().forEach(name -> layouts.add(sources.declared(name).get()));
+    return layouts.stream()
+        .max(Comparator.comparingInt(layout -> layout.mesh().highestRank()))
+        .orElseThrow();
+  }
+
+  /** Puts a tensor where its rule says. */
+  private void assemble(SourceTensor tensor, Map<List<String>, Assembly> assemblies) {
+    Match match = matches.get(tensor.name());
+    if (match == null) {
+      assemblies
+          .computeIfAbsent(
+              List.of("", tensor.name()), key -> new Assembly(List.of(tensor.name()), null))
+          .add("", tensor);
+      return;
+    }
+    Rule rule = match.rule();
+    List<String> names =
+        rule.as().isEmpty()
+            ? List.of(tensor.name())
+            : rule.as().stream().map(as -> NamePattern.fill(as, match.captured())).toList();
+    String capture = rule.join().isEmpty() ? "" : match.captured().get(rule.joined());
+    List<String> key = new ArrayList<>(names);
+    key.add(0, rule.where());
+    assemblies.computeIfAbsent(key, k -> new Assembly(names, rule)).add(capture, tensor);
+  }
+
+  private void add(
+      String name,
+      Assembly assembly,
+      List<Assembly.Part> parts,
+      Optional<Goal> defaultTo,
+      Layout highest) {
+    long[] shape = assembly.shape(parts);
+    Optional<Rule> rule = Optional.ofNullable(assembly.rule());
+    Goal goal = rule.flatMap(own -> goal(own, defaultTo, highest)).or(() -> defaultTo).get();
+    if (rule.flatMap(Rule::to).isPresent()) {
+      rule.get().requireFit("to", goal.to(), parts.get(0).source().name(), shape.length);
+    }
+    Layout to = goal.to().defaultedFor(shape.length);
+    boolean defaulted = !to.equals(goal.to());
+    for (Assembly.Part part : parts) {
+      defaulted |= part.source().defaulted();
+    }
+    DType dtype = dtype(parts.get(0).source(), rule);
+    for (Assembly.Part part : parts) {
+      SourceTensor source = part.source();
+      if (dtype(source, rule) != dtype) {
+        throw new InvalidArgumentException(
+            rule.get().where() + ": tensor \"" + source.name() + "\" is " + dtype(source, rule)
+                + ", and \"" + parts.get(0).source().name() + "\", with which it joins, is " + dtype);
+      }
+    }
+    Optional<Fuse> fuse = fuse(rule, goal.text(), to, parts);
+    Layout written = fuse.isPresent() ? fuse.get().whole(to) : to;
+    TargetTensor target =
+        new TargetTensor(name, shape, dtype, written, goal.firstFile(), fuse, defaulted);
+    targets.add(target);
+    targetRanks.addAll(goal.files());
+    if (!request.writesWhole() && rule.flatMap(Rule::to).isPresent()) {
+      lookAtFiles(parts.get(0).source(), rule.get(), goal, defaultTo);
+    }
+    for (Assembly.Part part : parts) {
+      SourceTensor source = part.source();
+      Optional<DType> wire =
+          Casts.touch(source.dtype()) && !scales.keep(source) ? request.wire() : Optional.empty();
+      TensorMove move =
+          new TensorMove(source, part.axes(), target, assembly.dim(), part.offset(), wire);
+      checkScales(move);
+      checkWhole(move);
+      doubts.look(move, rule, in.byRank(), !request.writesWhole());
+      if (scales.keep(source)) {
+        rule.ifPresent(own -> doubts.lookAtKept(source, own));
+      }
+      moves.add(move);
+    }
+  }
+
+  /** The files of so many ranks where a rule names none. */
+  private static Set<Integer> plainFiles(int ranks, Optional<Goal> defaultTo) {
+    Layout plain = DeviceMesh.of(ranks).layout(Placement.replicate());
+    return defaultTo
+        .map(base -> Goal.of(ranks + ":R", Rule.lying(plain, base.to()), base.firstFile()).files())
+        .orElseGet(() -> new TreeSet<>(plain.mesh().ranks()));
+  }
+
+  /** Where a rule has tensors written, if it says. */
+  private Optional<Goal> goal(Rule rule, Optional<Goal> defaultTo, Layout highest) {
+    return rule.to()
+        .map(
+            text ->
+                ruledGoals.computeIfAbsent(
+                    rule.where(),
+                    key ->
+                        defaultTo
+                            .map(base -> base.of(rule))
+                            .orElseGet(() -> Goal.of(text, highest))));
+  }
+
+  /** A rule has a tensor written to files that others have none of. */
+  private void lookAtFiles(SourceTensor source, Rule rule, Goal goal, Optional<Goal> defaultTo) {
+    Goal base = defaultTo.orElseGet(() -> ruledGoals.values().iterator().next());
+    if (!base.files().containsAll(goal.files())) {
+      String whose = defaultTo.isPresent() ? "to() " : "another rule's ";
+      doubts.add(
+          source.name(),
+          rule.where() + ".to: " + goal.text() + " is for " + goal.listed() + ", and " + whose
+              + base.text() + " for " + base.listed()
+              + "; a layout without @ lies where to() does");
+    }
+  }
+
+  /** How parts are cut, where ranks hold pieces of them. */
+  private Optional<Fuse> fuse(
+      Optional<Rule> rule, String text, Layout to, List<Assembly.Part> parts) {
+    return rule.flatMap(Rule::join)
+        .filter(join -> join instanceof Rule.Join.Parts && !request.writesWhole())
+        .map(Rule.Join.Parts.class::cast)
+        .flatMap(join -> Fuse.of(rule.get().where() + ": " + text, to, join, parts));
+  }
+
+  private DType dtype(SourceTensor source, Optional<Rule> rule) {
+    Optional<DType> asked = rule.flatMap(Rule::dtype).or(request::dtype);
+    if (asked.isPresent() && Casts.lack(source.dtype())) {
+      throw new UnsupportedException(
+          "tensor \"" + source.name() + "\": " + source.dtype() + " is not cast, to " + asked.get()
+              + " or any other dtype; rules give the dtype to the tensors that it is for");
+    }
+    return Casts.touch(source.dtype()) && !scales.keep(source)
+        ? asked.orElse(source.dtype())
+        : source.dtype();
+  }
+
+  private void checkScales(TensorMove move) {
+    DType source = move.source().dtype();
+    DType target = move.target().dtype();
+    DType wire = move.wire().orElse(source);
+    // Wider dtypes hold every f8 value.
+    boolean cast = target != source || wire != source && isF8(wire);
+    if (!isF8(source) || !cast || request.ignoreScales()) {
+      return;
+    }
+    String name = move.source().name();
+    scales
+        .of(move.source())
+        .ifPresent(
+            scale -> {
+              throw new InvalidArgumentException(
+                  "tensor \"" + name + "\": casting " + source + " to "
+                      + (target == source ? wire : target) + " leaves out its scales in \"" + scale
+                      + "\"; ignoreScales() casts it all the same");
+            });
+  }
+
+  /** What is of no rows and columns, by its name, is not cut, joined or transposed. */
+  private void checkWhole(TensorMove move) {
+    SourceTensor source = move.source();
+    TargetTensor target = move.target();
+    if (Purpose.of(source.name()) != Purpose.WHOLE
+        || Casts.touch(source.dtype())
+        || request.ignoreScales()) {
+      return;
+    }
+    Layout from = source.from();
+    boolean isRead =
+        in.byRank()
+            && from.mesh().ranks().stream()
+                .anyMatch(
+                    rank -> !Arrays.equals(from.localShape(source.shape(), rank), source.shape()));
+    boolean isWritten = !request.writesWhole() && move.isCut();
+    boolean isSame =
+        isRead
+            && isWritten
+            && from.placements().equals(target.to().placements())
+            && from.mesh().size() == target.to().mesh().size();
+    boolean isCut = (isRead || isWritten) && !isSame;
+    if (isCut || move.isPart() || !move.axes().keepOrder()) {
+      String own = source.name().substring(source.name().lastIndexOf('.') + 1);
+      String rule =
+          isWritten
+              ? "\"to\": \"" + target.files().ranks().size() + ":R\""
+              : "\"from\": \"" + from.mesh().size() + ":R\"";
+      String what =
+          isCut
+              ? (isWritten ? target.shown() : from) + " cuts them; the rule {\"match\": \"*" + own
+                  + "\", " + rule + "} keeps them whole"
+              : "a rule joins or transposes them; leave them as they are";
+      throw new InvalidArgumentException(
+          "tensor \"" + source.name() + "\": by its name its integers pack rows that lie apart, or"
+              + " are another library's record, and " + what
+              + ". ignoreScales() takes them as others");
+    }
+  }
+
+  private static boolean isF8(DType dtype) {
+    return dtype == DType.F8E4M3 || dtype == DType.F8E5M2;
+  }
+}

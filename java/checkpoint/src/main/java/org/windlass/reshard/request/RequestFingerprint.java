@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.request;
+
+import java.util.Arrays;
+import java.util.Optional;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.SafetensorsEntry;
+import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.internal.Fingerprint;
+import org.windlass.reshard.tensor.Fuse;
+import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
+
+/**
+ * The hash of all that decides what a run's steps and files are: processes in which it is the same
+ * take the same ones.
+ */
+public final class RequestFingerprint {
+  private final Fingerprint fingerprint = new Fingerprint();
+
+  private RequestFingerprint() {}
+
+  public static long of(ReshardRequest request, Checkpoint in, MoveList list) {
+    RequestFingerprint all = new RequestFingerprint();
+    all.add(
+        request.mode(), request.bucketBytes(), request.writesWhole(), request.maxShardBytes());
+    all.add(list.metadata(), list.targetRanks());
+    for (SafetensorsFile file : in.files()) {
+      all.add(file.path().getFileName(), file.header().dataStart(), file.header().fileBytes());
+      for (SafetensorsEntry entry : file.header().tensors()) {
+        all.add(entry.name(), entry.begin());
+      }
+    }
+    list.targets().forEach(all::addTarget);
+    list.moves().forEach(all::addMove);
+    return all.fingerprint.value();
+  }
+
+  private void addTarget(TargetTensor target) {
+    Optional<Fuse> fuse = target.fuse();
+    add(target.name(), target.shapeList(), target.dtype(), target.to().qualified());
+    add(fuse.map(Fuse::extents), fuse.map(each -> each.layout().qualified()));
+  }
+
+  private void addMove(TensorMove move) {
+    SourceTensor source = move.source();
+    add(source.name(), source.stored(), Arrays.toString(source.shape()), source.dtype(), source.from().qualified());
+    add(move.axes(), move.target().name(), move.dim(), move.offset(), move.wire());
+  }
+
+  private void add(Object... facts) {
+    for (Object fact : facts) {
+      fingerprint.add(fact.toString());
+    }
+  }
+}

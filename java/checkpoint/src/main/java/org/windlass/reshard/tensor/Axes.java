@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.tensor;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.windlass.Tensor;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+
+/**
+ * The dimensions of a stored tensor in the order in which it is written.
+ *
+ * @param stored for each dimension that is written the stored one, or {@link #NEW}
+ */
+public record Axes(List<Integer> stored) {
+  /** A dimension of extent 1 that is not stored. */
+  public static final int NEW = -1;
+
+  public Axes {
+    stored = List.copyOf(stored);
+  }
+
+  /** With a new dimension at {@code dim}. */
+  Axes withNew(int dim) {
+    List<Integer> more = new ArrayList<>(stored);
+    more.add(dim, NEW);
+    return new Axes(more);
+  }
+
+  /** Whether the dimensions that are written are the stored ones in their order. */
+  boolean isIdentity() {
+    return !stored.contains(NEW) && keepOrder();
+  }
+
+  /** Whether stored dimensions keep their order. */
+  public boolean keepOrder() {
+    List<Integer> old = stored.stream().filter(d -> d != NEW).toList();
+    return old.equals(old.stream().sorted().toList());
+  }
+
+  /** Indices or extents of a box that is written, of the stored dimensions in their own order. */
+  public long[] stored(long[] written) {
+    long[] values = new long[(int) stored.stream().filter(d -> d != NEW).count()];
+    for (int d = 0; d < written.length; d++) {
+      if (stored.get(d) != NEW) {
+        values[stored.get(d)] = written[d];
+      }
+    }
+    return values;
+  }
+
+  /** The shape that is written. */
+  public long[] shape(long[] shape) {
+    return stored.stream().mapToLong(d -> d == NEW ? 1 : shape[d]).toArray();
+  }
+
+  /** The layout of what is written. */
+  Layout layout(Layout layout) {
+    List<Placement> placements = new ArrayList<>();
+    for (Placement placement : layout.placements()) {
+      if (placement instanceof Placement.Shard shard) {
+        placements.add(Placement.shard(stored.indexOf(shard.dim()), shard.unit()));
+      } else if (placement instanceof Placement.StridedShard strided) {
+        placements.add(Placement.stridedShard(stored.indexOf(strided.dim()), strided.split()));
+      } else {
+        placements.add(placement);
+      }
+    }
+    return new Layout(layout.mesh(), placements);
+  }
+
+  /** The view of a stored tensor that is written; dimensions after the stored ones stay last. */
+  public Tensor view(Tensor tensor) {
+    List<Integer> order = stored.stream().filter(d -> d != NEW).toList();
+    List<Integer> held = new ArrayList<>(order.stream().sorted().toList());
+    Tensor view = tensor;
+    for (int d = 0; d < order.size(); d++) {
+      int other = held.indexOf(order.get(d));
+      view = view.transpose(d, other);
+      Collections.swap(held, d, other);
+    }
+    for (int d = 0; d < stored.size(); d++) {
+      if (stored.get(d) == NEW) {
+        view = inserted(view, d);
+      }
+    }
+    return view;
+  }
+
+  private static Tensor inserted(Tensor view, int dim) {
+    if (view.ndim() == 0) {
+      return view.reshape(1);
+    }
+    return dim < view.ndim()
+        ? view.splitDim(dim, 1, view.shape()[dim])
+        : view.splitDim(dim - 1, view.shape()[dim - 1], 1);
+  }
+}

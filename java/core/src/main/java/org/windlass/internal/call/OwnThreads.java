@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.call;
+
+/**
+ * The threads of a communicator: one makes the calls that don't run on their caller, and another
+ * follows what calls have enqueued on streams. Each starts with its first call.
+ */
+final class OwnThreads {
+  private final int rank;
+
+  /** Queue of the calls that don't run on their caller. */
+  final CallQueue calls;
+
+  /** Queue of the calls that follow enqueued operations. Made on first use. */
+  private volatile CallQueue streams;
+
+  /** Threads of the communicator that this one came from, or null. */
+  private volatile OwnThreads origin;
+
+  private volatile boolean areUsed;
+
+  /** The thread that waits without a limit for a call in {@link #calls}, or null. */
+  private volatile Thread waiter;
+
+  OwnThreads(int rank) {
+    this.rank = rank;
+    this.calls = new CallQueue("windlass-calls-" + rank, this::noteUse);
+  }
+
+  CallQueue streams() {
+    CallQueue made = streams;
+    if (made == null) {
+      synchronized (this) {
+        if (streams == null) {
+          streams = new CallQueue("windlass-streams-" + rank, this::noteUse);
+        }
+        made = streams;
+      }
+    }
+    return made;
+  }
+
+  private void noteUse() {
+    for (OwnThreads each = this; each != null; each = each.origin) {
+      each.areUsed = true;
+    }
+  }
+
+  void cameFrom(OwnThreads other) {
+    origin = other;
+  }
+
+  /** Returns true if one of them, or of communicators that came from this one, has started. */
+  boolean areUsed() {
+    return areUsed;
+  }
+
+  /** Notes which thread waits without a limit; null once it no longer does. */
+  void waits(Thread caller) {
+    waiter = caller;
+  }
+
+  /** Returns true if calls are queued, or run, and {@code caller} does not wait for them. */
+  boolean hasQueuedBeside(Thread caller) {
+    return calls.hasCalls() && waiter != caller;
+  }
+
+  /** Lets both threads end once no call waits. */
+  synchronized void shutdown() {
+    calls.shutdown();
+    if (streams != null) {
+      streams.shutdown();
+    }
+  }
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.job;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Function;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Native;
+import org.windlass.internal.rendezvous.Announcement;
+import org.windlass.internal.rendezvous.Host;
+import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.rendezvous.Start;
+import org.windlass.internal.rendezvous.StoreAllGather;
+import org.windlass.internal.store.OthersGoneException;
+import org.windlass.internal.store.Store;
+import org.windlass.internal.transfer.Offer;
+import org.windlass.internal.transfer.StepsMemo;
+import org.windlass.internal.transfer.Until;
+import org.windlass.layout.Layout;
+import org.windlass.link.Link;
+import org.windlass.link.LinkedJobs;
+import org.windlass.plan.Plan;
+
+/**
+ * Meetings of a job with other jobs. Rank 0 finds the other job at the store. Then all ranks of both
+ * join one communicator, of which they make a link.
+ */
+final class JobMeetings implements AutoCloseable {
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+
+  /** Version of what jobs and their ranks exchange until they have met. */
+  private static final int PROTOCOL = 4;
+
+  // Outcomes of a meeting on a rank. All ranks of a job take the highest one.
+  private static final long JOINED = 0;
+  private static final long LOST = 1; // the store, the other job, or another rank of this job
+  private static final long GONE = 2; // the other job gave up before it joined
+  private static final long FAILED = 3;
+
+  private final String name;
+  private final JobRanks ranks;
+  private final JobStore store;
+  private final CommunicatorOptions options;
+  private final Host host;
+  private final StepsMemo memo = new StepsMemo();
+
+  /** Jobs that hold keys which this job needs, as rank 0 has seen them. */
+  Pairing.Holders holders = new Pairing.Holders();
+
+  /** Whether the job was closed. */
+  volatile boolean closed;
+
+  private Pairing.Match match; // on rank 0: the other job that was found last
+  private volatile Communicator meeting; // of this job or of both, while they join
+
+  JobMeetings(
+      String name, JobRanks ranks, JobStore store, CommunicatorOptions options, Host host) {
+    this.name = name;
+    this.ranks = ranks;
+    this.store = store;
+    this.options = options;
+    this.host = host;
+  }
+
+  /** On rank 0: searches at the store, and begins again at another one if that is lost. */
+  <T> T atStore(String pair, Layout layout, Until until, Function<Pairing, T> search) {
+    while (true) {
+      try {
+        Store reached = store.reach(until);
+        Announcement own = announcement(layout);
+        return search.apply(
+            new Pairing(reached, pair, own, until.left(), holders));
+      } catch (PeerLostException e) {
+        if (until.isOver()) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  private Announcement announcement(Layout layout) {
+    return new Announcement(
+        versions(),
+        name,
+        store.instance(),
+        ProcessHandle.current().pid(),
+        ranks.size(),
+        layout == null ? "" : layout.qualified(),
+        new Start.Config(
+            options.firstSequence(), options.cores(), options.blocks(),
+            Deadline.nanos(options.deadline()), options.adjustThreads()),
+        false);
+  }
+
+  /** Returns the versions that both jobs of a pair must have. */
+  static String versions() {
+    return "windlass " + Native.wl_version() + ", ABI " + Native.wl_abi_version()
+        + ", meeting protocol " + PROTOCOL + ", plan " + Plan.VERSION + ", offer " + Offer.FORMAT;
+  }
+
+  /**
+   * Collective: finds the other job and links with it. Returns null on all ranks if they are to try
+   * again, because the store was lost or the other job gave up.
+   */
+  Link tryMeet(String pair, Role role, Layout layout, String target, Until until) {
+    Function<Pairing, Pairing.Match> search =
+        pairing -> role == Role.SOURCE ? pairing.source(target) : pairing.target();
+    Announcement other =
+        ranks.fromRank0(
+            until,
+            in -> Announcement.of(in.readAllBytes(), versions()),
+            () -> {
+              match = atStore(pair, layout, until, search);
+              return out -> out.write(match.other().toBytes());
+            });
+    Link link = null;
+    Throwable failure = null;
+    try {
+      link = join(pair, role, announcement(layout), other, until);
+    } catch (RuntimeException | Error e) {
+      failure = e;
+    }
+    // An interrupt has ended the call above, and must not end the ones below.
+    boolean interrupted = Thread.interrupted();
+    try {
+      long worst =
+          ranks.max(until, interrupted && failure != null ? FAILED : outcome(failure, until))[0];
+      if (worst == JOINED && !closed) {
+        return link;
+      }
+      Throwable own = failure;
+      if (worst == JOINED) {
+        failure = new ClosedException("the job was closed");
+      } else if (worst != FAILED
+          && ranks.testOnRank0(until, () -> mayRetry(pair, target, worst, own, until))) {
+        failure = null;
+      } else if (failure == null) {
+        failure =
+            new AbortedException("another rank of job '" + name + "' has failed; see what it says");
+      }
+    } catch (WindlassException e) {
+      if (failure == null) {
+        failure = e;
+      } else {
+        failure.addSuppressed(e);
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+    if (link != null) {
+      link.close();
+      if (ranks.rank() == 0) {
+        store.remove(match.own());
+      }
+    }
+    if (failure instanceof Error error) {
+      throw error;
+    }
+    if (failure != null) {
+      throw (RuntimeException) failure;
+    }
+    return null;
+  }
+
+  /** On rank 0: returns whether to look for the other job again, after it or the store was lost. */
+  private boolean mayRetry(
+      String pair, String target, long outcome, Throwable failure, Until until) {
+    if (outcome == LOST && store.isLost(until)) {
+      return true;
+    }
+    if (target != null || (outcome == LOST && !store.hasGivenUp(match.theirs(), until))) {
+      return false;
+    }
+    LOGGER.log(
+        System.Logger.Level.WARNING,
+        "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited"
+            + " for: {3}",
+        name, pair, match.other(),
+        failure == null ? "another rank of this job saw it" : failure.getMessage());
+    return true;
+  }
+
+  private static long outcome(Throwable failure, Until until) {
+    if (failure == null) {
+      return JOINED;
+    }
+    if (failure.getCause() instanceof OthersGoneException) {
+      return GONE;
+    }
+    // If this job has time left, the deadline of the other one has passed.
+    boolean isOthersLate = failure instanceof DeadlineExceededException && !until.isOver();
+    boolean isLost = failure instanceof PeerLostException || failure instanceof AbortedException;
+    return isLost || isOthersLate ? LOST : FAILED;
+  }
+
+  /** Starts a communicator with the ranks of the other job, and makes a link of it. */
+  private Link join(
+      String pair, Role role, Announcement own, Announcement other, Until until) {
+    boolean sends = role == Role.SOURCE;
+    Announcement source = sends ? own : other;
+    Announcement target = sends ? other : own;
+    String whose = " (" + ranks(0, source) + ", " + ranks(source.ranks(), target) + ")";
+    int first = sends ? 0 : source.ranks();
+    int size = source.ranks() + target.ranks();
+    Link link = null;
+    JobRanks side = null;
+    try {
+      side = ranks.copy(until);
+      meeting = side.communicator();
+      StoreAllGather atStore =
+          ranks.rank() == 0
+              ? new StoreAllGather(store.store(), match.name(), size, match.theirs())
+              : null;
+      long handle =
+          Start.join(
+              new JobAllGather(side, first, atStore, until), List.of(first + ranks.rank()), size,
+              source.options(), host, until.left())[0];
+      Duration deadline = Duration.ofNanos(source.options().deadlineNs());
+      Communicator both = Communicator.of(handle, deadline, "meet");
+      meeting = both;
+      if (closed) {
+        both.close();
+      }
+      LinkedJobs jobs =
+          new LinkedJobs(
+              whose, source.ranks(), source.areGuests(), layout(source), layout(target));
+      link = Link.between(pair, jobs, both, side.communicator(), memo, until);
+      return link;
+    } catch (OthersGoneException e) {
+      throw new PeerLostException(e.getMessage() + whose, e);
+    } catch (WindlassException e) {
+      throw WindlassException.of(
+          e.code().number(), e.getMessage() + whose, e, e.operation(), e.faultyRanks());
+    } finally {
+      meeting = null;
+      // A linked target keeps its key, so that no other job of its name takes it.
+      if (ranks.rank() == 0 && (sends || link == null)) {
+        store.remove(match.own());
+      }
+      if (link == null && side != null) {
+        side.close();
+      }
+    }
+  }
+
+  /** Returns a job's default layout; null if it has none. */
+  private static Layout layout(Announcement job) {
+    return job.layout().isEmpty() ? null : Layout.parse(job.layout());
+  }
+
+  /** Returns a job's ranks in the communicator of both jobs, as messages name them. */
+  private static String ranks(int first, Announcement job) {
+    int last = first + job.ranks() - 1;
+    return (first == last ? "rank " + first + " is" : "ranks " + first + " to " + last + " are")
+        + " job '" + job.job() + "'";
+  }
+
+  /** Ends a meeting in progress. */
+  @Override
+  public void close() {
+    Communicator both = meeting;
+    if (both != null) {
+      both.close();
+    }
+  }
+}

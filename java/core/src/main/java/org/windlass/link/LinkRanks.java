@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import java.util.Arrays;
+import java.util.stream.IntStream;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+
+/** The ranks of a link's two sides, as the link counts them and as each side counts its own. */
+final class LinkRanks {
+  private final String name;
+  private final Side sending;
+  private final Side receiving;
+
+  /**
+   * One side of a link.
+   *
+   * @param mesh ranks of the side, as the side counts them
+   * @param counted all ranks that are counted so, ascending
+   * @param first rank of the link of the first one of those
+   */
+  private record Side(DeviceMesh mesh, int[] counted, int first) {
+    int linked(int rank) {
+      return first + Arrays.binarySearch(counted, rank);
+    }
+
+    /** Returns a rank of the link as the side counts it; -1 if the side has no such rank. */
+    int own(int linked) {
+      int place = linked - first;
+      return place >= 0 && place < counted.length ? counted[place] : -1;
+    }
+
+    int[] linked() {
+      return mesh.ranks().stream().mapToInt(this::linked).sorted().toArray();
+    }
+
+    boolean has(int linked) {
+      return Arrays.binarySearch(linked(), linked) >= 0;
+    }
+
+    /** Returns a job's {@code size} ranks, before which the link counts {@code first} others. */
+    static Side ofJob(int size, int first) {
+      return new Side(DeviceMesh.of(size), IntStream.range(0, size).toArray(), first);
+    }
+  }
+
+  private LinkRanks(String name, Side sending, Side receiving) {
+    this.name = name;
+    this.sending = sending;
+    this.receiving = receiving;
+  }
+
+  /** Returns those of two jobs, each of which counts its own ranks. */
+  static LinkRanks ofJobs(String name, int senders, int receivers) {
+    return new LinkRanks(name, Side.ofJob(senders, 0), Side.ofJob(receivers, senders));
+  }
+
+  /** Returns those of one communicator, of which {@code both} are on a side, ascending. */
+  static LinkRanks within(String name, DeviceMesh senders, DeviceMesh receivers, int[] both) {
+    return new LinkRanks(name, new Side(senders, both, 0), new Side(receivers, both, 0));
+  }
+
+  boolean sends(int linked) {
+    return sending.has(linked);
+  }
+
+  boolean receives(int linked) {
+    return receiving.has(linked);
+  }
+
+  /** Returns the senders as the link counts them, ascending. */
+  int[] senders() {
+    return sending.linked();
+  }
+
+  int firstReceiver() {
+    return receiving.linked()[0];
+  }
+
+  private Side side(boolean isSender) {
+    return isSender ? sending : receiving;
+  }
+
+  /** Returns {@code layout} by ranks of the link. Its ranks belong to one side. */
+  Layout linked(String what, boolean isSender, Layout layout) {
+    Side side = side(isSender);
+    int[] linked = new int[layout.mesh().size()];
+    for (int place = 0; place < linked.length; place++) {
+      int rank = layout.mesh().rankOf(place);
+      if (!side.mesh.contains(rank)) {
+        throw new InvalidArgumentException(
+            what + ": layout " + layout + " holds rank " + rank + ", which is no "
+                + (isSender ? "sender" : "receiver") + " of link '" + name + "' (" + side.mesh
+                + ")");
+      }
+      linked[place] = side.linked(rank);
+    }
+    return new Layout(layout.mesh().ranks(linked), layout.placements());
+  }
+
+  /** Returns the text of a layout by ranks of the link, as its side has named it. */
+  String named(boolean isSender, Layout layout) {
+    Side side = side(isSender);
+    DeviceMesh mesh = layout.mesh();
+    int[] own = new int[mesh.size()];
+    for (int place = 0; place < own.length; place++) {
+      own[place] = side.own(mesh.rankOf(place));
+      if (own[place] < 0) {
+        return layout.qualified();
+      }
+    }
+    return new Layout(mesh.ranks(own), layout.placements()).toString();
+  }
+
+  /** Returns a rank of the link as that side counts it, which has it. */
+  int counted(boolean isSender, int linked) {
+    return side(isSender).own(linked);
+  }
+
+  @Override
+  public String toString() {
+    return "from " + sending.mesh + " to " + receiving.mesh;
+  }
+}

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import org.windlass.DType;
+import org.windlass.Tensor;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Native;
+import org.windlass.internal.call.Gathered;
+import org.windlass.internal.transfer.BoundTensor;
+import org.windlass.internal.transfer.Moving;
+import org.windlass.internal.transfer.Offer;
+import org.windlass.internal.transfer.StepsMemo;
+import org.windlass.internal.transfer.TargetViews;
+import org.windlass.internal.transfer.Targets;
+import org.windlass.internal.transfer.Until;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.TransferMode;
+import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
+
+/**
+ * Builder of a {@link LinkTransfer}. A rank adds the tensors of its own side, in any order, and
+ * only those that it has a part of. {@link #register} finds each name's other side.
+ *
+ * <p>Layouts use the ranks of the communicator that the link was opened on. Between two jobs, each
+ * job uses its own ranks. Views may have any strides, as those of a {@link TransferBuilder}: a part
+ * of a fused tensor is a {@code narrow}. One name may be received into several views (tied
+ * embeddings).
+ *
+ * <p>A transfer over several links, by {@link #and}, moves as one: a receiver commits a version
+ * once it has come whole over all of them. Every rank of a link names the same ones that it has in
+ * common with others.
+ *
+ * <p>The methods that begin with {@code default} hold for tensors that are added after them.
+ */
+public final class LinkTransferBuilder {
+  /** What is bound on one link. */
+  private record Share(
+      Link link,
+      List<Offer.Sent> sends,
+      Map<String, Tensor> sources,
+      List<TensorSpec> receives,
+      List<Tensor> targets) {
+    Share(Link link) {
+      this(
+          link, new ArrayList<>(), new LinkedHashMap<>(), new ArrayList<>(), new ArrayList<>());
+    }
+  }
+
+  /** By the links' names, in whose order they are registered and move. */
+  private final SortedMap<String, Share> shares = new TreeMap<>();
+
+  /** For each tensor the link that it is bound on. */
+  private final Map<String, Link> bound = new HashMap<>();
+
+  private Share share;
+  private Moving moving = Moving.DEFAULT;
+  private boolean inPlace;
+  private boolean checksums;
+  private boolean registered;
+
+  /** The choice that was made last, where nothing was added since; or null. */
+  private String unused;
+
+  LinkTransferBuilder(Link link) {
+    share = new Share(link);
+    shares.put(link.name(), share);
+  }
+
+  /**
+   * Tensors that are added from here on are of {@code link}, and move with those before.
+   *
+   * @param link where this rank is on the same side as on the links before; links that move as one
+   *     have different names
+   */
+  public LinkTransferBuilder and(Link link) {
+    Objects.requireNonNull(link, "link");
+    if (registered) {
+      throw new InvalidArgumentException("and: the builder was registered already; make another");
+    }
+    Link first = share.link;
+    if (link.sends() != first.sends() || link.receives() != first.receives()) {
+      throw new InvalidArgumentException(
+          "and: this rank has another side of " + link + " than of " + first);
+    }
+    Share known = shares.get(link.name());
+    if (known != null && known.link != link) {
+      throw new InvalidArgumentException(
+          "and: the builder has " + known.link + " already, of the same name as " + link);
+    }
+    share = known != null ? known : new Share(link);
+    shares.put(link.name(), share);
+    return this;
+  }
+
+  /**
+   * {@link TransferBuilder#defaultWire} of the tensors that are added after this call. The senders'
+   * choice holds.
+   */
+  public LinkTransferBuilder defaultWire(DType dtype) {
+    return choose("defaultWire", moving.withWire(dtype));
+  }
+
+  /**
+   * {@link TransferBuilder#defaultBucketBytes} of the tensors that are added after this call. The
+   * senders' choice holds.
+   */
+  public LinkTransferBuilder defaultBucketBytes(long bytes) {
+    return choose("defaultBucketBytes", moving.withBucketBytes(bytes));
+  }
+
+  /**
+   * {@link TransferBuilder#defaultMode} of the tensors that are added after this call. The senders'
+   * choice holds.
+   */
+  public LinkTransferBuilder defaultMode(TransferMode mode) {
+    return choose("defaultMode", moving.withMode(mode));
+  }
+
+  private LinkTransferBuilder choose(String call, Moving choice) {
+    moving = choice;
+    unused = share.link.sends() ? call : null; // a receiver's choice is of nothing
+    return this;
+  }
+
+  /**
+   * Receives straight into the views, with no second half: while a version arrives there is none to
+   * read, and after a failure neither. {@link LinkTransfer} says what holds otherwise.
+   */
+  public LinkTransferBuilder inPlace() {
+    inPlace = true;
+    return this;
+  }
+
+  /**
+   * Checks what arrives, on all ranks if one asks for it. For each region that a rank sends, sender
+   * and receiver take XXH64 of its elements as the target is to hold them: reduced, rounded to the
+   * wire dtype, then to the target's. So wherever wire and target have one dtype, of the values on
+   * the wire. The sender reads its sources once more, the receiver its targets; what lies in a
+   * device's memory passes through the host's for that, piece by piece. Where the terms of a {@code
+   * Partial} lie in several processes, outside windows of {@link Link#communicator}, or the senders
+   * are no JVMs, {@link #register} refuses it.
+   */
+  public LinkTransferBuilder checksums() {
+    checksums = true;
+    return this;
+  }
+
+  /**
+   * Adds a tensor to send.
+   *
+   * @param name what both sides call it; once on the sending side
+   * @param shape of the whole tensor
+   * @param source this rank's part; null where it holds nothing
+   * @param layout of the whole tensor over senders; may hold {@code Partial}
+   */
+  public LinkTransferBuilder add(String name, long[] shape, Tensor source, Layout layout) {
+    return add(spec(name, shape, source, layout), source);
+  }
+
+  /**
+   * {@link #add(String, long[], Tensor, Layout)} under the layout that this job met with.
+   *
+   * @param source this rank's part; a rank that holds nothing adds nothing
+   */
+  public LinkTransferBuilder add(String name, long[] shape, Tensor source) {
+    requireAll(name, shape);
+    Objects.requireNonNull(source, "source");
+    return add(name, shape, source, share.link.layout("add"));
+  }
+
+  /**
+   * Adds a tensor to send, which may be padded.
+   *
+   * @param spec the whole tensor over senders; its name once on the sending side
+   * @param source this rank's part; null where it holds nothing
+   */
+  public LinkTransferBuilder add(TensorSpec spec, Tensor source) {
+    TensorSpec linked = linked("add", "source", true, spec, source);
+    unused = null;
+    if (source == null) {
+      return this;
+    }
+    if (share.sources.putIfAbsent(spec.name(), source) != null) {
+      throw new InvalidArgumentException("add: tensor '" + spec.name() + "' was added before");
+    }
+    share.sends.add(new Offer.Sent(linked, moving.of(source.dtype())));
+    return this;
+  }
+
+  /**
+   * Names a tensor to receive.
+   *
+   * @param name what both sides call it; once for each view
+   * @param shape of the whole tensor, the same as the sender's
+   * @param target this rank's part, of a dtype that the sent one casts to; null where it takes
+   *     nothing. The first version goes here, and where there are two halves every second one
+   * @param layout of the whole tensor over receivers; without {@code Partial}
+   */
+  public LinkTransferBuilder into(String name, long[] shape, Tensor target, Layout layout) {
+    return into(spec(name, shape, target, layout), target);
+  }
+
+  /**
+   * {@link #into(String, long[], Tensor, Layout)} under the layout that this job met with.
+   *
+   * @param target this rank's part; a rank that takes nothing names nothing
+   */
+  public LinkTransferBuilder into(String name, long[] shape, Tensor target) {
+    requireAll(name, shape);
+    Objects.requireNonNull(target, "target");
+    return into(name, shape, target, share.link.layout("into"));
+  }
+
+  /**
+   * Names a tensor to receive, which may be padded, also where the sent one is not.
+   *
+   * @param spec the whole tensor over receivers; without {@code Partial}
+   * @param target as of the other form
+   */
+  public LinkTransferBuilder into(TensorSpec spec, Tensor target) {
+    Objects.requireNonNull(spec, "spec");
+    if (spec.layout().hasPartial()) {
+      throw new InvalidArgumentException(
+          "into: tensor '" + spec.name() + "' has layout " + spec.layout()
+              + ", which holds Partial; a target holds values: use R or S");
+    }
+    TensorSpec linked = linked("into", "target", false, spec, target);
+    if (target != null) {
+      share.receives.add(linked);
+      share.targets.add(target);
+    }
+    return this;
+  }
+
+  private static void requireAll(String name, long[] shape) {
+    Objects.requireNonNull(name, "name");
+    Objects.requireNonNull(shape, "shape");
+  }
+
+  /** A rank that holds nothing needs no dtype: nobody is told of it. */
+  private static TensorSpec spec(String name, long[] shape, Tensor view, Layout layout) {
+    return TensorSpec.of(name, view == null ? DType.U8 : view.dtype(), layout, shape);
+  }
+
+  /** The checked tensor by ranks of the link. */
+  private TensorSpec linked(
+      String call, String role, boolean isSender, TensorSpec spec, Tensor view) {
+    if (registered) {
+      throw new InvalidArgumentException(
+          call + ": the builder was registered already; make another");
+    }
+    Objects.requireNonNull(spec, "spec");
+    Link link = share.link;
+    if (isSender ? !link.sends() : !link.receives()) {
+      throw new InvalidArgumentException(
+          call + ": this rank is no " + (isSender ? "sender" : "receiver") + " of " + link);
+    }
+    String what = call + ": tensor '" + spec.name() + "'";
+    Layout layout = link.ranks().linked(what, isSender, spec.layout());
+    TensorSpec linked =
+        new TensorSpec(spec.name(), spec.shape(), spec.dtype(), layout, spec.paddedShape());
+    int own = link.ranks().counted(isSender, link.communicator().rank());
+    BoundTensor.checkView(call, role, spec, view, own);
+    Link other = bound.putIfAbsent(spec.name(), link);
+    if (other != null && other != link) {
+      throw new InvalidArgumentException(
+          what + " is of " + other + "; a tensor is of one link");
+    }
+    return linked;
+  }
+
+  /** Collective over the link: finds what the other side calls by the same names, and plans. */
+  public LinkTransfer register() {
+    return register(Deadline.DEFAULT);
+  }
+
+  /**
+   * {@link #register()} with a deadline of its own.
+   *
+   * @throws MismatchException on every rank, if a name stands on one side alone, shapes differ, or
+   *     ranks of a side disagree; the link goes on
+   */
+  public LinkTransfer register(Duration deadline) {
+    return register(Deadline.nanos(deadline));
+  }
+
+  private LinkTransfer register(long deadlineNs) {
+    if (registered) {
+      throw new InvalidArgumentException("register: the builder was registered already");
+    }
+    Moving.requireUsed(unused, !bound.isEmpty());
+    checkViews();
+    List<Link> links = shares.values().stream().map(Share::link).toList();
+    Link.enter("register", links);
+    List<LinkPart> parts = new ArrayList<>();
+    Share at = shares.get(shares.firstKey());
+    try {
+      Targets views = views();
+      Until until = new Until(deadlineNs);
+      for (Share each : shares.values()) {
+        at = each;
+        parts.add(join(each, views, until));
+      }
+      LinkTransfer transfer = new LinkTransfer(parts, views);
+      links.forEach(link -> link.keep(transfer));
+      return transfer;
+    } catch (RuntimeException | Error e) {
+      parts.forEach(LinkPart::close);
+      throw failed(at, e);
+    } finally {
+      Link.leave(links);
+    }
+  }
+
+  /** What {@code register} throws for a failure on the link of a share, which may end all links. */
+  private RuntimeException failed(Share at, Throwable failure) {
+    List<Class<? extends WindlassException>> shared =
+        List.of(
+            MismatchException.class, UnsupportedException.class, InvalidArgumentException.class);
+    String operation = at.link.operation("register"); // whose ranks the failure names
+    for (Share each : shares.values()) {
+      Link.end(each.link.communicator(), operation, failure, shared);
+    }
+    return Link.failed(at.link.communicator(), operation, failure, shared);
+  }
+
+  /** Makes a transfer for each half. */
+  private LinkPart join(Share share, Targets views, Until until) {
+    Link link = share.link;
+    byte[] offer = offer(share);
+    registered = true;
+    List<Transfer> transfers = new ArrayList<>();
+    try {
+      byte[][] offers =
+          Gathered.bytes(link.communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER, offer);
+      Planned planned =
+          link.hasGuests()
+              ? GuestTables.told(link, until, () -> planned(share, offers, views))
+              : planned(share, offers, views);
+      StepsMemo memo = link.memo();
+      for (TransferBuilder half : planned.halves()) {
+        transfers.add(half.register(true, memo, until.leftNs()));
+      }
+      LinkPart part = new LinkPart(link, transfers, planned.agreement().checksums());
+      part.checkSources(until);
+      return part;
+    } catch (RuntimeException | Error e) {
+      transfers.forEach(Transfer::close);
+      throw e;
+    }
+  }
+
+  /**
+   * What all ranks of a link have come to, before any of it is bound to memory.
+   *
+   * @param halves each the same tensors, into the targets of one half
+   */
+  record Planned(Agreement agreement, List<TransferBuilder> halves) {}
+
+  private static Planned planned(Share share, byte[][] offers, Targets views) {
+    Agreement agreement = new Agreement(offers, share.link.ranks()::named);
+    List<TransferBuilder> halves = new ArrayList<>();
+    for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
+      halves.add(builder(share, agreement, views, half));
+    }
+    return new Planned(agreement, halves);
+  }
+
+  /** This rank's targets on all links. */
+  private Targets views() {
+    List<TensorSpec> specs = new ArrayList<>();
+    List<Tensor> targets = new ArrayList<>();
+    for (Share each : shares.values()) {
+      specs.addAll(each.receives);
+      targets.addAll(each.targets);
+    }
+    return new Targets(specs, targets, inPlace);
+  }
+
+  /** What this rank's peers are told of it. */
+  private byte[] offer(Share share) {
+    byte[] offer = new Offer(checksums, inPlace, share.sends, share.receives).encode();
+    if (offer.length > Gathered.MOST_BYTES) {
+      throw new InvalidArgumentException(
+          "register: the list of this rank's tensors takes " + offer.length + " bytes, of at most "
+              + Gathered.MOST_BYTES + "; register them as several transfers");
+    }
+    return offer;
+  }
+
+  private void checkViews() {
+    List<BoundTensor> views = new ArrayList<>();
+    for (Share each : shares.values()) {
+      for (Offer.Sent sent : each.sends) {
+        Tensor source = each.sources.get(sent.spec().name());
+        views.add(new BoundTensor(sent.spec(), source, sent.spec(), null, null));
+      }
+      for (int i = 0; i < each.receives.size(); i++) {
+        TensorSpec spec = each.receives.get(i);
+        views.add(new BoundTensor(spec, null, spec, each.targets.get(i), null));
+      }
+    }
+    TargetViews.check(views);
+  }
+
+  /** What all ranks agreed on, with this rank's views and the targets of one half. */
+  private static TransferBuilder builder(Share share, Agreement agreement, Targets views,
+      int half) {
+    TransferBuilder builder = TransferBuilder.of(share.link.communicator());
+    for (Agreement.Pair pair : agreement.pairs()) {
+      Offer.Sent from = pair.from();
+      builder.moving(from.moving());
+      builder.add(
+          from.spec(),
+          share.sources.get(from.spec().name()),
+          pair.to(),
+          views.view(pair.to().name(), pair.view(), half));
+    }
+    return builder;
+  }
+
+  @Override
+  public String toString() {
+    return "LinkTransferBuilder of "
+        + shares.values().stream().mapToInt(each -> each.sends.size()).sum()
+        + " tensors to send and "
+        + shares.values().stream().mapToInt(each -> each.receives.size()).sum() + " to receive";
+  }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import org.windlass.layout.Layout;
+
+/**
+ * Two jobs of a link, as both of them know each other. For packages of Windlass.
+ *
+ * @param whose text behind the link's name in messages; says which ranks are of which job
+ * @param senders number of ranks of the source, which are the first ones of the link
+ * @param hasGuests whether the senders are Python ranks
+ * @param from layout of tensors for which the source names none; may be null
+ * @param to layout of tensors for which the target names none; may be null
+ * @hidden
+ */
+public record LinkedJobs(
+    String whose, int senders, boolean hasGuests, Layout from, Layout to) {
+  /** Returns the text that all ranks of both jobs have alike, Python ranks too. */
+  String text(String name) {
+    return "meets as '" + name + "' from layout " + qualified(from) + " to layout " + qualified(to)
+        + whose;
+  }
+
+  private static String qualified(Layout layout) {
+    return layout == null ? "none" : layout.qualified();
+  }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.Native;
+
+/** The loads in which a bucket is staged, one phase after the other. */
+final class Loads {
+  /** Parts of one bucket, so that a small {@link PlanOptions#bucketBytes} makes no long plan. */
+  private static final int MOST_LOADS = 4096;
+
+  private Loads() {}
+
+  /** Which phases the loads of one source are staged in. */
+  static final class Turns {
+    /** For each target, the phase of its next load. */
+    private final Map<Integer, Integer> next = new HashMap<>();
+
+    /** That of the next load, for those targets. */
+    int next(List<Integer> targets) {
+      int phase = 0;
+      for (int target : targets) {
+        phase = Math.max(phase, next.getOrDefault(target, 0));
+      }
+      for (int target : targets) {
+        next.put(target, phase + 1);
+      }
+      return phase;
+    }
+  }
+
+  /** Refuses on every rank alike, and before any load is made. */
+  static void requireFew(List<Plan> plans) {
+    long loads = 0; // that a rank may have to make for another
+    for (Plan plan : plans) {
+      long most = plan.options().bucketBytes();
+      loads += Math.min(MOST_LOADS, (plan.mostRouteBytes() - 1) / most + 1);
+      if (loads >= Native.WL_MAX_PHASES) {
+        throw new InvalidArgumentException(
+            "bucketBytes of " + most + " may take " + plans.size() + " tensors in "
+                + Native.WL_MAX_PHASES + " turns or more, which a transfer does not have: use larger"
+                + " buckets, or several transfers");
+      }
+    }
+  }
+
+  /** What is staged of so many bytes at a time. */
+  static long mostBytes(long bytes, Plan plan) {
+    return Math.max(plan.options().bucketBytes(), (bytes - 1) / MOST_LOADS + 1);
+  }
+
+  /**
+   * The bucket in parts of at most {@link #mostBytes}, or of one element. Wider elements come
+   * first, so that all lie aligned without gaps.
+   */
+  static List<List<Piece>> of(Bucket bucket, List<Plan> plans, List<Integer> tensors) {
+    long most = mostBytes(bucket.bytes(), plans.get(bucket.entries().get(0).tensor()));
+    List<Piece> pieces = new ArrayList<>();
+    for (Bucket.Entry entry : bucket.entries()) {
+      Route route = entry.route();
+      for (Chunk.Box box : route.boxes()) {
+        int tensor = tensors.get(entry.tensor());
+        Piece.cut(box, Math.max(1, most / route.wire().bytes()))
+            .forEach(part -> pieces.add(new Piece(tensor, route, part)));
+      }
+    }
+    pieces.sort(Comparator.comparingInt(piece -> -piece.wire().bytes()));
+    List<List<Piece>> loads = new ArrayList<>();
+    long bytes = most;
+    for (Piece piece : pieces) {
+      long more = piece.bytes();
+      if (loads.isEmpty() || bytes > most - more) {
+        loads.add(new ArrayList<>());
+        bytes = 0;
+      }
+      loads.get(loads.size() - 1).add(piece);
+      bytes += more;
+    }
+    return loads;
+  }
+}

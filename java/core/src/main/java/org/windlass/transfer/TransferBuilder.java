@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.transfer;
+
+import java.lang.ref.Reference;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.Tensor;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
+import org.windlass.internal.report.RankLook;
+import org.windlass.internal.transfer.Alike;
+import org.windlass.internal.transfer.BoundTensor;
+import org.windlass.internal.transfer.Moving;
+import org.windlass.internal.transfer.StepsMemo;
+import org.windlass.internal.transfer.TargetViews;
+import org.windlass.internal.transfer.Until;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Hosts;
+import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
+import org.windlass.plan.TransferMode;
+
+/**
+ * Builder of a {@link Transfer}, which redistributes tensors together. Each is a global tensor with
+ * its layouts before and after, bound to this rank's local views. Every rank of the communicator
+ * adds the same tensors in the same order, and calls {@link #register}. Plans know which ranks of
+ * the communicator live on one host.
+ *
+ * <p>A view holds this rank's piece in the layout's local order, with any strides: fused tensors
+ * are bound by {@code narrow}, stacks by {@code select}. It is null on a rank outside the layout's
+ * mesh, and may be null where the piece is empty. Several tensors may come from one source (tied
+ * embeddings); every target element is written by one of them.
+ */
+public final class TransferBuilder {
+  private final Communicator communicator;
+  private Hosts hosts;
+  private final List<BoundTensor> tensors = new ArrayList<>();
+  private final Map<String, TensorSpec> sources = new HashMap<>();
+  private Moving moving = Moving.DEFAULT;
+  private boolean registered;
+
+  /** The choice that was made last, where nothing was added since; or null. */
+  private String unused;
+
+  private TransferBuilder(Communicator communicator) {
+    this.communicator = communicator;
+    try {
+      this.hosts = Hosts.of(RankLook.hosts(communicator.endpoint()));
+    } finally {
+      Reference.reachabilityFence(communicator);
+    }
+  }
+
+  /** Returns a builder without tensors, of a transfer among the ranks of {@code communicator}. */
+  public static TransferBuilder of(Communicator communicator) {
+    return new TransferBuilder(Objects.requireNonNull(communicator, "communicator"));
+  }
+
+  /**
+   * Sets the dtype in which floating-point tensors that are added after this call cross ranks. By
+   * default, the wire adds no rounding: {@link Plan#defaultWire}.
+   */
+  public TransferBuilder defaultWire(DType dtype) {
+    moving = moving.withWire(dtype);
+    unused = "defaultWire";
+    return this;
+  }
+
+  /** Sets the {@link TransferMode} of the tensors that are added after this call. */
+  public TransferBuilder defaultMode(TransferMode mode) {
+    moving = moving.withMode(mode);
+    unused = "defaultMode";
+    return this;
+  }
+
+  /** Sets {@link PlanOptions#bucketBytes()} of the tensors that are added after this call. */
+  public TransferBuilder defaultBucketBytes(long bytes) {
+    moving = moving.withBucketBytes(bytes);
+    unused = "defaultBucketBytes";
+    return this;
+  }
+
+  /** Plans what is added from here on as if ranks lived on these. */
+  TransferBuilder hosts(Hosts hosts) {
+    this.hosts = hosts;
+    return this;
+  }
+
+  /**
+   * All choices at once, for tensors that are added from here on. For packages of Windlass.
+   *
+   * @hidden
+   */
+  @SuppressWarnings("exports")
+  public TransferBuilder moving(Moving moving) {
+    this.moving = moving;
+    return this;
+  }
+
+  /** Adds a tensor that keeps its name and dtype. */
+  public TransferBuilder add(
+      String name,
+      long[] shape,
+      DType dtype,
+      Layout from,
+      Tensor source,
+      Layout to,
+      Tensor target) {
+    Objects.requireNonNull(from, "from");
+    Objects.requireNonNull(to, "to");
+    return add(
+        TensorSpec.of(name, dtype, from, shape),
+        source,
+        TensorSpec.of(name, dtype, to, shape),
+        target);
+  }
+
+  /**
+   * Adds a tensor.
+   *
+   * @param from the tensor as it lies; tensors of one name agree in all of it
+   * @param source this rank's piece of {@code from}, or null
+   * @param to the tensor as it shall lie: another dtype is a cast, another name is a renaming; its
+   *     layout holds no {@code Partial}
+   * @param target this rank's piece of {@code to}, or null
+   */
+  public TransferBuilder add(TensorSpec from, Tensor source, TensorSpec to, Tensor target) {
+    if (registered) {
+      throw new InvalidArgumentException("add: the builder was registered already; make another");
+    }
+    Objects.requireNonNull(from, "from");
+    Objects.requireNonNull(to, "to");
+    String name = from.name();
+    TensorSpec known = sources.get(name);
+    if (known != null && !known.equals(from)) {
+      throw new InvalidArgumentException(
+          "add: from: tensor '" + name + "' was added before as " + known + ", now as " + from);
+    }
+    if (!from.shape().equals(to.shape())) {
+      throw new InvalidArgumentException(
+          "add: to: tensor '" + to.name() + "' has shape " + to.shape() + ", from has "
+              + from.shape());
+    }
+    if (to.layout().hasPartial()) {
+      throw new InvalidArgumentException(
+          "add: to: tensor '" + to.name() + "' has layout " + to.layout()
+              + ", which holds Partial; a target holds values: use R or S");
+    }
+    checkMesh("from", from);
+    checkMesh("to", to);
+    Plan plan = plan(from, to);
+    BoundTensor.checkView("add", "source", from, source, communicator.rank());
+    BoundTensor.checkView("add", "target", to, target, communicator.rank());
+    sources.put(name, from);
+    unused = null;
+    tensors.add(new BoundTensor(from, source, to, target, plan));
+    return this;
+  }
+
+  private void checkMesh(String argument, TensorSpec spec) {
+    int highest = spec.layout().mesh().highestRank();
+    if (highest >= communicator.size()) {
+      throw new InvalidArgumentException(
+          "add: " + argument + ": tensor '" + spec.name() + "' has layout " + spec.layout()
+              + ", which needs rank " + highest + "; the communicator has ranks 0 to "
+              + (communicator.size() - 1));
+    }
+  }
+
+  private Plan plan(TensorSpec from, TensorSpec to) {
+    String name = "add: tensor '" + from.name() + "': ";
+    if (from.dtype().code() < 0 || to.dtype().code() < 0) {
+      throw new UnsupportedException(
+          name + "elements of " + from.dtype() + " are less than a byte; bind them as u8");
+    }
+    try {
+      DType wire = moving.wire(from.dtype(), to.dtype());
+      PlanOptions options = moving.options().withTurn(tensors.size()).withHosts(hosts);
+      return Plan.of(from, to, wire, options);
+    } catch (InvalidArgumentException e) {
+      throw new InvalidArgumentException(name + e.getMessage(), e);
+    } catch (UnsupportedException e) {
+      throw new UnsupportedException(name + e.getMessage(), e);
+    }
+  }
+
+  /** The plans of the tensors added so far, in order. */
+  public List<Plan> plans() {
+    return tensors.stream().map(BoundTensor::plan).toList();
+  }
+
+  /** Bytes that a transfer of the tensors added so far stages on this rank. */
+  public long stagingBytes() {
+    return Plan.stagingBytes(plans(), communicator.rank());
+  }
+
+  /** Collective: binds the plans to memory on all ranks. The builder is used up. */
+  public Transfer register() {
+    return register(Deadline.DEFAULT);
+  }
+
+  /** {@link #register()} with a deadline of its own. */
+  public Transfer register(Duration deadline) {
+    return register(Deadline.nanos(deadline));
+  }
+
+  private Transfer register(long deadlineNs) {
+    return register(false, new StepsMemo(), deadlineNs);
+  }
+
+  /**
+   * For packages of Windlass.
+   *
+   * @hidden
+   */
+  @SuppressWarnings("exports")
+  public Transfer register(boolean isOfLink, StepsMemo memo, long deadlineNs) {
+    if (registered) {
+      throw new InvalidArgumentException("register: the builder was registered already");
+    }
+    Moving.requireUsed(unused, !tensors.isEmpty());
+    TargetViews.check(tensors);
+    registered = true;
+    if (isOfLink) {
+      return Transfer.create(communicator, tensors, true, memo, deadlineNs); // all have planned it
+    }
+    Until until = new Until(deadlineNs);
+    requireAlike(until);
+    return Transfer.create(communicator, tensors, false, memo, until.leftNs());
+  }
+
+  private void requireAlike(Until until) {
+    int count = tensors.size();
+    try {
+      Alike.require(
+          communicator,
+          until,
+          Native.WL_OP_REGISTER,
+          tensors.stream().mapToLong(BoundTensor::fingerprint).toArray(),
+          index ->
+              index >= count
+                  ? "adds no tensor " + (index + 1)
+                  : "adds as tensor " + (index + 1) + " " + tensors.get(index).text());
+    } catch (MismatchException e) {
+      throw Failures.within("register", e);
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "TransferBuilder of " + tensors.size() + " tensors";
+  }
+}

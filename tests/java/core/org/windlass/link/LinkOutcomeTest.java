@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.windlass.job.JobEnd.ROWS;
+import static org.windlass.job.JobThreads.SOON;
+
+import java.lang.reflect.Field;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.windlass.error.AbortedException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.transfer.Until;
+import org.windlass.job.JobEnd;
+import org.windlass.job.JobThreads;
+import org.windlass.job.Role;
+
+/** What the ranks of a source get where a version fails on one of them alone. */
+@Timeout(120)
+class LinkOutcomeTest {
+  @RegisterExtension final JobThreads jobs = JobThreads.byFile();
+
+  /** Rank 1 says so once the move is over on all other ranks. */
+  @Test
+  void aVersionThatFailsOnOneSenderFailsOnAll() throws Exception {
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, Role.SOURCE, ROWS)) {
+                end.send(1, SOON);
+                end.tensor().copyFrom(JobEnd.part(ROWS, end.rank(), 2));
+                if (end.rank() == 0) {
+                  assertThatThrownBy(() -> end.transfer().trySend(2, SOON))
+                      .isInstanceOf(AbortedException.class)
+                      .hasMessageContaining("ranks [1] have not sent it");
+                } else {
+                  LinkPart part = part(end.transfer());
+                  Until moving = part.come(true, 2, new Until(SOON.toNanos()));
+                  part.transfer(1).move(0, 2, new long[1], moving.leftNs());
+                  assertThat(end.link().handover().without(false, moving)).containsExactly(1);
+                }
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, Role.TARGET, ROWS)) {
+                assertThat(end.receive(SOON)).isEqualTo(1);
+                assertThat(end.receive(SOON)).isEqualTo(2);
+                assertThatThrownBy(() -> end.transfer().tryReceive(SOON))
+                    .isInstanceOf(WindlassException.class);
+                end.requireHas(2);
+              }
+            });
+    JobThreads.end(source, target);
+  }
+
+  private static LinkPart part(LinkTransfer transfer) throws ReflectiveOperationException {
+    Field parts = LinkTransfer.class.getDeclaredField("parts");
+    parts.setAccessible(true);
+    return (LinkPart) ((List<?>) parts.get(transfer)).get(0);
+  }
+}
