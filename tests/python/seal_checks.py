@@ -311,6 +311,7 @@ def answer(listener, frames, said):
         peer.sendall(own.made(packed("Bq", store.WELCOME, 60_000)))
         body()
         peer.sendall(own.made(packed("Bi", 0, store.NO_CALL)))
+        body()
         request = body()
         with contextlib.suppress(OSError):  # the member has gone
             peer.sendall(b"".join(

@@ -123,15 +123,24 @@ def one_rank_twice():
 
 
 class Silent(store.Store):
-    """A member that says nothing behind its PROOF."""
+    """A member that sends at most a PING behind its PROOF."""
+
+    sends_ping = False
 
     def _be_welcomed(self, limit):
         self._answer(store.WELCOME, limit)
         self.silence = 60.0
+        if self.sends_ping:
+            self._send(limit, packed("Bi", store.PING, store.NO_CALL))
 
 
 def held_ranks():
-    """A connection that has not sent a sealed frame does not keep its rank from others."""
+    """A connection that has sent one request at most does not keep its rank from others."""
+    for Silent.sends_ping in (False, True):
+        held_rank()
+
+
+def held_rank():
     with opened(0) as (at, _):
         silent = Silent(at.address, TOKEN, "test", 1, 2, Deadline(30))
         spoken = member(at, 1, 2)

@@ -43,7 +43,7 @@ class _Session:
         self.hello = self.challenge = b""
         self.member: tuple[str, int] = ("", -1)
         self.is_member = self.is_leaving = False
-        self.has_spoken = False  # whether it has sent a sealed frame
+        self.requests = 0  # the first is a PING, which a relay may pass on and keep its reply
         self.has_failure = False  # of the start, which it has not been told
         self.out = bytearray()
         self.values: list[tuple[int, memoryview]] = []  # of all-gathers, by id
@@ -263,7 +263,7 @@ class StoreServer:
             if body is None:
                 return False
             if session.is_member:
-                session.has_spoken = True
+                session.requests += 1
                 self._request(session, body)
             elif session.hello:
                 self._prove(session, body)
@@ -325,7 +325,7 @@ class StoreServer:
         other = self._ranks.get(session.member)
         if len(self._members) >= _MEMBERS:
             session.turn_away(ResourceException, "the store has as many members as it takes")
-        elif other is not None and other.has_spoken:
+        elif other is not None and other.requests > 1:
             session.turn_away(
                 MismatchException, f"rank {rank} is connected already; two may not have one rank")
         else:

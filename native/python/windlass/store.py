@@ -208,7 +208,7 @@ class Store:
 
     def _be_welcomed(self, limit: Deadline) -> None:
         """Reads the WELCOME, and sends a PING. Its reply shows that nobody relays the greeting and
-        swallows the rest."""
+        swallows the rest. A second PING shows the server the same."""
         welcome = Reader(self._answer(WELCOME, limit)[1:])
         (silence,) = welcome.unpack("q")
         welcome.end()
@@ -221,6 +221,7 @@ class Store:
         if code != 0:
             raise ConnectionAbortedError(printable(reply.text()))
         reply.end()
+        self._send(limit, packed("Bi", PING, NO_CALL))
 
     def _leave(self, fault: Malformed, until: Deadline) -> OSError:
         """Tells the store why this member ends the connection. Returns the exception to raise."""

@@ -31,7 +31,6 @@ import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.HostAndPort;
 import org.windlass.internal.store.Member;
-import org.windlass.internal.store.Refusal;
 import org.windlass.internal.store.SocketStore;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreProviders;
@@ -220,7 +219,7 @@ final class EnvironmentStart {
   private WindlassException storeFailure(WindlassException e) {
     boolean isLaunchers = environment.launcherHasStore();
     String whose = isLaunchers ? "the launcher, which" : "rank 0, whose process";
-    String why = e.getCause() instanceof Refusal refusal ? refusal.getMessage() : e.getMessage();
+    String why = e.getCause() instanceof WindlassException own ? own.getMessage() : e.getMessage();
     String message = "waiting for " + whose + " has the store where ranks meet: " + why;
     List<Integer> faultyRanks = isLaunchers ? List.of() : List.of(0);
     return WindlassException.of(e.code().number(), message, e, "", faultyRanks);

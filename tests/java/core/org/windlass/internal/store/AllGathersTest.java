@@ -18,6 +18,7 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Meeting.Kind;
 
@@ -73,7 +74,7 @@ class AllGathersTest {
       }
       Round round = new Round("test", 17, true, LONG_MS, null, own);
       assertThat(catchThrowable(() -> store.gather(round, () -> {})))
-          .isInstanceOf(Refusal.class)
+          .isInstanceOf(WindlassException.class)
           .hasMessageContaining("start fewer ranks in one process");
       assertThat(store.get("any", Meeting.LONG)).isEmpty();
     }
@@ -131,8 +132,8 @@ class AllGathersTest {
           beside(() -> heard(meeting.join(), round("test", 4, 2000, 0, "a")));
       CompletableFuture<Object> two =
           beside(() -> heard(meeting.join(), round("test", 4, LONG_MS, 2, "c")));
-      assertThat(get(zero)).isInstanceOf(Refusal.class);
-      assertThat(get(two)).isInstanceOf(Refusal.class);
+      assertThat(get(zero)).isInstanceOf(WindlassException.class);
+      assertThat(get(two)).isInstanceOf(WindlassException.class);
       assertThat(log.of(address))
           .filteredOn(line -> line.contains("so far; the start waits for"))
           .singleElement()
@@ -176,7 +177,7 @@ class AllGathersTest {
       String said = "x".repeat(500_000);
       for (int times = 0; times < 150; times++) {
         assertThat(heard(store, round("test", 1, LONG_MS, 0, said))).isEqualTo(List.of(said));
-        assertThat(heard(store, round("late", 2, 1, 0, said))).isInstanceOf(Refusal.class);
+        assertThat(heard(store, round("late", 2, 1, 0, said))).isInstanceOf(WindlassException.class);
       }
     }
   }
@@ -254,9 +255,7 @@ class AllGathersTest {
   }
 
   private static byte[] frame(Round round) {
-    byte[] bytes = new byte[Wire.gather(7, round).remaining()];
-    Wire.gather(7, round).get(bytes);
-    return bytes;
+    return RawConnection.framed(Wire.gather(7, round));
   }
 
   @Test

@@ -22,6 +22,8 @@ import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.WindlassException;
 import org.windlass.testing.Mutation;
 import org.windlass.testing.RandomSeeds;
 
@@ -178,14 +180,14 @@ class FuzzedFramesTest {
     private final Session session;
     private Seal seal;
 
-    Peer(StoreServer server, Token token, boolean isMember) throws IOException {
+    Peer(StoreServer server, boolean isMember) throws IOException {
       session = new Session(server, socket, new Key());
       if (isMember) {
         byte[] hello = Greeting.hello(Member.observer("fuzzed", Meeting.LIBRARY));
-        say(Wire.frame(hello.length).put(hello).array());
-        byte[] challenge = session.challenge();
-        say(Greeting.answer(token, hello, challenge).array());
-        seal = Greeting.ofMember(token, hello, challenge);
+        say(RawConnection.framed(hello));
+        Greeting greeting = session.greeting();
+        say(RawConnection.framed(greeting.proof()));
+        seal = greeting.memberSeal();
         assertThat(session.isMember()).isTrue();
       }
     }
@@ -202,7 +204,7 @@ class FuzzedFramesTest {
           }
         }
         return session.send();
-      } catch (IOException | Refusal e) {
+      } catch (IOException | WindlassException e) {
         return false; // the server drops such a session
       }
     }
@@ -226,15 +228,14 @@ class FuzzedFramesTest {
         StoreServer server =
             StoreServer.open(
                 StoreServer.loopback(), token, Meeting.LIBRARY, StoreServer.Bounds.defaults())) {
-      server.table().set("kept", KEPT);
-      byte[] hello = Greeting.hello(Meeting.rank(0, 1));
-      byte[] greeting = Wire.frame(hello.length).put(hello).array();
+      server.table.set("kept", KEPT);
+      byte[] greeting = RawConnection.framed(Greeting.hello(Meeting.rank(0, 1)));
       Peer peer = null;
       boolean isMember = false;
       for (int frames = 0; frames < FRAMES; frames++) {
         if (peer == null) {
           isMember = random.nextInt(8) > 0;
-          peer = new Peer(server, token, isMember);
+          peer = new Peer(server, isMember);
         }
         byte[] frame = mutated(isMember ? Strangers.request(random) : greeting, random);
         if (!peer.say(frame) || random.nextInt(50) == 0) {
@@ -242,7 +243,7 @@ class FuzzedFramesTest {
           peer = null;
         }
       }
-      assertThat(server.table().get("kept")).isEqualTo(KEPT);
+      assertThat(server.table.get("kept")).isEqualTo(KEPT);
     }
   }
 
@@ -254,7 +255,7 @@ class FuzzedFramesTest {
 
   private static final Map<String, Reader> READERS =
       Map.of(
-          "hello", Greeting::hello,
+          "hello", frame -> Greeting.hello(frame, ""),
           "round", Wire::round,
           "refusal", frame -> Wire.refusal((byte) 4, frame),
           "keys", Wire::keys,
@@ -262,14 +263,16 @@ class FuzzedFramesTest {
           "text", frame -> Wire.text(frame, Wire.REFUSAL),
           "challenge",
               frame ->
-                  Greeting.proven(Token.random(), new byte[9], Wire.bytes(frame, frame.remaining())));
+                  Greeting.answered(
+                      new byte[9], Token.random(), Wire.bytes(frame, frame.remaining())));
 
   @RandomSeeds(value = 20, inLong = 2000)
   void whatIsReadIsReadOrRefused(long seed) throws Exception {
     Random random = new Random(seed);
-    ByteBuffer refusal = Wire.refusal(3, new Refusal(4, "why", List.of(1, 2)));
+    byte[] refusal =
+        RawConnection.framed(Wire.refusal(3, new PeerLostException("why", List.of(1, 2))));
     for (int frames = 0; frames < FRAMES; frames++) {
-      byte[] request = random.nextBoolean() ? Strangers.request(random) : refusal.array();
+      byte[] request = random.nextBoolean() ? Strangers.request(random) : refusal;
       byte[] frame = mutated(request, random);
       int from = Math.min(frame.length, random.nextInt(12));
       for (Reader reader : READERS.values()) {

@@ -152,7 +152,7 @@ class HostileConnectionsTest {
     try (Meeting meeting = new Meeting(Kind.SOCKET, bounds)) {
       Store store = meeting.join(Meeting.rank(0, 3));
       byte[] hello = Greeting.hello(Meeting.rank(1, 3));
-      byte[] whole = Wire.frame(hello.length).put(hello).array();
+      byte[] whole = RawConnection.framed(hello);
       long begin = System.nanoTime();
       try (RawConnection silent = new RawConnection(meeting.server().address());
           RawConnection half = new RawConnection(meeting.server().address());
@@ -186,7 +186,7 @@ class HostileConnectionsTest {
     byte[] hello = Greeting.hello(Meeting.rank(0, 1));
     try (RawConnection stranger = new RawConnection(shared.server().address())) {
       boolean atOnce = random.nextBoolean();
-      byte[] whole = Wire.frame(hello.length).put(hello).array();
+      byte[] whole = RawConnection.framed(hello);
       byte[] proof = new byte[Integer.BYTES + 1 + Token.BYTES];
       ByteBuffer.wrap(proof).putInt(1 + Token.BYTES).put(Wire.PROOF);
       stranger.send(atOnce ? Mutation.of(whole, random) : whole);

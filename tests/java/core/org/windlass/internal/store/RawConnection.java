@@ -8,7 +8,6 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
-import java.util.Arrays;
 
 /** A connection to a store's server that says what a test wants it to. */
 final class RawConnection implements AutoCloseable {
@@ -36,10 +35,10 @@ final class RawConnection implements AutoCloseable {
     RawConnection connection = new RawConnection(address);
     byte[] hello = Greeting.hello(member);
     connection.sendFrame(hello);
-    byte[] challenge = Greeting.proven(token, hello, connection.frame());
-    connection.send(Greeting.answer(token, hello, challenge).array());
-    connection.sent = Greeting.ofMember(token, hello, challenge);
-    connection.received = Greeting.ofServer(token, hello, challenge);
+    Greeting greeting = Greeting.answered(hello, token, connection.frame());
+    connection.sendFrame(greeting.proof());
+    connection.sent = greeting.memberSeal();
+    connection.received = greeting.serverSeal();
     byte[] welcome = connection.frame();
     if (welcome[0] != Wire.WELCOME) {
       connection.close();
@@ -60,15 +59,15 @@ final class RawConnection implements AutoCloseable {
       RawConnection connection = accept(listener);
       try {
         byte[] hello = connection.frame();
-        byte[] challenge = Greeting.challenge(Meeting.LIBRARY);
-        connection.send(Greeting.challenge(token, hello, challenge).array());
+        Greeting greeting = Greeting.answering(hello, token, Meeting.LIBRARY);
+        connection.sendFrame(greeting.wholeChallenge());
         connection.frame();
-        connection.sent = Greeting.ofServer(token, hello, challenge);
-        connection.received = Greeting.ofMember(token, hello, challenge);
-        connection.send(connection.sealed(Greeting.welcome(silenceMs).array()));
+        connection.sent = greeting.serverSeal();
+        connection.received = greeting.memberSeal();
+        connection.sendFrame(Greeting.welcome(silenceMs));
         connection.frame(); // the PING with which a member begins
-        byte[] answer = Wire.frame(Wire.HEAD).put(Wire.DONE).putInt(Wire.NO_CALL).array();
-        connection.send(connection.sealed(answer));
+        connection.sendFrame(Wire.body(Wire.DONE, Wire.NO_CALL));
+        connection.frame(); // the PING by which it says that it has heard that
         return connection;
       } catch (IOException e) {
         connection.close(); // It came before, and has left.
@@ -85,7 +84,12 @@ final class RawConnection implements AutoCloseable {
   }
 
   void sendFrame(byte[] body) throws IOException {
-    send(sealed(Wire.frame(body.length).put(body).array()));
+    send(sealed(framed(body)));
+  }
+
+  /** A body behind its length. */
+  static byte[] framed(byte[] body) {
+    return ByteBuffer.allocate(Integer.BYTES + body.length).putInt(body.length).put(body).array();
   }
 
   /** A frame as it goes over the wire, as the next one of this side. */
@@ -108,8 +112,7 @@ final class RawConnection implements AutoCloseable {
 
   /** The next frame with its length, and without a seal. */
   byte[] wholeFrame() throws IOException {
-    byte[] body = frame();
-    return Wire.frame(body.length).put(body).array();
+    return framed(frame());
   }
 
   /** The next frame with its length and its seal, which nobody checks. */
@@ -121,12 +124,13 @@ final class RawConnection implements AutoCloseable {
 
   /** The body of the next frame. */
   byte[] frame() throws IOException {
-    ByteBuffer frame = Wire.frame(in.readInt());
-    in.readFully(frame.array(), Integer.BYTES, frame.remaining());
+    byte[] body = new byte[in.readInt()];
+    in.readFully(body);
     if (received != null) {
-      received.require(frame.rewind(), ByteBuffer.wrap(in.readNBytes(Seal.BYTES)));
+      byte[] seal = in.readNBytes(Seal.BYTES);
+      received.require(ByteBuffer.wrap(framed(body)), ByteBuffer.wrap(seal));
     }
-    return Arrays.copyOfRange(frame.array(), Integer.BYTES, frame.capacity());
+    return body;
   }
 
   /** The text of the refusal that comes next, before the end. */

@@ -82,8 +82,8 @@ class SocketStoreTest {
         byte[] hello = Greeting.hello(Meeting.rank(0, 1));
         stranger.sendFrame(hello);
         byte[] challenge = stranger.frame();
-        byte[] proof = meeting.token().proof("windlass store: server", hello, challenge);
-        stranger.send(Wire.frame(1 + proof.length).put(Wire.PROOF).put(proof).array());
+        byte[] proof = meeting.token().hmac("windlass store: server", hello, challenge);
+        stranger.sendFrame(ByteBuffer.allocate(1 + proof.length).put(Wire.PROOF).put(proof).array());
         assertThat(stranger.refusal()).contains("another token");
       }
       meeting.join(Meeting.rank(0, 1)).set("a", bytes(1), LONG);
@@ -126,15 +126,14 @@ class SocketStoreTest {
       byte[] proof;
       try (RawConnection heard = new RawConnection(address)) {
         heard.sendFrame(hello);
-        byte[] challenge = Greeting.proven(meeting.token(), hello, heard.frame());
-        proof = Greeting.answer(meeting.token(), hello, challenge).array();
-        heard.send(proof);
+        proof = Greeting.answered(hello, meeting.token(), heard.frame()).proof();
+        heard.sendFrame(proof);
         assertThat(heard.frame()[0]).isEqualTo(Wire.WELCOME);
       }
       try (RawConnection replay = new RawConnection(address)) {
         replay.sendFrame(hello);
         replay.frame();
-        replay.send(proof);
+        replay.sendFrame(proof);
         assertThat(replay.refusal()).contains("another token");
       }
     }
@@ -263,7 +262,7 @@ class SocketStoreTest {
           start(
               () -> {
                 try (Socket socket = stranger.accept()) {
-                  byte[] refused = Wire.refused(Native.WL_INTERNAL, "a fault").array();
+                  byte[] refused = RawConnection.framed(Wire.refused(Native.WL_INTERNAL, "a fault"));
                   socket.getOutputStream().write(refused);
                   socket.getInputStream().readAllBytes();
                 }
@@ -321,11 +320,7 @@ class SocketStoreTest {
           RawConnection.member(
               meeting.server().address(), meeting.token(), Meeting.rank(1, 2))) {
         byte[] key = {'h'};
-        ByteBuffer hold = Wire.frame(Wire.HEAD + Wire.textBytes(key) + Wire.arrayBytes(key));
-        hold.put(Wire.HOLD).putInt(7);
-        Wire.putText(hold, key);
-        Wire.putArray(hold, key);
-        hung.send(hung.sealed(hold.array()));
+        hung.send(hung.sealed(Strangers.request(Wire.HOLD, 7, "h", null, key)));
         assertThat(hung.frame()).endsWith((byte) 1);
         Optional<byte[]> gone = watcher.awaitOther("h", key, LONG);
         assertThat(gone).isEmpty();
@@ -343,13 +338,8 @@ class SocketStoreTest {
       try (RawConnection many =
           RawConnection.member(
               meeting.server().address(), meeting.token(), Member.observer(JOB, LIBRARY))) {
-        byte[] key = {'k'};
         for (int id = 0; id <= Session.WAITS; id++) {
-          ByteBuffer wait = Wire.frame(Wire.HEAD + Wire.textBytes(key) + Wire.arrayBytes(null));
-          wait.put(Wire.AWAIT).putInt(id);
-          Wire.putText(wait, key);
-          Wire.putArray(wait, null);
-          many.send(many.sealed(wait.array()));
+          many.send(many.sealed(Strangers.request(Wire.AWAIT, id, "k", null, null)));
         }
         ByteBuffer refusal = ByteBuffer.wrap(many.frame());
         assertThat((int) refusal.get()).isEqualTo(Native.WL_RESOURCE);

@@ -73,8 +73,7 @@ public final class Strangers implements AutoCloseable {
 
   /** What a rank says first. */
   private byte[] greeting(int rank) {
-    byte[] hello = Greeting.hello(new Member("greetings", rank, 8, library));
-    return Wire.frame(hello.length).put(hello).array();
+    return RawConnection.framed(Greeting.hello(new Member("greetings", rank, 8, library)));
   }
 
   private static final byte[] KINDS = {
@@ -90,26 +89,31 @@ public final class Strangers implements AutoCloseable {
           new Round(
               "mutated", 2, random.nextBoolean(), 1 + random.nextInt(50),
               random.nextBoolean() ? others : null, Map.of(random.nextInt(2), new byte[5]));
-      ByteBuffer frame = Wire.gather(random.nextInt(3), round);
-      return Wire.bytes(frame, frame.remaining());
+      return RawConnection.framed(Wire.gather(random.nextInt(3), round));
     }
     byte kind = KINDS[random.nextInt(KINDS.length)];
-    byte[] key = ("mutated/" + random.nextInt(5)).getBytes(StandardCharsets.UTF_8);
+    String key = "mutated/" + random.nextInt(5);
     byte[] value = new byte[random.nextInt(20)];
-    ByteBuffer body = ByteBuffer.allocate(200).put(kind).putInt(random.nextInt(3));
-    if (kind != Wire.CANCEL && kind != Wire.PING) {
-      Wire.putText(body, key);
-    }
-    switch (kind) {
-      case Wire.SET, Wire.HOLD, Wire.AWAIT -> Wire.putArray(body, value);
-      case Wire.CAS -> {
-        Wire.putArray(body, null);
-        Wire.putArray(body, value);
-      }
-      default -> {}
-    }
-    body.flip();
-    return Wire.frame(body.remaining()).put(body).array();
+    return request(kind, random.nextInt(3), key, null, value);
+  }
+
+  /** A whole request with as many of these fields as its kind has; not a GATHER. */
+  static byte[] request(byte kind, int id, String key, byte[] expected, byte[] value) {
+    return RawConnection.framed(
+        Wire.body(
+            kind,
+            id,
+            out -> {
+              if (kind != Wire.CANCEL && kind != Wire.PING) {
+                Wire.putText(out, key);
+              }
+              if (kind == Wire.CAS) {
+                Encoding.putArray(out, expected);
+              }
+              if (List.of(Wire.SET, Wire.HOLD, Wire.AWAIT, Wire.CAS).contains(kind)) {
+                Encoding.putArray(out, value);
+              }
+            }));
   }
 
   @Override

@@ -22,6 +22,7 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Meeting;
+import org.windlass.internal.store.OthersGoneException;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 

@@ -17,7 +17,7 @@ import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
 import org.windlass.internal.store.Encoding;
-import org.windlass.internal.store.Refusal;
+import org.windlass.internal.store.OthersGoneException;
 import org.windlass.internal.transfer.Alike;
 import org.windlass.internal.transfer.Until;
 
@@ -31,7 +31,7 @@ final class JobRanks implements AutoCloseable {
 
   private static final byte DONE = 0;
   private static final byte FAILED = 1;
-  private static final byte REFUSED = 2;
+  private static final byte OTHERS_GONE = 2;
 
   private final String job;
   private final Communicator ranks;
@@ -75,7 +75,7 @@ final class JobRanks implements AutoCloseable {
 
   /**
    * Collective: runs a step on rank 0, and returns its result on every rank. If the step throws a
-   * {@link WindlassException} or a {@link Refusal}, every rank throws the same.
+   * {@link WindlassException} or an {@link OthersGoneException}, every rank throws the same.
    *
    * @param until deadline of the step
    */
@@ -94,10 +94,10 @@ final class JobRanks implements AutoCloseable {
                 });
       } catch (WindlassException e) {
         failure = e;
-        own = encoded(FAILED, e, e.code().number(), e.faultyRanks());
-      } catch (Refusal e) {
+        own = encoded(e);
+      } catch (OthersGoneException e) {
         failure = e;
-        own = encoded(REFUSED, e, e.code(), e.faultyRanks());
+        own = new byte[] {OTHERS_GONE};
       } catch (RuntimeException | Error e) {
         ranks.abort("rank 0 of job '" + job + "' has failed: " + e);
         throw e;
@@ -112,29 +112,29 @@ final class JobRanks implements AutoCloseable {
       if (kind == DONE) {
         return decoder.read(in);
       }
+      if (kind == OTHERS_GONE) {
+        throw new OthersGoneException();
+      }
       int code = in.readInt();
       String message = new String(Encoding.array(in), StandardCharsets.UTF_8);
       List<Integer> faultyRanks = new ArrayList<>();
       while (in.available() > 0) {
         faultyRanks.add(in.readInt());
       }
-      throw kind == REFUSED
-          ? new Refusal(code, message, faultyRanks)
-          : WindlassException.of(code, message, null, "", faultyRanks);
+      throw WindlassException.of(code, message, null, "", faultyRanks);
     } catch (IOException e) {
       throw new MismatchException("what rank 0 told can't be read: " + e.getMessage(), e);
     }
   }
 
-  private static byte[] encoded(
-      byte kind, RuntimeException failure, int code, List<Integer> faultyRanks) {
+  private static byte[] encoded(WindlassException failure) {
     return Encoding.bytes(
         out -> {
-          out.writeByte(kind);
-          out.writeInt(code);
+          out.writeByte(FAILED);
+          out.writeInt(failure.code().number());
           String message = String.valueOf(failure.getMessage());
           Encoding.putArray(out, message.getBytes(StandardCharsets.UTF_8));
-          for (int rank : faultyRanks) {
+          for (int rank : failure.faultyRanks()) {
             out.writeInt(rank);
           }
         });

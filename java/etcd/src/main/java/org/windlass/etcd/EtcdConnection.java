@@ -24,13 +24,14 @@ import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLException;
+import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.PeerLostException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
-import org.windlass.internal.store.Refusal;
 import org.windlass.internal.store.Waits;
 
 /**
@@ -60,7 +61,7 @@ final class EtcdConnection implements AutoCloseable {
   final String address;
 
   /** Completes when the connection ends, with the reason. */
-  private final CompletableFuture<Refusal> end = new CompletableFuture<>();
+  private final CompletableFuture<WindlassException> end = new CompletableFuture<>();
 
   /** Lease that ends with this connection; null before {@link #keepLease}. */
   private KeptLease lease;
@@ -116,9 +117,8 @@ final class EtcdConnection implements AutoCloseable {
   }
 
   /** Ends all calls with PeerLost. If the connection has ended before, returns that end. */
-  Refusal lost(String why) {
-    end.complete(
-        new Refusal(Native.WL_PEER_LOST, "the store at " + address + " was lost: " + why));
+  WindlassException lost(String why) {
+    end.complete(new PeerLostException("the store at " + address + " was lost: " + why));
     return end.join();
   }
 
@@ -127,7 +127,7 @@ final class EtcdConnection implements AutoCloseable {
   public synchronized void close() {
     if (!isClosed) {
       isClosed = true;
-      end.complete(new Refusal(Native.WL_CLOSED, Waits.CLOSED));
+      end.complete(new ClosedException(Waits.CLOSED));
       if (lease != null) {
         lease.close();
       }
@@ -156,8 +156,8 @@ final class EtcdConnection implements AutoCloseable {
     try {
       return await(call, NO_ANSWER, List.of(), begun(change));
     } catch (Unanswered e) {
-      throw thrown(
-          lost("the connection broke before an answer came: " + e.getMessage()), call);
+      throw Waits.during(
+          call.name(), lost("the connection broke before an answer came: " + e.getMessage()));
     }
   }
 
@@ -214,7 +214,7 @@ final class EtcdConnection implements AutoCloseable {
     try {
       CompletableFuture.anyOf(event, end).get(call.until().leftNs(), TimeUnit.NANOSECONDS);
       if (end.isDone()) {
-        throw thrown(end.join(), call);
+        throw Waits.during(call.name(), end.join());
       }
       return event.join();
     } catch (TimeoutException e) {
@@ -239,19 +239,14 @@ final class EtcdConnection implements AutoCloseable {
     }
   }
 
-  /** Returns the exception with which {@code call} fails. */
-  RuntimeException thrown(Refusal refusal, Call call) {
-    return refusal.thrown(call.name());
-  }
-
   private RuntimeException failure(Call call, Throwable cause) {
     if (end.isDone()) {
-      return thrown(end.join(), call);
+      return Waits.during(call.name(), end.join());
     }
     EtcdException failure = EtcdExceptionFactory.toEtcdException(cause);
     return switch (failure.getErrorCode()) {
       case UNAVAILABLE -> new Unanswered(failure.getMessage());
-      case NOT_FOUND -> thrown(lost(KeptLease.GONE), call);
+      case NOT_FOUND -> Waits.during(call.name(), lost(KeptLease.GONE));
       case DEADLINE_EXCEEDED -> {
         String text = call.name() + ": " + NO_ANSWER + "the etcd at " + address + ": ";
         yield new DeadlineExceededException(text + lastAttempt(text(failure)));

@@ -24,9 +24,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.store.Limits;
-import org.windlass.internal.store.Refusal;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Waits;
@@ -68,7 +68,7 @@ final class EtcdStore implements Store {
     this.owner = owner;
   }
 
-  private Refusal lostOwner() {
+  private WindlassException lostOwner() {
     return etcd.lost("rank 0, whose store it is, has ended or closed it");
   }
 
@@ -145,7 +145,7 @@ final class EtcdStore implements Store {
           }
           listing[0] += bytes + 2;
           if (listing[0] > Limits.LISTING) {
-            throw etcd.thrown(Limits.tooManyKeys(), call);
+            throw Waits.during(call.name(), Limits.tooManyKeys());
           }
           found.add(owner.keyOf(each.getKey()));
         });
@@ -194,7 +194,7 @@ final class EtcdStore implements Store {
   private TxnResponse read(Call call, Op op) {
     TxnResponse response = owner.read(etcd, call, op);
     if (!response.isSucceeded()) {
-      throw etcd.thrown(lostOwner(), call);
+      throw Waits.during(call.name(), lostOwner());
     }
     return response;
   }
@@ -238,7 +238,7 @@ final class EtcdStore implements Store {
         return true;
       }
       if (!owner.isIn(response.getGetResponses().get(1).getKvs())) {
-        throw etcd.thrown(lostOwner(), call);
+        throw Waits.during(call.name(), lostOwner());
       }
       seen = found(response);
     }
@@ -272,7 +272,7 @@ final class EtcdStore implements Store {
         GetOption.builder(),
         each -> sizes[each.getKey().equals(size) ? 1 : 0] += number(each.getValue()));
     if (sizes[0] + after > Limits.TOTAL) {
-      throw etcd.thrown(Limits.full(sizes[0] + sizes[1], after - sizes[1]), call);
+      throw Waits.during(call.name(), Limits.full(sizes[0] + sizes[1], after - sizes[1]));
     }
     unmeasured.set(0);
   }

@@ -19,11 +19,12 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Limits;
-import org.windlass.internal.store.Refusal;
+import org.windlass.internal.store.OthersGoneException;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.RoundFailures;
 import org.windlass.internal.store.Store;
@@ -134,10 +135,12 @@ final class RoundsByKeys {
         end();
       }
       return Arrays.asList(said);
-    } catch (Refusal why) {
-      throw failed(why);
-    } catch (RuntimeException e) {
-      throw until.isOver() ? failed(late()) : e;
+    } catch (OthersGoneException e) {
+      cleanUp();
+      throw e;
+    } catch (WindlassException e) {
+      boolean isOfRound = !e.faultyRanks().isEmpty();
+      throw isOfRound || until.isOver() ? failed(isOfRound ? e : late()) : e;
     }
   }
 
@@ -250,7 +253,7 @@ final class RoundsByKeys {
     Round.Presence others = round.others();
     if (others != null
         && !Arrays.equals(store.get(others.key(), until.left()).orElse(null), others.value())) {
-      throw Refusal.othersGone();
+      throw new OthersGoneException();
     }
   }
 
@@ -261,7 +264,7 @@ final class RoundsByKeys {
   }
 
   /** The failure of a round whose deadline has passed: names the ranks that have not come. */
-  private Refusal late() {
+  private WindlassException late() {
     Set<Integer> missing = new TreeSet<>(IntStream.range(0, size).boxed().toList());
     for (String place : store.keys(place(0, RANK), LAST_WORD)) {
       store
@@ -281,23 +284,22 @@ final class RoundsByKeys {
         .late(null);
   }
 
-  private static Refusal failure(byte[] told) {
+  private static WindlassException failure(byte[] told) {
     Head head = Head.of(told);
-    return new Refusal(
+    return WindlassException.of(
         head.size(), new String(head.begin(), StandardCharsets.UTF_8), head.ranks());
   }
 
-  private static Refusal unreadable() {
-    return new Refusal(
-        Native.WL_MISMATCH,
+  private static WindlassException unreadable() {
+    return new MismatchException(
         "what ranks say at the start can't be read; run one version of windlass on all ranks",
         List.of(0));
   }
 
   /** Publishes a failure, and returns it, or the one that another process published before. */
-  private Refusal tell(Refusal why) {
+  private WindlassException tell(WindlassException why) {
     byte[] message = why.getMessage().getBytes(StandardCharsets.UTF_8);
-    byte[] told = new Head(number, why.code(), why.faultyRanks(), 0, message).toBytes();
+    byte[] told = new Head(number, why.code().number(), why.faultyRanks(), 0, message).toBytes();
     String place = place(0, FAILED);
     return store.compareAndSet(place, null, told, LAST_WORD)
         ? why
@@ -305,8 +307,14 @@ final class RoundsByKeys {
   }
 
   /** Tells the others why this process goes, if it has come. Returns the reason that all throw. */
-  private Refusal failed(Refusal why) {
-    Refusal told = why.isOthersGone() || held.isEmpty() ? why : tell(why);
+  private WindlassException failed(WindlassException why) {
+    WindlassException told = held.isEmpty() ? why : tell(why);
+    cleanUp();
+    return told;
+  }
+
+  /** Removes what this process has said, once a round has failed. */
+  private void cleanUp() {
     try {
       forget();
       if (isCollector()) {
@@ -319,7 +327,6 @@ final class RoundsByKeys {
     } catch (RuntimeException e) {
       // The keys go with the lease.
     }
-    return told;
   }
 
   /** Ends the last round; rank 0's process keeps what it published until all have read it. */

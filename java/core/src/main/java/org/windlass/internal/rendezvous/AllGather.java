@@ -5,7 +5,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeoutException;
-import org.windlass.internal.store.Refusal;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.store.OthersGoneException;
 
 /** How the ranks of a start tell one another something before they have a communicator. */
 @FunctionalInterface
@@ -17,7 +18,8 @@ public interface AllGather {
    * @param isLast true if no round follows
    * @param limit how long the round may take
    * @return what each rank said, in rank order
-   * @throws Refusal if the round fails for all ranks
+   * @throws WindlassException if the round fails for all ranks
+   * @throws OthersGoneException if the other ranks come no more
    * @throws TimeoutException if the limit passes first
    */
   List<byte[]> round(Map<Integer, byte[]> own, boolean isLast, Duration limit) throws Exception;

@@ -20,7 +20,6 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.MalformedException;
-import org.windlass.internal.store.Refusal;
 import org.windlass.internal.store.Texts;
 import org.windlass.internal.store.Waits;
 
@@ -193,12 +192,13 @@ final class StartSteps {
     Duration left = until.left();
     try {
       return all.round(statements, step.equals(LAST), left);
-    } catch (Refusal e) {
-      if (e.isOthersGone()) {
-        throw new OthersGoneException(e);
-      }
-      throw WindlassException.of(
-          e.code(), e.getMessage() + whereabouts(e.faultyRanks()), e, "", e.faultyRanks());
+    } catch (WindlassException e) {
+      // An operation of another communicator has other numbers of ranks.
+      String where = e.operation().isEmpty() ? whereabouts(e.faultyRanks()) : "";
+      throw where.isEmpty()
+          ? e
+          : WindlassException.of(
+              e.code().number(), e.getMessage() + where, e, e.operation(), e.faultyRanks());
     } catch (TimeoutException e) {
       throw new DeadlineExceededException(
           "some of " + size + " ranks had not come to step " + step

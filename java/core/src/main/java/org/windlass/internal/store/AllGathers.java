@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.HashMap;
-import java.util.IdentityHashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
+import org.windlass.error.ResourceException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
-import org.windlass.internal.Native;
 
 /**
  * The all-gathers at one {@link StoreServer}, by name. A round is complete once every rank has said
@@ -30,33 +29,34 @@ final class AllGathers {
 
   private static final int MOST_NAMES = 8192;
   private static final int MOST_FAILURES = 64;
+
   private final String address;
   private final Table table;
   private final Map<String, AllGather> byName = new HashMap<>();
-
-  /** Failures that a session has not heard, by session and name. */
-  private final Map<Session, Map<String, Refusal>> unheard = new IdentityHashMap<>();
 
   /** Bytes of what has been said in all rounds in progress. */
   private long bytes;
 
   /** Message of the last failure, of the names that failed last. */
-  private final Map<String, String> failures = new LinkedHashMap<>();
+  private final Map<String, String> failures = newest();
 
   /** A process that waits for the end of a round. */
-  private record Request(Session session, int id, long deadlineNs) {}
+  private record Request(Session session, int id, long deadlineNs) {
+    void noteRankZero() {
+      session.queueNote(id);
+    }
+  }
 
   private static final class AllGather {
     final String name;
     final Session[] sessions;
     final byte[][] said;
-    final Set<Session> members = Collections.newSetFromMap(new IdentityHashMap<>());
     final List<Request> waiting = new ArrayList<>();
     int count;
     boolean isFirstRound = true;
     boolean isLogged;
     long logNs;
-    final Map<Session, Table.Wait> others = new IdentityHashMap<>();
+    final Map<Session, Table.Wait> others = new HashMap<>();
 
     AllGather(String name, int size) {
       this.name = name;
@@ -89,6 +89,18 @@ final class AllGathers {
     }
   }
 
+  /** Makes a map that keeps the newest {@link #MOST_FAILURES} entries. */
+  static <V> Map<String, V> newest() {
+    return new LinkedHashMap<>() {
+      private static final long serialVersionUID = 1L;
+
+      @Override
+      protected boolean removeEldestEntry(Map.Entry<String, V> eldest) {
+        return size() > MOST_FAILURES;
+      }
+    };
+  }
+
   /** @param address of the server, as messages name it */
   AllGathers(String address, Table table) {
     this.address = address;
@@ -102,15 +114,15 @@ final class AllGathers {
    * @throws MalformedException if one of the ranks has spoken in this round
    */
   void gather(Session session, int id, Round round) throws MalformedException {
-    Refusal failure = takeUnheard(session, round.name());
+    RuntimeException failure = session.unheard.remove(round.name());
     if (failure != null) {
       throw failure;
     }
     AllGather all = byName.get(round.name());
     if (all == null) {
       if (byName.size() == MOST_NAMES) {
-        throw new Refusal(
-            Native.WL_RESOURCE, "the store has " + MOST_NAMES + " starts, as many as it takes");
+        throw new ResourceException(
+            "the store has " + MOST_NAMES + " starts, as many as it takes");
       }
       all = new AllGather(round.name(), round.size());
     }
@@ -129,17 +141,13 @@ final class AllGathers {
       return;
     }
     if (round.own().containsKey(0)) {
-      all.waiting.stream().filter(other -> other != request).forEach(AllGathers::noteRankZero);
+      all.waiting.stream().filter(other -> other != request).forEach(Request::noteRankZero);
     } else if (all.sessions[0] != null) {
-      noteRankZero(request);
+      request.noteRankZero();
     }
     if (round.others() != null && all.isFirstRound) {
       watch(all, session, round.others());
     }
-  }
-
-  private static void noteRankZero(Request request) {
-    request.session.queueNote(request.id);
   }
 
   private void requireSize(AllGather all, Round round) {
@@ -147,13 +155,11 @@ final class AllGathers {
       return;
     }
     int other = round.own().keySet().iterator().next();
-    List<Integer> present = all.ranks(rank -> all.sessions[rank] != null);
     int first =
-        present.stream()
-            .filter(rank -> rank != other)
+        all.ranks(rank -> rank != other && all.sessions[rank] != null).stream()
             .findFirst()
             .orElseThrow(() -> RoundFailures.anotherProcess(other));
-    Refusal failure =
+    WindlassException failure =
         RoundFailures.sizes(Map.of(first, all.sessions.length, other, round.size()));
     fail(all, failure);
     throw failure;
@@ -177,7 +183,6 @@ final class AllGathers {
       throw Limits.full(bytes, more);
     }
     bytes += more;
-    all.members.add(session);
     for (Map.Entry<Integer, byte[]> each : round.own().entrySet()) {
       all.sessions[each.getKey()] = session;
       all.said[each.getKey()] = each.getValue();
@@ -187,20 +192,22 @@ final class AllGathers {
 
   /** Fails the all-gather as soon as those whom a session waits for can't come any more. */
   private void watch(AllGather all, Session session, Round.Presence others) {
-    end(
-        all.others.put(
-            session,
-            table.await(
-                others.key(), others.value(), now -> fail(all, Refusal.othersGone()))));
+    Table.Wait wait =
+        table.await(others.key(), others.value(), now -> fail(all, new OthersGoneException()));
+    if (wait != null) {
+      end(all.others.put(session, wait));
+    }
   }
 
   private void complete(AllGather all, boolean isLast) {
-    int length = Arrays.stream(all.said).mapToInt(Wire::arrayBytes).sum();
-    ByteBuffer values = ByteBuffer.allocate(length);
-    for (byte[] value : all.said) {
-      Wire.putArray(values, value);
-    }
-    all.waiting.forEach(request -> request.session.queueValues(request.id, values.array()));
+    byte[] values =
+        Encoding.bytes(
+            out -> {
+              for (byte[] value : all.said) {
+                Encoding.putArray(out, value);
+              }
+            });
+    all.waiting.forEach(request -> request.session.queueValues(request.id, values));
     all.waiting.clear();
     bytes -= all.bytes();
     Arrays.fill(all.said, null);
@@ -224,55 +231,41 @@ final class AllGathers {
     all.others.clear();
   }
 
-  private void fail(AllGather all, Refusal why) {
+  private void fail(AllGather all, RuntimeException why) {
     if (byName.remove(all.name) != null) {
       bytes -= all.bytes();
     }
     endWatches(all);
     failures.put(all.name, why.getMessage());
-    if (failures.size() > MOST_FAILURES) {
-      failures.remove(failures.keySet().iterator().next());
-    }
+    Set<Session> others = new HashSet<>(Arrays.asList(all.sessions));
+    others.remove(null);
     for (Request request : all.waiting) {
-      all.members.remove(request.session);
+      others.remove(request.session);
       request.session.queueRefusal(request.id, why);
     }
-    for (Session session : all.members) {
-      Map<String, Refusal> its = unheard.computeIfAbsent(session, any -> new LinkedHashMap<>());
-      its.put(all.name, why);
-      if (its.size() > MOST_FAILURES) {
-        its.remove(its.keySet().iterator().next());
-      }
-    }
-  }
-
-  private Refusal takeUnheard(Session session, String name) {
-    Map<String, Refusal> its = unheard.get(session);
-    Refusal failure = its == null ? null : its.remove(name);
-    if (failure != null && its.isEmpty()) {
-      unheard.remove(session);
-    }
-    return failure;
+    others.forEach(session -> session.unheard.put(all.name, why));
   }
 
   /** Ends a session's part in an all-gather. After the first round, the all-gather fails. */
   void quit(Session session, String name) {
-    takeUnheard(session, name);
+    session.unheard.remove(name);
     AllGather all = byName.get(name);
-    if (all == null || !all.members.remove(session)) {
+    List<Integer> ranks =
+        all == null ? List.of() : all.ranks(rank -> all.sessions[rank] == session);
+    if (ranks.isEmpty()) {
       return;
     }
     all.waiting.removeIf(request -> request.session == session);
-    List<Integer> ranks = all.ranks(rank -> all.sessions[rank] == session);
     if (all.isFirstRound) {
       bytes -= all.bytes();
       ranks.forEach(all::forget);
       bytes += all.bytes();
       end(all.others.remove(session));
-      if (all.members.isEmpty()) {
+      if (all.count == 0) {
         byName.remove(name);
       }
     } else {
+      ranks.forEach(rank -> all.sessions[rank] = null);
       fail(all, RoundFailures.left(ranks.get(0)));
     }
   }
@@ -280,12 +273,6 @@ final class AllGathers {
   /** Ends a session's part in all of them. */
   void leave(Session session) {
     List.copyOf(byName.keySet()).forEach(name -> quit(session, name));
-    unheard.remove(session);
-  }
-
-  /** Returns true if a session has not heard of a failure. */
-  boolean hasUnheard() {
-    return !unheard.isEmpty();
   }
 
   /** Fails those whose deadline has passed, and logs which ranks the others wait for. */

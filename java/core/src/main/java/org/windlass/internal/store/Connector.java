@@ -7,15 +7,16 @@ import java.net.ConnectException;
 import java.net.InetSocketAddress;
 import java.net.SocketTimeoutException;
 import java.net.StandardSocketOptions;
-import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
-import java.nio.channels.SelectionKey;
-import java.nio.channels.Selector;
+import java.nio.channels.Channels;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.TimeUnit;
-import org.windlass.error.WindlassException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 import org.windlass.internal.Native;
@@ -45,21 +46,53 @@ final class Connector {
   /** True if the last attempt reached somebody who listens. */
   private boolean isConnected;
 
-  /** The end of the attempt in progress, or {@link #until}. */
-  private Deadline attemptUntil;
-
   /** True if the last attempt went to a loopback address. */
   private boolean isLoopback;
 
-  /** The socket of the attempt in progress. */
-  private SocketChannel socket;
+  /** A member's end of a connection. One thread at a time receives, and one sends. */
+  static final class Connection {
+    private final SocketChannel socket = SocketChannel.open();
+    private FrameChannel channel;
+    private Duration silence;
 
-  private Selector selector;
-  private SelectionKey key;
-  private FrameChannel channel;
+    private Connection() throws IOException {}
 
-  /** A connection, all parts of which the caller owns. */
-  record Connection(Selector selector, SelectionKey key, FrameChannel channel, long silenceMs) {}
+    /** Time after which the server counts a member as gone, and a member the server. */
+    Duration silence() {
+      return silence;
+    }
+
+    /**
+     * Waits for a frame, and returns its body.
+     *
+     * @throws SocketTimeoutException if none is whole at the deadline
+     */
+    ByteBuffer receive(Deadline until) throws IOException {
+      ByteBuffer frame = channel.next();
+      for (boolean isOver = false; frame == null; frame = channel.next()) {
+        if (isOver) {
+          throw new SocketTimeoutException();
+        }
+        isOver = until.isOver(); // What arrived before counts, though this process was stopped.
+        socket.socket().setSoTimeout(leftMs(until));
+        if (!channel.fill()) {
+          throw new EOFException("it closed the connection");
+        }
+      }
+      return frame;
+    }
+
+    /** Sends a frame. Blocks while the server reads nothing. */
+    void send(byte[] body) throws IOException {
+      channel.send(body);
+      channel.flush();
+    }
+
+    /** Ends calls in progress. */
+    void close() {
+      Sockets.close(socket);
+    }
+  }
 
   /**
    * Makes a connector that has made no attempt.
@@ -79,15 +112,14 @@ final class Connector {
   Connection connect() {
     String why = "no answer";
     long pause = FIRST_PAUSE_MS;
-    for (; leftMs(until) > 0; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    for (; !until.isOver(); pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
         return attempt();
-      } catch (MalformedException | BufferUnderflowException e) {
-        throw failure(
-            Native.WL_INVALID_ARGUMENT,
-            "what listens there is no store of Windlass: " + e.getMessage());
+      } catch (MalformedException e) {
+        throw new InvalidArgumentException(
+            call + ": what listens there is no store of Windlass: " + e.getMessage());
       } catch (SocketTimeoutException e) {
-        if (leftMs(until) <= 0) {
+        if (until.isOver()) {
           break; // the reason of the attempt before says more
         }
         String what =
@@ -95,7 +127,7 @@ final class Connector {
         why = what + Deadline.text(LONGEST_ATTEMPT);
       } catch (ConnectException e) {
         if (isOpened) {
-          throw failure(Native.WL_PEER_LOST, "its owner has ended: " + e.getMessage());
+          throw new PeerLostException(call + ": its owner has ended: " + e.getMessage());
         }
         why = e.getMessage();
       } catch (IOException e) {
@@ -107,9 +139,8 @@ final class Connector {
         throw Waits.interrupted(call);
       }
     }
-    throw failure(
-        Native.WL_TIMEOUT,
-        "no store there after " + Deadline.text(until.deadline()) + ": " + why + changed
+    throw new DeadlineExceededException(
+        call + ": no store there after " + Deadline.text(until.deadline()) + ": " + why + changed
             + "; does its owner run?"
             + (isLoopback
                 ? " That address is another in each host: where ranks live on several, name one of"
@@ -118,67 +149,53 @@ final class Connector {
   }
 
   private Connection attempt() throws IOException {
-    Connection made = null;
     isConnected = false;
     boolean isLast = until.leftNs() <= LONGEST_ATTEMPT.toNanos();
-    attemptUntil = isLast ? until : Deadline.of(LONGEST_ATTEMPT);
+    Deadline end = isLast ? until : Deadline.of(LONGEST_ATTEMPT);
+    Connection made = new Connection();
     try {
-      selector = Selector.open();
-      socket = SocketChannel.open();
-      socket.configureBlocking(false);
+      SocketChannel socket = made.socket;
       socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
-      key = socket.register(selector, SelectionKey.OP_CONNECT);
-      channel = new FrameChannel(socket);
       InetSocketAddress known = Sockets.resolved(address);
       isLoopback = known.getAddress().isLoopbackAddress();
-      if (!socket.connect(known)) {
-        do {
-          waitFor(SelectionKey.OP_CONNECT);
-        } while (!socket.finishConnect());
-      }
+      socket.socket().connect(known, leftMs(end));
       if (socket.getLocalAddress().equals(socket.getRemoteAddress())) {
         // If nobody listens, a socket that got this port for its own end connects to itself.
         throw new ConnectException("nobody listens there");
       }
       isConnected = true;
-      made = new Connection(selector, key, channel, greet());
+      made.channel =
+          new FrameChannel(Channels.newChannel(socket.socket().getInputStream()), socket);
+      greet(made, end);
       return made;
-    } finally {
-      if (made == null) {
-        close();
-      }
+    } catch (IOException | RuntimeException | Error e) {
+      made.close();
+      throw e;
     }
   }
 
-  private void close() {
-    Sockets.close(socket);
-    Sockets.close(selector);
-    socket = null;
-    selector = null;
-  }
-
-  /** Greets the server. Returns the milliseconds of silence that it bears. */
-  private long greet() throws IOException {
+  /** Proves the token, and has the server prove it. */
+  private void greet(Connection made, Deadline end) throws IOException {
     byte[] hello = Greeting.hello(member);
-    send(Wire.frame(hello.length).put(hello).flip());
-    ByteBuffer challenge = receive(Wire.CHALLENGE);
-    byte[] proven =
-        Greeting.proven(token, hello, Wire.bytes(challenge, challenge.remaining()));
-    if (proven == null) {
-      sendLast(Greeting.refusal());
-      throw failure(
-          Native.WL_RESOURCE,
-          "the store holds another token than this member; set WINDLASS_TOKEN_FILE to the store's");
+    made.send(hello);
+    ByteBuffer challenge = receive(made, end, Wire.CHALLENGE);
+    Greeting greeting =
+        Greeting.answered(hello, token, Wire.bytes(challenge, challenge.remaining()));
+    if (greeting == null) {
+      sendLast(made, Wire.refused(Native.WL_RESOURCE, ""));
+      throw new ResourceException(
+          call
+              + ": the store holds another token than this member; set WINDLASS_TOKEN_FILE to the"
+              + " store's");
     }
-    send(Greeting.answer(token, hello, proven));
-    channel.met(
-        Greeting.ofMember(token, hello, proven), Greeting.ofServer(token, hello, proven));
+    made.send(greeting.proof());
+    made.channel.met(greeting.memberSeal(), greeting.serverSeal());
     try {
-      return beWelcomed();
-    } catch (MalformedException | BufferUnderflowException e) {
+      beWelcomed(made, end);
+    } catch (MalformedException e) {
       String why = "this member got " + e.getMessage();
       Log.warn(call + ": " + why);
-      sendLast(Wire.leave(why));
+      sendLast(made, Wire.leave(why));
       changed = "; an attempt before failed because " + why;
       throw new IOException(why);
     }
@@ -186,53 +203,34 @@ final class Connector {
 
   /**
    * Says something, and hears an answer, so that no relay of the greeting alone is taken for it.
+   * The second PING tells the server the same.
    */
-  private long beWelcomed() throws IOException {
-    ByteBuffer welcome = receive(Wire.WELCOME);
-    welcome.get();
-    long silenceMs = welcome.getLong();
-    Wire.end(welcome);
+  private void beWelcomed(Connection made, Deadline end) throws IOException {
+    ByteBuffer welcome = receive(made, end, Wire.WELCOME).position(1);
+    long silenceMs = Wire.read(welcome, ByteBuffer::getLong);
     if (silenceMs < 1) {
       throw new MalformedException("a silence of " + silenceMs + " ms");
     }
-    send(Wire.frame(Wire.HEAD).put(Wire.PING).putInt(Wire.NO_CALL).flip());
-    receive(Wire.DONE);
-    return silenceMs;
-  }
-
-  private void send(ByteBuffer frame) throws IOException {
-    channel.send(frame);
-    while (!channel.flush()) {
-      waitFor(SelectionKey.OP_WRITE);
-    }
+    made.silence = Duration.ofMillis(silenceMs);
+    made.send(Wire.body(Wire.PING, Wire.NO_CALL));
+    receive(made, end, Wire.DONE);
+    made.send(Wire.body(Wire.PING, Wire.NO_CALL));
   }
 
   /** Sends a last frame, if that is possible. */
-  private void sendLast(ByteBuffer frame) {
+  private static void sendLast(Connection made, byte[] body) {
     try {
-      channel.send(frame);
-      channel.flush(); // the socket has room for so few bytes
+      made.send(body);
     } catch (IOException e) {
       // The connection is broken.
     }
   }
 
   /** Returns the next frame, which must be of {@code kind}. Throws a refusal. */
-  private ByteBuffer receive(byte kind) throws IOException {
-    ByteBuffer frame;
-    while ((frame = channel.next()) == null) {
-      waitFor(SelectionKey.OP_READ);
-      if (!channel.fill()) {
-        throw new EOFException("it closed the connection");
-      }
-    }
+  private ByteBuffer receive(Connection made, Deadline end, byte kind) throws IOException {
+    ByteBuffer frame = made.receive(end);
     if (frame.get(0) == Wire.REFUSED) {
-      frame.get();
-      int code = frame.getInt();
-      if (code != Native.WL_MISMATCH && code != Native.WL_RESOURCE) {
-        throw new MalformedException("a refusal of code " + code);
-      }
-      throw failure(code, "refused: " + Texts.printable(Wire.text(frame, Wire.REFUSAL)));
+      throw Wire.read(frame.position(1), this::refusal);
     }
     if (frame.get(0) != kind) {
       throw new MalformedException("a frame of kind " + frame.get(0));
@@ -240,27 +238,19 @@ final class Connector {
     return frame;
   }
 
-  private void waitFor(int operation) throws IOException {
-    key.interestOps(operation);
-    do {
-      long left = leftMs(attemptUntil);
-      if (left <= 0) {
-        throw new SocketTimeoutException();
-      }
-      selector.select(left);
-      if (Thread.interrupted()) {
-        throw Waits.interrupted(call);
-      }
-    } while (selector.selectedKeys().isEmpty());
-    selector.selectedKeys().clear();
+  private RuntimeException refusal(ByteBuffer frame) throws MalformedException {
+    int code = frame.getInt();
+    String why = call + ": refused: " + Texts.printable(Wire.text(frame, Wire.REFUSAL));
+    return switch (code) {
+      case Native.WL_MISMATCH -> new MismatchException(why);
+      case Native.WL_RESOURCE -> new ResourceException(why);
+      default -> throw new MalformedException("a refusal of code " + code);
+    };
   }
 
-  private static long leftMs(Deadline deadline) {
-    long left = deadline.leftNs();
-    return left <= 0 ? 0 : TimeUnit.NANOSECONDS.toMillis(left) + 1;
-  }
-
-  private RuntimeException failure(int code, String text) {
-    return WindlassException.of(code, call + ": " + text, List.of());
+  /** Returns the milliseconds that are left, at least 1. */
+  private static int leftMs(Deadline deadline) {
+    long left = TimeUnit.NANOSECONDS.toMillis(Math.max(0, deadline.leftNs())) + 1;
+    return (int) Math.min(Integer.MAX_VALUE, left);
   }
 }

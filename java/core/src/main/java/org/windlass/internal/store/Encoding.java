@@ -39,10 +39,12 @@ public interface Encoding {
     return new UUID(in.readLong(), in.readLong());
   }
 
-  /** Writes the length of {@code bytes}, and then the bytes. */
+  /** Writes the length of {@code bytes}, and then the bytes. A length of -1 stands for null. */
   static void putArray(DataOutputStream out, byte[] bytes) throws IOException {
-    out.writeInt(bytes.length);
-    out.write(bytes);
+    out.writeInt(bytes == null ? -1 : bytes.length);
+    if (bytes != null) {
+      out.write(bytes);
+    }
   }
 
   /** Reads an array. Its length is checked against the rest of {@code in}, a whole value. */

@@ -3,24 +3,26 @@ package org.windlass.internal.store;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.channels.SocketChannel;
+import java.nio.channels.ReadableByteChannel;
+import java.nio.channels.WritableByteChannel;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
-import java.util.List;
 
 /**
- * Frames over a socket that never blocks. Its memory grows with the bytes that have arrived, not
- * with the length that a frame announces. After the proof of the token, a {@link Seal} follows each
- * frame. One thread at a time calls it.
+ * Frames over a connection. Its memory grows with the bytes that have arrived, not with the length
+ * that a frame announces. After the proof of the token, a {@link Seal} follows each frame. One
+ * thread at a time reads, and one writes.
  */
 final class FrameChannel {
   /** The most bytes of one read or write. */
-  private static final int CHUNK = 64 << 10;
+  static final int CHUNK = 64 << 10;
 
   private static final int SMALL = Integer.BYTES + Wire.MEETING_FRAME;
+  private static final byte[] NO_SEAL = {};
 
-  private final SocketChannel socket;
+  private final ReadableByteChannel from;
+  private final WritableByteChannel to;
 
   /** Bytes that have arrived, up to its position. Those before {@code taken} were handed out. */
   private ByteBuffer in = ByteBuffer.allocate(SMALL);
@@ -36,9 +38,9 @@ final class FrameChannel {
   private final Deque<ByteBuffer> out = new ArrayDeque<>();
   private long queued;
 
-  /** Makes a channel over a socket in non-blocking mode. */
-  FrameChannel(SocketChannel socket) {
-    this.socket = socket;
+  FrameChannel(ReadableByteChannel from, WritableByteChannel to) {
+    this.from = from;
+    this.to = to;
   }
 
   /** From now on frames are of up to {@link Wire#FRAME} bytes and sealed, in both directions. */
@@ -56,7 +58,8 @@ final class FrameChannel {
     } else {
       byte[] bytes = in.array();
       if (left == bytes.length) {
-        bytes = Arrays.copyOf(bytes, (int) Math.min(2L * left, Integer.BYTES + longest + Seal.BYTES));
+        int most = Integer.BYTES + longest + Seal.BYTES;
+        bytes = Arrays.copyOf(bytes, (int) Math.min(2L * left, most));
       } else {
         System.arraycopy(bytes, taken, bytes, 0, left);
       }
@@ -64,12 +67,12 @@ final class FrameChannel {
     }
     taken = 0;
     in.limit(Math.min(in.capacity(), in.position() + CHUNK));
-    int read = socket.read(in);
+    int read = from.read(in);
     in.limit(in.capacity());
     return read >= 0;
   }
 
-  /** Returns the next whole frame, valid until the next call; null if there is none. */
+  /** Returns the body of the next frame, valid until the next call; null if none is whole. */
   ByteBuffer next() throws MalformedException {
     int left = in.position() - taken;
     if (left < Integer.BYTES) {
@@ -87,26 +90,28 @@ final class FrameChannel {
     if (received != null) {
       received.require(in.slice(taken, end), in.slice(taken + end, Seal.BYTES));
     }
-    ByteBuffer frame = in.slice(taken + Integer.BYTES, length);
+    ByteBuffer body = in.slice(taken + Integer.BYTES, length);
     taken += whole;
-    return frame;
+    return body;
   }
 
-  /** Queues a frame, which may have several parts, for {@link #flush} to write. */
-  void send(ByteBuffer... frame) {
-    byte[] seal = sent == null ? new byte[0] : sent.next(frame);
-    int bytes = seal.length;
-    for (ByteBuffer part : frame) {
-      bytes += part.remaining();
-    }
+  /** Queues a frame for {@link #flush} to write. */
+  void send(byte[] body) {
+    send(body, ByteBuffer.allocate(0));
+  }
+
+  /** Queues a frame whose body has two parts. The second is not copied if it is large. */
+  void send(byte[] head, ByteBuffer rest) {
+    int length = head.length + rest.remaining();
+    ByteBuffer first =
+        ByteBuffer.allocate(Integer.BYTES + head.length).putInt(length).put(head).flip();
+    byte[] seal = sent == null ? NO_SEAL : sent.next(first, rest);
+    int bytes = Integer.BYTES + length + seal.length;
     if (bytes <= SMALL) {
-      ByteBuffer whole = ByteBuffer.allocate(bytes);
-      for (ByteBuffer part : frame) {
-        whole.put(part);
-      }
-      out.add(whole.put(seal).flip());
+      out.add(ByteBuffer.allocate(bytes).put(first).put(rest).put(seal).flip());
     } else {
-      out.addAll(List.of(frame));
+      out.add(first);
+      out.add(rest);
       out.add(ByteBuffer.wrap(seal));
     }
     queued += bytes;
@@ -117,13 +122,13 @@ final class FrameChannel {
     return queued;
   }
 
-  /** Writes what the socket takes. Returns true if nothing is left. */
+  /** Writes what the connection takes. Returns true if nothing is left. */
   boolean flush() throws IOException {
     for (ByteBuffer head = out.peek(); head != null; head = out.peek()) {
       int end = head.limit();
       head.limit(Math.min(end, head.position() + CHUNK));
       int part = head.remaining();
-      int written = socket.write(head);
+      int written = to.write(head);
       head.limit(end);
       queued -= written;
       if (written < part) {
@@ -134,26 +139,5 @@ final class FrameChannel {
       }
     }
     return true;
-  }
-
-  /** Shows the other side the end of the stream. */
-  void shutdownOutput() throws IOException {
-    socket.shutdownOutput();
-  }
-
-  /** Reads and drops some of what has arrived. Returns false at the end of the stream. */
-  boolean discard() throws IOException {
-    return socket.read(ByteBuffer.allocate(CHUNK)) >= 0;
-  }
-
-  /** Frees what is queued, and closes the socket. */
-  void close() {
-    out.clear();
-    queued = 0;
-    try {
-      socket.close();
-    } catch (IOException e) {
-      // The socket is closed either way.
-    }
   }
 }

@@ -4,7 +4,7 @@ package org.windlass.internal.store;
 import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.internal.Native;
+import org.windlass.error.ResourceException;
 
 /** Limits of a {@link Store} in bytes. */
 public final class Limits {
@@ -25,26 +25,30 @@ public final class Limits {
 
   private Limits() {}
 
-  /** Checks a key, and returns it as UTF-8. */
-  public static byte[] key(String key) {
-    Objects.requireNonNull(key, "key");
+  /** Checks a key. */
+  public static void key(String key) {
+    prefix(Objects.requireNonNull(key, "key"));
     if (key.isEmpty()) {
       throw new InvalidArgumentException("key is empty");
     }
-    return prefix(key);
   }
 
-  /** Checks a prefix of keys, which may be empty, and returns it as UTF-8. */
-  public static byte[] prefix(String prefix) {
-    byte[] bytes = utf8(Objects.requireNonNull(prefix, "prefix"));
-    if (bytes == null) {
-      throw new InvalidArgumentException("a key holds half of a surrogate pair, which is no letter");
-    }
-    if (bytes.length > KEY) {
+  /** Checks a prefix of keys, which may be empty. */
+  public static void prefix(String prefix) {
+    if (!StandardCharsets.UTF_8.newEncoder().canEncode(prefix)) {
       throw new InvalidArgumentException(
-          "a key has " + bytes.length + " bytes of UTF-8; it may have " + KEY);
+          "a key holds half of a surrogate pair, which is no letter");
     }
-    return bytes;
+    int bytes = bytes(prefix);
+    if (bytes > KEY) {
+      throw new InvalidArgumentException(
+          "a key has " + bytes + " bytes of UTF-8; it may have " + KEY);
+    }
+  }
+
+  /** Number of bytes of a text in UTF-8. */
+  static int bytes(String text) {
+    return text.getBytes(StandardCharsets.UTF_8).length;
   }
 
   /** Checks the length of a value, which may be null. */
@@ -61,23 +65,15 @@ public final class Limits {
   }
 
   /** Error of a store with {@code bytes} that has no room for {@code more}. */
-  public static Refusal full(long bytes, long more) {
-    return new Refusal(
-        Native.WL_RESOURCE,
+  public static ResourceException full(long bytes, long more) {
+    return new ResourceException(
         "the store has " + bytes + " of at most " + TOTAL + " bytes, and this takes " + more
             + " more");
   }
 
   /** Error of a call that would list more than {@link #LISTING}. */
-  public static Refusal tooManyKeys() {
-    return new Refusal(
-        Native.WL_RESOURCE,
+  public static ResourceException tooManyKeys() {
+    return new ResourceException(
         "the keys that begin so have more than " + LISTING + " bytes; ask with a longer prefix");
-  }
-
-  /** Returns {@code text} as UTF-8; null if it has half of a surrogate pair. */
-  static byte[] utf8(String text) {
-    boolean isWhole = StandardCharsets.UTF_8.newEncoder().canEncode(text);
-    return isWhole ? text.getBytes(StandardCharsets.UTF_8) : null;
   }
 }

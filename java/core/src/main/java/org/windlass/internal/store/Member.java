@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 
 /**
@@ -20,8 +19,17 @@ public record Member(String job, int rank, int size, String library) {
   public Member {
     Objects.requireNonNull(job, "job");
     Objects.requireNonNull(library, "library");
-    String wrong = wrong(job, rank, size, library);
-    if (wrong != null) {
+    int bytes = Limits.bytes(job);
+    require(bytes > 0 && bytes <= JOB, "job has " + bytes + " bytes of UTF-8; it has 1 to " + JOB);
+    require(
+        Limits.bytes(library) <= LIBRARY, "library has more than " + LIBRARY + " bytes of UTF-8");
+    require(
+        (rank == -1 && size == 0) || (0 <= rank && rank < size && size <= MOST_RANKS),
+        "rank " + rank + " of " + size + " ranks; there are 1 to " + MOST_RANKS);
+  }
+
+  private static void require(boolean isRight, String wrong) {
+    if (!isRight) {
       throw new IllegalArgumentException(wrong);
     }
   }
@@ -29,21 +37,6 @@ public record Member(String job, int rank, int size, String library) {
   /** Returns an observer of {@code job}, which is none of its ranks. There may be many. */
   public static Member observer(String job, String library) {
     return new Member(job, -1, 0, library);
-  }
-
-  /** Returns what is wrong with a member; null for nothing. */
-  private static String wrong(String job, int rank, int size, String library) {
-    int bytes = job.getBytes(StandardCharsets.UTF_8).length;
-    if (bytes == 0 || bytes > JOB) {
-      return "job has " + bytes + " bytes of UTF-8; it has 1 to " + JOB;
-    }
-    if (library.getBytes(StandardCharsets.UTF_8).length > LIBRARY) {
-      return "library has more than " + LIBRARY + " bytes of UTF-8";
-    }
-    if (!(rank == -1 && size == 0) && (size < 1 || size > MOST_RANKS || rank < 0 || rank >= size)) {
-      return "rank " + rank + " of " + size + " ranks; there are 1 to " + MOST_RANKS;
-    }
-    return null;
   }
 
   boolean isObserver() {

@@ -6,7 +6,10 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.windlass.internal.Native;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.WindlassException;
 
 /** Why a round of an all-gather fails, the same whatever carries it. */
 public final class RoundFailures {
@@ -16,30 +19,27 @@ public final class RoundFailures {
   private RoundFailures() {}
 
   /** A rank has left before the last round was complete. */
-  public static Refusal left(int rank) {
-    return new Refusal(
-        Native.WL_PEER_LOST,
+  public static WindlassException left(int rank) {
+    return new PeerLostException(
         "rank " + rank
             + " came to the start and left before all had met; see what its process says",
         List.of(rank));
   }
 
   /** A second process speaks for a rank. */
-  public static Refusal anotherProcess(int rank) {
-    return new Refusal(
-        Native.WL_MISMATCH,
+  public static WindlassException anotherProcess(int rank) {
+    return new MismatchException(
         "another process has come to this start as rank " + rank
             + " too, and counts as that; two may not have one rank: start all ranks again",
         List.of(rank));
   }
 
   /** @param sizes number of all ranks, as each of two ranks has it */
-  public static Refusal sizes(Map<Integer, Integer> sizes) {
+  public static WindlassException sizes(Map<Integer, Integer> sizes) {
     TreeMap<Integer, Integer> byRank = new TreeMap<>(sizes);
     int one = byRank.firstKey();
     int other = byRank.lastKey();
-    return new Refusal(
-        Native.WL_MISMATCH,
+    return new MismatchException(
         "rank " + one + " was started as one of " + sizes.get(one) + " ranks, rank " + other
             + " as one of " + sizes.get(other)
             + "; give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher sets, and all"
@@ -58,9 +58,8 @@ public final class RoundFailures {
   public record Missing(
       String address, int size, List<Integer> absent, List<Integer> behind) {
     /** @param before message of the failure before; null for none */
-    public Refusal late(String before) {
-      return new Refusal(
-          Native.WL_TIMEOUT,
+    public WindlassException late(String before) {
+      return new DeadlineExceededException(
           this
               + (absent.isEmpty()
                   ? " when the deadline passed; see whether their processes are stopped, or give"

@@ -38,11 +38,10 @@ final class Seal {
    * @throws MalformedException if {@code seal} is not its seal
    */
   void require(ByteBuffer frame, ByteBuffer seal) throws MalformedException {
-    byte[] claimed = new byte[BYTES];
-    seal.get(claimed);
-    if (!MessageDigest.isEqual(claimed, next(frame))) {
+    if (!MessageDigest.isEqual(Wire.bytes(seal, BYTES), next(frame))) {
       throw new MalformedException(
-          "a frame that does not fit its seal: it was changed, repeated, dropped or moved on its way");
+          "a frame that does not fit its seal: it was changed, repeated, dropped or moved on its"
+              + " way");
     }
   }
 }

@@ -3,15 +3,15 @@ package org.windlass.internal.store;
 
 import java.io.IOException;
 import java.net.InetSocketAddress;
-import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
-import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.windlass.internal.Native;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.WindlassException;
 
 /**
  * One connection of a {@link StoreServer}. It belongs to a stranger until the proof, then to a
@@ -35,6 +35,7 @@ final class Session {
   }
 
   private final StoreServer server;
+  private final SocketChannel socket;
   private final SelectionKey key;
   private final FrameChannel channel;
   private final Map<Integer, Table.Wait> waits = new HashMap<>();
@@ -46,22 +47,23 @@ final class Session {
   private Stage stage = Stage.HELLO;
   private boolean isAdmitted;
   private boolean tookPart;
-  private boolean hasSpoken;
-  private byte[] hello;
-  private byte[] challenge;
+  private long requests;
+
+  /** Null before the HELLO. */
+  private Greeting greeting;
 
   /** Member that the HELLO names. It counts only after the proof. */
   private Member member;
 
-  /** True if the server's list of sessions with something to write has this one. */
-  boolean isDirty;
+  /** Failures of all-gathers that the member has not heard, by name. */
+  final Map<String, RuntimeException> unheard = AllGathers.newest();
 
   Session(StoreServer server, SocketChannel socket, SelectionKey key) throws IOException {
     this.server = server;
+    this.socket = socket;
     this.key = key;
-    this.channel = new FrameChannel(socket);
-    InetSocketAddress remote = (InetSocketAddress) socket.getRemoteAddress();
-    this.peer = Sockets.name(remote);
+    this.channel = new FrameChannel(socket, socket);
+    this.peer = Sockets.name((InetSocketAddress) socket.getRemoteAddress());
   }
 
   /** Returns true if a member has this connection, or had it until it began to leave. */
@@ -74,9 +76,8 @@ final class Session {
     return member;
   }
 
-  /** Returns the CHALLENGE without its proof; null before the HELLO. */
-  byte[] challenge() {
-    return challenge;
+  Greeting greeting() {
+    return greeting;
   }
 
   boolean isMember() {
@@ -93,11 +94,24 @@ final class Session {
   }
 
   /**
-   * Reads and handles what has arrived.
-   *
-   * @return false at the end of the stream
-   * @throws Refusal if the peer refused this server
+   * Returns true if the member has sent a second request. The first one, a PING, may come through a
+   * relay that keeps its reply.
    */
+  boolean hasSpoken() {
+    return requests > 1;
+  }
+
+  /** Returns true if the member has not heard of the failure of an all-gather. */
+  boolean hasUnheard() {
+    return !unheard.isEmpty();
+  }
+
+  /** Returns true if it has taken part in an all-gather. */
+  boolean tookPart() {
+    return tookPart;
+  }
+
+  /** Reads and handles what has arrived. Returns false at the end of the stream. */
   boolean receive() throws IOException {
     if (!channel.fill()) {
       return false;
@@ -128,33 +142,30 @@ final class Session {
    *
    * @return false once it has closed the connection
    */
-  boolean drain() throws IOException {
-    if (channel.flush()) {
-      channel.shutdownOutput();
+  boolean drain() {
+    try {
+      if (channel.flush()) {
+        socket.shutdownOutput();
+      }
+      return socket.read(ByteBuffer.allocate(FrameChannel.CHUNK)) >= 0;
+    } catch (IOException e) {
+      return false;
     }
-    return channel.discard();
-  }
-
-  /** Returns true if the member has sent a frame since the WELCOME. */
-  boolean hasSpoken() {
-    return hasSpoken;
-  }
-
-  /** Returns true if it has taken part in an all-gather. */
-  boolean tookPart() {
-    return tookPart;
   }
 
   /** Ends the session's waits and all-gathers, removes its held keys, and closes the connection. */
   void end() {
     waits.values().forEach(Table.Wait::cancel);
     waits.clear();
-    server.allGathers().leave(this);
-    server.table().release(this);
-    channel.close();
+    server.allGathers.leave(this);
+    server.table.release(this);
+    Sockets.close(socket);
   }
 
-  /** Handles the frames that have arrived whole, while there is room for replies. */
+  /**
+   * Handles the frames that have arrived whole, while there is room for replies. A stranger hears
+   * why it is refused, but not what is wrong with a frame.
+   */
   private void work() throws IOException {
     while (stage != Stage.LEAVING && channel.queued() < BACKLOG) {
       try {
@@ -167,199 +178,132 @@ final class Session {
           case PROOF -> proof(frame);
           default -> request(frame);
         }
-      } catch (BufferUnderflowException e) {
-        endFor("a frame that ends too early");
       } catch (MalformedException e) {
-        endFor(e.getMessage());
+        if (!isMember()) {
+          throw e;
+        }
+        server.log.warn(peer(), "it sent " + e.getMessage());
+        queueRefusal(
+            Wire.NO_CALL, new InvalidArgumentException("the store got " + e.getMessage()));
+        stage = Stage.LEAVING;
+      } catch (WindlassException e) {
+        server.log.warn(peer, e.getMessage());
+        queue(Wire.refused(e.code().number(), e.getMessage()));
+        stage = Stage.LEAVING;
       }
     }
   }
 
-  /** Ends the session because of a frame. A member gets the reason, a stranger does not. */
-  private void endFor(String came) throws MalformedException {
-    if (!isMember()) {
-      throw new MalformedException(came);
-    }
-    server.log().warn(peer(), "it sent " + came);
-    Refusal why = new Refusal(Native.WL_INVALID_ARGUMENT, "the store got " + came);
-    queue(Wire.refusal(Wire.NO_CALL, why));
-    stage = Stage.LEAVING;
-  }
-
   private void hello(ByteBuffer frame) throws MalformedException {
-    byte[] bytes = Wire.bytes(frame, frame.remaining());
-    Greeting.Hello said = Greeting.hello(ByteBuffer.wrap(bytes));
-    if (said.protocol() != Wire.PROTOCOL) {
-      refuse(
-          Native.WL_MISMATCH,
-          "the member has " + Greeting.versions(said.protocol(), said.library())
-              + "; the store has " + Greeting.versions(Wire.PROTOCOL, server.library())
-              + "; run both with one version");
-      return;
-    }
-    hello = bytes;
-    member = said.member();
-    challenge = Greeting.challenge(server.library());
-    queue(Greeting.challenge(server.token(), hello, challenge));
+    byte[] hello = Wire.bytes(frame, frame.remaining());
+    member = Wire.read(ByteBuffer.wrap(hello), body -> Greeting.hello(body, server.library));
+    greeting = Greeting.answering(hello, server.token, server.library);
+    queue(greeting.wholeChallenge());
     stage = Stage.PROOF;
   }
 
   private void proof(ByteBuffer frame) throws MalformedException {
-    if (Greeting.isRefusal(frame)) {
-      throw new Refusal(Native.WL_RESOURCE, OTHER_TOKEN);
-    }
-    if (!Greeting.proves(frame, server.token(), hello, challenge)) {
-      refuse(Native.WL_RESOURCE, OTHER_TOKEN);
+    if (frame.get(0) == Wire.REFUSED) {
+      server.log.warn(peer, OTHER_TOKEN);
+      stage = Stage.LEAVING;
       return;
     }
-    channel.met(
-        Greeting.ofServer(server.token(), hello, challenge),
-        Greeting.ofMember(server.token(), hello, challenge));
-    Refusal objection = server.objection(member);
-    if (objection != null) {
-      refuse(objection.code(), objection.getMessage());
-      return;
+    if (!greeting.isProof(frame)) {
+      throw new ResourceException(OTHER_TOKEN);
     }
+    channel.met(greeting.serverSeal(), greeting.memberSeal());
+    server.admit(this);
     stage = Stage.MEMBER;
     isAdmitted = true;
     heardNs = System.nanoTime();
-    server.admit(this);
     queue(Greeting.welcome(server.silenceMs()));
   }
 
-  private void refuse(int code, String text) {
-    server.log().warn(peer, text);
-    queue(Wire.refused(code, text));
-    stage = Stage.LEAVING;
-  }
-
   private void request(ByteBuffer frame) throws MalformedException {
-    hasSpoken = true;
-    byte kind = frame.get();
-    int id = frame.getInt();
+    requests++;
+    Wire.Request request = Wire.read(frame, Wire::request);
     try {
-      switch (kind) {
-        case Wire.SET -> set(id, frame);
-        case Wire.GET -> get(id, frame);
-        case Wire.AWAIT -> await(id, frame);
-        case Wire.CAS -> compareAndSet(id, frame);
-        case Wire.HOLD -> hold(id, frame);
-        case Wire.KEYS -> keys(id, frame);
-        case Wire.CANCEL -> cancel(id, frame);
-        case Wire.PING -> ping(id, frame);
-        case Wire.LEAVE -> leave(frame);
-        case Wire.GATHER -> gather(id, frame);
-        case Wire.QUIT -> quit(frame);
-        default -> throw new MalformedException("a request of kind " + kind);
-      }
-    } catch (Refusal refusal) {
-      queueRefusal(id, refusal);
+      carryOut(request, request.id(), request.text());
+    } catch (WindlassException | OthersGoneException e) {
+      queueRefusal(request.id(), e);
     }
   }
 
-  private void set(int id, ByteBuffer frame) throws MalformedException {
-    String name = Wire.key(frame);
-    byte[] value = Wire.value(frame);
-    Wire.end(frame);
-    server.table().set(name, value);
-    queue(done(id, 0).flip());
+  private void carryOut(Wire.Request request, int id, String text) throws MalformedException {
+    Table table = server.table;
+    switch (request.kind()) {
+      case Wire.SET -> {
+        table.set(text, request.value());
+        queueDone(id);
+      }
+      case Wire.GET -> queueArray(id, table.get(text));
+      case Wire.AWAIT -> await(id, text, request.expected());
+      case Wire.CAS ->
+          queueBoolean(id, table.compareAndSet(text, request.expected(), request.value()));
+      case Wire.HOLD -> queueBoolean(id, table.hold(text, request.value(), this));
+      case Wire.KEYS -> queueKeys(id, table.keys(text));
+      case Wire.CANCEL -> cancel(id);
+      case Wire.PING -> queueDone(id);
+      case Wire.LEAVE -> {
+        server.log.warn(peer(), "it goes, because " + Texts.printable(text));
+        stage = Stage.LEAVING;
+      }
+      case Wire.GATHER -> {
+        tookPart = true;
+        server.allGathers.gather(this, id, request.round());
+      }
+      case Wire.QUIT -> server.allGathers.quit(this, text);
+      default -> throw new AssertionError(request.kind());
+    }
   }
 
-  private void get(int id, ByteBuffer frame) throws MalformedException {
-    String name = Wire.key(frame);
-    Wire.end(frame);
-    queueArray(id, server.table().get(name));
-  }
-
-  private void await(int id, ByteBuffer frame) throws MalformedException {
-    String name = Wire.key(frame);
-    byte[] seen = Wire.array(frame);
-    Wire.end(frame);
+  private void await(int id, String name, byte[] seen) throws MalformedException {
     if (waits.containsKey(id)) {
       throw new MalformedException("two waits of one id");
     }
     if (waits.size() == WAITS) {
-      throw new Refusal(
-          Native.WL_RESOURCE, "this connection has " + WAITS + " waits, as many as it may");
+      throw new ResourceException("this connection has " + WAITS + " waits, as many as it may");
     }
     Table.Wait wait =
-        server
-            .table()
-            .await(
-                name,
-                seen,
-                value -> {
-                  waits.remove(id);
-                  queueArray(id, value);
-                });
+        server.table.await(
+            name,
+            seen,
+            value -> {
+              waits.remove(id);
+              queueArray(id, value);
+            });
     if (wait != null) {
       waits.put(id, wait);
     }
   }
 
-  private void compareAndSet(int id, ByteBuffer frame) throws MalformedException {
-    String name = Wire.key(frame);
-    byte[] expected = Wire.array(frame);
-    byte[] value = Wire.array(frame);
-    Wire.end(frame);
-    queueBoolean(id, server.table().compareAndSet(name, expected, value));
-  }
-
-  private void hold(int id, ByteBuffer frame) throws MalformedException {
-    String name = Wire.key(frame);
-    byte[] value = Wire.value(frame);
-    Wire.end(frame);
-    queueBoolean(id, server.table().hold(name, value, this));
-  }
-
-  private void keys(int id, ByteBuffer frame) throws MalformedException {
-    String prefix = Wire.text(frame, Limits.KEY);
-    Wire.end(frame);
-    List<byte[]> keys =
-        server.table().keys(prefix).stream()
-            .map(name -> name.getBytes(StandardCharsets.UTF_8))
-            .toList();
-    int bytes = keys.stream().mapToInt(Wire::textBytes).sum();
-    ByteBuffer reply = done(id, Integer.BYTES + bytes).putInt(keys.size());
-    keys.forEach(utf8 -> Wire.putText(reply, utf8));
-    queue(reply.flip());
-  }
-
-  private void cancel(int id, ByteBuffer frame) throws MalformedException {
-    Wire.end(frame);
+  private void cancel(int id) {
     Table.Wait wait = waits.remove(id);
     if (wait != null) {
       wait.cancel();
     }
   }
 
-  private void ping(int id, ByteBuffer frame) throws MalformedException {
-    Wire.end(frame);
-    queue(done(id, 0).flip());
+  private void queueBoolean(int id, boolean result) {
+    queue(Wire.body(Wire.DONE, id, out -> out.writeBoolean(result)));
   }
 
-  private void leave(ByteBuffer frame) throws MalformedException {
-    String why = Wire.text(frame, Wire.REFUSAL);
-    Wire.end(frame);
-    server.log().warn(peer(), "it goes, because " + Texts.printable(why));
-    stage = Stage.LEAVING;
-  }
-
-  private void gather(int id, ByteBuffer frame) throws MalformedException {
-    Round round = Wire.round(frame);
-    tookPart = true;
-    server.allGathers().gather(this, id, round);
-  }
-
-  private void quit(ByteBuffer frame) throws MalformedException {
-    String name = Wire.key(frame);
-    Wire.end(frame);
-    server.allGathers().quit(this, name);
+  private void queueKeys(int id, List<String> keys) {
+    queue(
+        Wire.body(
+            Wire.DONE,
+            id,
+            out -> {
+              out.writeInt(keys.size());
+              for (String each : keys) {
+                Wire.putText(out, each);
+              }
+            }));
   }
 
   /** Notes that rank 0 has come, for a member that waits in an all-gather. */
   void queueNote(int id) {
-    queue(done(id, 1).put(Wire.NOTE).flip());
+    queue(Wire.body(Wire.DONE, id, out -> out.writeByte(Wire.NOTE)));
   }
 
   /** Sends what all ranks have said in a round. Any number of replies share the array. */
@@ -368,37 +312,35 @@ final class Session {
     do {
       int length = Math.min(Wire.PIECE_BYTES, values.length - from);
       boolean isLast = from + length == values.length;
-      ByteBuffer head = ByteBuffer.allocate(Integer.BYTES + Wire.HEAD + 1);
-      head.putInt(Wire.HEAD + 1 + length).put(Wire.DONE).putInt(id);
-      head.put(isLast ? Wire.LAST_PIECE : Wire.PIECE).flip();
-      queue(head, ByteBuffer.wrap(values, from, length).slice());
+      queue(
+          Wire.body(Wire.DONE, id, out -> out.writeByte(isLast ? Wire.LAST_PIECE : Wire.PIECE)),
+          ByteBuffer.wrap(values, from, length).slice());
       from += length;
     } while (from < values.length);
   }
 
-  void queueRefusal(int id, Refusal why) {
+  void queueRefusal(int id, RuntimeException why) {
     queue(Wire.refusal(id, why));
-  }
-
-  private static ByteBuffer done(int id, int body) {
-    return Wire.frame(Wire.HEAD + body).put(Wire.DONE).putInt(id);
-  }
-
-  private void queueBoolean(int id, boolean result) {
-    queue(done(id, 1).put((byte) (result ? 1 : 0)).flip());
   }
 
   /** Replies with an array. All replies of one value share the array. */
   private void queueArray(int id, byte[] value) {
-    int length = Wire.arrayBytes(value);
-    ByteBuffer head = ByteBuffer.allocate(Integer.BYTES + Wire.HEAD + Integer.BYTES);
-    head.putInt(Wire.HEAD + length).put(Wire.DONE).putInt(id);
-    head.putInt(value == null ? -1 : value.length).flip();
-    queue(head, ByteBuffer.wrap(value == null ? new byte[0] : value));
+    int length = value == null ? -1 : value.length;
+    queue(
+        Wire.body(Wire.DONE, id, out -> out.writeInt(length)),
+        ByteBuffer.wrap(value == null ? new byte[0] : value));
   }
 
-  private void queue(ByteBuffer... frame) {
-    channel.send(frame);
-    server.dirty(this);
+  private void queueDone(int id) {
+    queue(Wire.body(Wire.DONE, id));
+  }
+
+  private void queue(byte[] body) {
+    queue(body, ByteBuffer.allocate(0));
+  }
+
+  private void queue(byte[] head, ByteBuffer rest) {
+    channel.send(head, rest);
+    server.dirty.add(this);
   }
 }

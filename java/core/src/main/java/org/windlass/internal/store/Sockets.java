@@ -3,10 +3,14 @@ package org.windlass.internal.store;
 
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
-import java.util.concurrent.TimeUnit;
+import java.time.Duration;
+import org.windlass.internal.Deadline;
 
 /** Operations on addresses, sockets and threads that both ends of a connection need. */
 final class Sockets {
+  /** Time for a thread to end. */
+  private static final Duration JOIN = Duration.ofSeconds(10);
+
   private Sockets() {}
 
   /** Returns an address as text, such as {@code 127.0.0.1:4711}. */
@@ -40,17 +44,24 @@ final class Sockets {
     }
   }
 
-  /** Waits until {@code thread} ends. An interrupt of the caller stays set. */
-  static void join(Thread thread, long millis) {
+  /** Makes a daemon thread that keeps nothing of the caller's thread. */
+  static Thread daemon(Runnable task, String name) {
+    Thread thread = new Thread(null, task, name, 0, false);
+    thread.setDaemon(true);
+    thread.setContextClassLoader(null);
+    return thread;
+  }
+
+  /** Waits until {@code thread} ends, for {@link #JOIN}. An interrupt of the caller stays set. */
+  static void join(Thread thread) {
     boolean interrupted = false;
-    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);
-    for (long left = millis; left > 0 && thread.isAlive(); ) {
+    Deadline until = Deadline.of(JOIN);
+    while (thread.isAlive() && !until.isOver()) {
       try {
-        thread.join(left);
+        thread.join(1 + until.left().toMillis());
       } catch (InterruptedException e) {
         interrupted = true;
       }
-      left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
     }
     if (interrupted) {
       Thread.currentThread().interrupt();

@@ -10,16 +10,17 @@ import java.nio.channels.Selector;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
@@ -40,29 +41,37 @@ public final class StoreServer implements AutoCloseable {
   private static final int ACCEPTS = 32;
   private static final int WAITING_CONNECTIONS = 1024;
   private static final long PAUSE_MS = 100;
-  private static final long LONGEST_TICK_MS = 500;
-  private static final long CLOSE_MS = 10_000;
+  private static final long LONGEST_TICK_NS = 500_000_000;
   private static final Duration LINGER = Duration.ofSeconds(2);
   private static final long LINGER_TICK_MS = 2;
-  private final Token token;
-  private final String library;
+
+  final Token token;
+  final String library;
   private final Bounds bounds;
-  private final long tickMs;
-  private final Table table = new Table();
-  private final AllGathers allGathers;
+
+  /** Time between two looks for overdue sessions. */
+  private final long tickNs;
+
+  final Table table = new Table();
+  final AllGathers allGathers;
 
   private final Selector selector;
   private final ServerSocketChannel listener;
   private final SelectionKey listening;
   private final InetSocketAddress address;
-  private final RefusalLog log;
+  final RefusalLog log;
   private final Thread thread;
 
   /** Strangers, in the order in which they connected. */
   private final Set<Session> strangers = new LinkedHashSet<>();
 
-  private final Roster members;
-  private final Deque<Session> dirty = new ArrayDeque<>();
+  private final Set<Session> members = new LinkedHashSet<>();
+
+  /** Sessions of ranks. Observers have no place. */
+  private final Map<Place, Session> ranks = new HashMap<>();
+
+  /** Sessions with something to write. */
+  final Set<Session> dirty = new LinkedHashSet<>();
 
   /** Time of the last look for overdue sessions. */
   private long lookedNs = System.nanoTime();
@@ -71,6 +80,12 @@ public final class StoreServer implements AutoCloseable {
   private long pausedNs;
 
   private volatile boolean closing;
+
+  private record Place(String job, int rank) {
+    static Place of(Member member) {
+      return new Place(member.job(), member.rank());
+    }
+  }
 
   /**
    * Limits of connections.
@@ -143,20 +158,13 @@ public final class StoreServer implements AutoCloseable {
     this.token = token;
     this.library = library;
     this.bounds = bounds;
-    this.members = new Roster(bounds.members());
-    this.tickMs =
-        Math.max(
-            1,
-            Math.min(
-                LONGEST_TICK_MS,
-                Math.min(bounds.proof().toMillis(), bounds.silence().toMillis()) / 8));
+    long shortestNs = Math.min(bounds.proof().toNanos(), bounds.silence().toNanos());
+    this.tickNs = Math.max(1_000_000, Math.min(LONGEST_TICK_NS, shortestNs / 8));
     this.listening = listener.register(selector, SelectionKey.OP_ACCEPT);
     this.address = (InetSocketAddress) listener.getLocalAddress();
     this.log = new RefusalLog(Sockets.name(address));
     this.allGathers = new AllGathers(Sockets.name(address), table);
-    this.thread = new Thread(null, this::run, "windlass-store-" + address.getPort(), 0, false);
-    thread.setDaemon(true);
-    thread.setContextClassLoader(null);
+    this.thread = Sockets.daemon(this::run, "windlass-store-" + address.getPort());
   }
 
   /** Returns the address at which the server listens. */
@@ -174,57 +182,41 @@ public final class StoreServer implements AutoCloseable {
   public void close() {
     closing = true;
     selector.wakeup();
-    Sockets.join(thread, CLOSE_MS);
-  }
-
-  Token token() {
-    return token;
-  }
-
-  String library() {
-    return library;
-  }
-
-  Table table() {
-    return table;
-  }
-
-  AllGathers allGathers() {
-    return allGathers;
-  }
-
-  RefusalLog log() {
-    return log;
+    Sockets.join(thread);
   }
 
   long silenceMs() {
     return bounds.silence().toMillis();
   }
 
-  /** Notes that a session has something to write. */
-  void dirty(Session session) {
-    if (!session.isDirty) {
-      session.isDirty = true;
-      dirty.add(session);
-    }
-  }
-
   /**
-   * Returns why a stranger with a proof can't become a member; null if it can. A session of the
-   * same rank that has said nothing yet gives way: a relay that passed on the greeting may hold it.
+   * Makes a stranger with a proof a member. A session of the same rank that has not spoken gives
+   * way: a relay that passed on the greeting may hold it.
+   *
+   * @throws WindlassException if the stranger can't be a member
    */
-  Refusal objection(Member member) {
-    Session before = members.of(member);
+  void admit(Session session) {
+    Member member = session.member();
+    Place place = Place.of(member);
+    Session before = ranks.get(place);
     if (before != null && !before.hasSpoken()) {
       drop(before, "it said nothing, and another connection came for its rank");
+      before = null;
     }
-    return members.objection(member);
-  }
-
-  /** Makes a stranger a member. */
-  void admit(Session session) {
+    if (members.size() >= bounds.members()) {
+      throw new ResourceException(
+          "the store has " + members.size() + " members, as many as it takes");
+    }
+    if (before != null) {
+      throw new MismatchException(
+          member + " is connected already, from " + before.peer()
+              + "; two may not have one rank");
+    }
     strangers.remove(session);
     members.add(session);
+    if (!member.isObserver()) {
+      ranks.put(place, session);
+    }
   }
 
   private void run() {
@@ -237,7 +229,7 @@ public final class StoreServer implements AutoCloseable {
       Log.error("The store at " + Sockets.name(address) + " ends.", e);
     } finally {
       strangers.forEach(Session::end);
-      members.all().forEach(Session::end);
+      members.forEach(Session::end);
       log.tellRest();
       Sockets.close(listener);
       Sockets.close(selector);
@@ -268,7 +260,6 @@ public final class StoreServer implements AutoCloseable {
     if (strangers.isEmpty() && members.isEmpty()) {
       return 0;
     }
-    long tickNs = TimeUnit.MILLISECONDS.toNanos(tickMs);
     return Math.max(1, allGathers.untilNextNs(System.nanoTime(), tickNs) / 1_000_000);
   }
 
@@ -278,59 +269,52 @@ public final class StoreServer implements AutoCloseable {
     selector.selectNow(); // gives the port back
     pausedNs = 0;
     Deadline until = Deadline.of(LINGER);
-    while (allGathers.hasUnheard() && !until.isOver()) {
+    while (members.stream().anyMatch(Session::hasUnheard) && !until.isOver()) {
       serve(LINGER_TICK_MS);
     }
-    List<Session> last = new ArrayList<>(members.all());
+    List<Session> last = new ArrayList<>(members);
     last.removeIf(session -> !session.tookPart());
     while (!last.isEmpty() && !until.isOver()) {
-      last.removeIf(session -> !drains(session));
+      last.removeIf(session -> !session.drain());
       LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LINGER_TICK_MS));
     }
   }
 
-  private static boolean drains(Session session) {
-    try {
-      return session.drain();
-    } catch (IOException e) {
-      return false;
-    }
+  /** What a session does at a time. Returns false if the session is over. */
+  @FunctionalInterface
+  private interface Work {
+    boolean of(Session session) throws IOException;
   }
 
-  private void receive(Session session) {
-    if (!isHere(session)) {
+  /** Has a session work. Ends a session that is over, for {@code why}, or that fails. */
+  private void work(Session session, Work work, String why) {
+    if (!members.contains(session) && !strangers.contains(session)) {
       return;
     }
     try {
-      if (session.receive()) {
-        dirty(session);
-      } else {
-        drop(session, session.isAdmitted() ? null : "it left before it had shown the token");
+      if (!work.of(session)) {
+        drop(session, why);
       }
     } catch (IOException | RuntimeException | OutOfMemoryError e) {
       drop(session, reason(session, e));
     }
   }
 
-  /** Writes what sessions have queued, also what a request queues on other sessions meanwhile. */
-  private void send() {
-    for (Session session = dirty.poll(); session != null; session = dirty.poll()) {
-      session.isDirty = false;
-      if (!isHere(session)) {
-        continue;
-      }
-      try {
-        if (!session.send()) {
-          drop(session, null);
-        }
-      } catch (IOException | RuntimeException | OutOfMemoryError e) {
-        drop(session, reason(session, e));
-      }
-    }
+  private void receive(Session session) {
+    dirty.add(session);
+    work(
+        session,
+        Session::receive,
+        session.isAdmitted() ? null : "it left before it had shown the token");
   }
 
-  private boolean isHere(Session session) {
-    return members.has(session) || strangers.contains(session);
+  /** Writes what sessions have queued, also what a request queues on other sessions meanwhile. */
+  private void send() {
+    while (!dirty.isEmpty()) {
+      Session session = dirty.iterator().next();
+      dirty.remove(session);
+      work(session, Session::send, null);
+    }
   }
 
   private void accept() {
@@ -387,22 +371,18 @@ public final class StoreServer implements AutoCloseable {
       pausedNs = 0;
       listening.interestOps(SelectionKey.OP_ACCEPT);
     }
-    if (now - lookedNs < TimeUnit.MILLISECONDS.toNanos(tickMs)) {
+    if (now - lookedNs < tickNs) {
       return;
     }
     lookedNs = now;
-    long proofNs = bounds.proof().toNanos();
-    for (Iterator<Session> all = strangers.iterator(); all.hasNext(); all = strangers.iterator()) {
-      Session oldest = all.next();
-      if (now - oldest.heardNs() <= proofNs) {
-        break;
-      }
-      drop(oldest, "it had not shown the token after " + Deadline.text(bounds.proof()));
-    }
-    long silenceNs = bounds.silence().toNanos();
-    for (Session session : members.all()) {
-      if (now - session.heardNs() > silenceNs) {
-        drop(session, "it has said nothing for " + Deadline.text(bounds.silence()));
+    dropSilent(strangers, now, bounds.proof(), "it had not shown the token after ");
+    dropSilent(members, now, bounds.silence(), "it has said nothing for ");
+  }
+
+  private void dropSilent(Set<Session> sessions, long now, Duration most, String why) {
+    for (Session session : List.copyOf(sessions)) {
+      if (now - session.heardNs() > most.toNanos()) {
+        drop(session, why + Deadline.text(most));
       }
     }
   }
@@ -413,7 +393,9 @@ public final class StoreServer implements AutoCloseable {
       log.warn(session.peer(), why);
     }
     strangers.remove(session);
-    members.remove(session);
+    if (members.remove(session)) {
+      ranks.remove(Place.of(session.member()), session);
+    }
     session.end();
   }
 
@@ -421,9 +403,6 @@ public final class StoreServer implements AutoCloseable {
   private static String reason(Session session, Throwable e) {
     if (e instanceof MalformedException) {
       return "it sent " + e.getMessage();
-    }
-    if (e instanceof Refusal) {
-      return e.getMessage();
     }
     return session.isAdmitted() && e instanceof IOException ? null : e.toString();
   }

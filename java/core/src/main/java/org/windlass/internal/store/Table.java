@@ -25,12 +25,8 @@ final class Table {
   /** Number of bytes, as {@link Limits#TOTAL} counts them. */
   private long bytes;
 
-  private static final class Entry {
-    byte[] value;
-
-    /** Null if no session holds the key. */
-    Object holder;
-  }
+  /** @param holder null if no session holds the key */
+  private record Entry(byte[] value, Object holder) {}
 
   /** A wait until a key has another value than before. */
   final class Wait {
@@ -58,8 +54,10 @@ final class Table {
     return entry == null ? null : entry.value;
   }
 
+  /** Gives a key a value. Its holder stays. Resource if there is no room. */
   void set(String key, byte[] value) {
-    put(key, value);
+    Entry before = entries.get(key);
+    put(key, value, before == null ? null : before.holder);
   }
 
   boolean compareAndSet(String key, byte[] expected, byte[] value) {
@@ -68,7 +66,7 @@ final class Table {
       return false;
     }
     if (value != null) {
-      put(key, value);
+      set(key, value);
     } else if (now != null) {
       remove(key);
     }
@@ -79,17 +77,14 @@ final class Table {
     if (entries.containsKey(key)) {
       return false;
     }
-    put(key, value);
-    entries.get(key).holder = holder;
+    put(key, value, holder);
     held.computeIfAbsent(holder, any -> new LinkedHashSet<>()).add(key);
     return true;
   }
 
   /** Removes the keys that {@code holder} holds. */
   void release(Object holder) {
-    for (String key : List.copyOf(held.getOrDefault(holder, Set.of()))) {
-      remove(key);
-    }
+    List.copyOf(held.getOrDefault(holder, Set.of())).forEach(this::remove);
   }
 
   List<String> keys(String prefix) {
@@ -99,7 +94,7 @@ final class Table {
       if (!key.startsWith(prefix)) {
         break;
       }
-      listing += Limits.utf8(key).length + 2;
+      listing += Limits.bytes(key) + 2;
       if (listing > Limits.LISTING) {
         throw Limits.tooManyKeys();
       }
@@ -125,18 +120,14 @@ final class Table {
     return wait;
   }
 
-  private void put(String key, byte[] value) {
-    Entry entry = entries.get(key);
-    long more = value.length - (entry == null ? -Limits.cost(key) : entry.value.length);
+  private void put(String key, byte[] value, Object holder) {
+    byte[] before = get(key);
+    long more = value.length - (before == null ? -Limits.cost(key) : before.length);
     if (bytes + more > Limits.TOTAL) {
       throw Limits.full(bytes, more);
     }
-    if (entry == null) {
-      entry = new Entry();
-      entries.put(key, entry);
-    }
-    entry.value = value;
     bytes += more;
+    entries.put(key, new Entry(value, holder));
     changed(key, value);
   }
 
@@ -151,11 +142,10 @@ final class Table {
   }
 
   private void changed(String key, byte[] value) {
-    Set<Wait> parked = waits.get(key);
-    if (parked == null) {
-      return;
-    }
-    List<Wait> over = parked.stream().filter(w -> !Arrays.equals(w.seen, value)).toList();
+    List<Wait> over =
+        waits.getOrDefault(key, Set.of()).stream()
+            .filter(wait -> !Arrays.equals(wait.seen, value))
+            .toList();
     over.forEach(Wait::cancel);
     over.forEach(wait -> wait.then.accept(value));
   }

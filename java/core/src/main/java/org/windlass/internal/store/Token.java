@@ -10,7 +10,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.security.MessageDigest;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.Map;
@@ -70,8 +69,7 @@ public final class Token {
     try {
       return Optional.of(fromFile(Path.of(file)));
     } catch (WindlassException e) {
-      throw WindlassException.of(
-          e.code().number(), FILE_VARIABLE + ": " + e.getMessage(), e, "", e.faultyRanks());
+      throw Waits.during(FILE_VARIABLE, e);
     }
   }
 
@@ -127,7 +125,7 @@ public final class Token {
 
   /** Derives a name from this token and {@code text}. The name reveals neither. */
   public String name(String text) {
-    byte[] proof = proof("windlass store: name", text.getBytes(StandardCharsets.UTF_8));
+    byte[] proof = hmac("windlass store: name", text.getBytes(StandardCharsets.UTF_8));
     return HexFormat.of().formatHex(proof, 0, NAME_BYTES);
   }
 
@@ -142,7 +140,7 @@ public final class Token {
    * Proves knowledge of the token without revealing it: HMAC-SHA256 over {@code purpose}, a zero,
    * and each part after its length.
    */
-  byte[] proof(String purpose, byte[]... parts) {
+  byte[] hmac(String purpose, byte[]... parts) {
     Hmac hmac = new Hmac(secret);
     hmac.update(purpose.getBytes(StandardCharsets.US_ASCII));
     hmac.update((byte) 0);
@@ -151,11 +149,6 @@ public final class Token {
       hmac.update(part);
     }
     return hmac.code();
-  }
-
-  /** Compares {@code claimed} with the proof in constant time. */
-  boolean proves(byte[] claimed, String purpose, byte[]... parts) {
-    return MessageDigest.isEqual(claimed, proof(purpose, parts));
   }
 
   /** Text without the secret. */

@@ -2,6 +2,7 @@
 package org.windlass.internal.store;
 
 import org.windlass.error.AbortedException;
+import org.windlass.error.WindlassException;
 
 /** Messages of calls that end without a result, the same for all stores. */
 public final class Waits {
@@ -12,6 +13,12 @@ public final class Waits {
   /** Returns the start of the message of a wait that got no other value than {@code seen}. */
   public static String lacking(byte[] seen) {
     return seen == null ? "no value in " : "no other value in ";
+  }
+
+  /** Returns the exception that {@code call} throws because of {@code why}, its cause. */
+  public static WindlassException during(String call, WindlassException why) {
+    String message = call + ": " + why.getMessage();
+    return WindlassException.of(why.code().number(), message, why, "", why.faultyRanks());
   }
 
   /** Sets the thread's interrupt flag again, and returns what the call throws. */

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
@@ -8,40 +11,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.windlass.error.WindlassException;
 
 /**
- * The frames between a {@link SocketStore} and a {@link StoreServer}. A frame is a length of four
- * bytes and as many bytes after it; numbers have their most significant byte first. A text is a
- * length of two bytes and UTF-8; an array is a length of four bytes, -1 for none, and its bytes.
- *
- * <p>They meet by HELLO, CHALLENGE, PROOF and WELCOME, or REFUSED at any point ({@link Greeting}).
- * After that a request is a kind, an id of four bytes, and
- *
- * <pre>
- * SET     key text, value array              reply: nothing
- * GET     key text                           reply: value array
- * AWAIT   key text, seen array               reply: value array, once it is other than seen
- * CAS     key text, expected array, array    reply: a byte, 1 or 0
- * HOLD    key text, value array              reply: a byte, 1 or 0
- * KEYS    prefix text                        reply: four bytes of count, key texts
- * CANCEL                                     ends the AWAIT of that id; no reply
- * PING                                       reply: nothing
- * LEAVE   text                               why the member goes; no reply
- * GATHER  name text, size, byte, limit,      reply: see below
- *         key text, array, count, values
- * QUIT    name text                          ends the member's part in GATHER; no reply
- * </pre>
- *
- * and a reply a byte of code, 0 for done, the request's id, and the above or a text. Replies come
- * in any order. A reply with a code and the id 0 says why the server ends the session. After the
- * text of a refusal follow a count of four bytes and as many ranks, the faulty ranks.
- *
- * <p>GATHER is one round of an all-gather. It has the number of all ranks, 1 if this is the last
- * round, the milliseconds that the member waits, a key and the value that it has as long as the
- * others may come (an empty text and no array for none), and how many values follow: four bytes of
- * a rank and what that says, an array. Its replies have a byte of their own: 0 notes that rank 0
- * has come, 1 has a piece of the values, 2 the last piece. Together these are an array for each
- * rank, in rank order.
+ * The bodies of frames between a {@link SocketStore} and a {@link StoreServer}, as
+ * docs/protocols.md describes them. {@link Greeting} has those before the {@link Seal}.
  */
 final class Wire {
   static final int PROTOCOL = 3;
@@ -80,7 +54,7 @@ final class Wire {
   /** The id of a request whose reply nobody waits for. */
   static final int NO_CALL = 0;
 
-  /** Bytes of a request or reply before its body: kind or code, and id. */
+  /** Bytes of the kind or code, and the id. */
   static final int HEAD = 1 + Integer.BYTES;
 
   /** Bytes of the longest frame before the proof of the token. */
@@ -94,30 +68,45 @@ final class Wire {
 
   private Wire() {}
 
-  /** Makes a frame with room for {@code body} bytes, to be filled and flipped. */
-  static ByteBuffer frame(int body) {
-    return ByteBuffer.allocate(Integer.BYTES + body).putInt(body);
+  /** Reads the fields of a frame. */
+  @FunctionalInterface
+  interface Reading<T> {
+    T of(ByteBuffer frame) throws MalformedException;
   }
 
-  /** Returns the bytes that {@code utf8} takes as a text. */
-  static int textBytes(byte[] utf8) {
-    return Short.BYTES + utf8.length;
-  }
-
-  /** Returns the bytes that {@code bytes} takes as an array. */
-  static int arrayBytes(byte[] bytes) {
-    return Integer.BYTES + (bytes == null ? 0 : bytes.length);
-  }
-
-  static void putText(ByteBuffer frame, byte[] utf8) {
-    frame.putShort((short) utf8.length).put(utf8);
-  }
-
-  static void putArray(ByteBuffer frame, byte[] bytes) {
-    frame.putInt(bytes == null ? -1 : bytes.length);
-    if (bytes != null) {
-      frame.put(bytes);
+  /** Reads all that is left of a frame. MalformedException if it has more or fewer fields. */
+  static <T> T read(ByteBuffer frame, Reading<T> reading) throws MalformedException {
+    T result;
+    try {
+      result = reading.of(frame);
+    } catch (BufferUnderflowException e) {
+      throw new MalformedException("a frame that ends too early");
     }
+    if (frame.hasRemaining()) {
+      throw new MalformedException(frame.remaining() + " bytes too many");
+    }
+    return result;
+  }
+
+  /** Makes the body of a request or a reply: its kind or code, the id and fields. */
+  static byte[] body(int kind, int id, Encoding fields) {
+    return Encoding.bytes(
+        out -> {
+          out.writeByte(kind);
+          out.writeInt(id);
+          fields.to(out);
+        });
+  }
+
+  /** Makes the body of a request or a reply without fields. */
+  static byte[] body(int kind, int id) {
+    return body(kind, id, out -> {});
+  }
+
+  static void putText(DataOutputStream out, String text) throws IOException {
+    byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
+    out.writeShort(utf8.length);
+    out.write(utf8);
   }
 
   static String text(ByteBuffer frame, int most) throws MalformedException {
@@ -125,9 +114,8 @@ final class Wire {
     if (length > most || length > frame.remaining()) {
       throw new MalformedException("a text of " + length + " bytes");
     }
-    ByteBuffer utf8 = frame.slice(frame.position(), length);
-    frame.position(frame.position() + length);
     try {
+      ByteBuffer utf8 = ByteBuffer.wrap(bytes(frame, length));
       return StandardCharsets.UTF_8.newDecoder().decode(utf8).toString();
     } catch (CharacterCodingException e) {
       throw new MalformedException("a text that is no UTF-8");
@@ -140,6 +128,14 @@ final class Wire {
       throw new MalformedException("an empty key");
     }
     return key;
+  }
+
+  static List<String> keys(ByteBuffer frame) throws MalformedException {
+    List<String> keys = new ArrayList<>();
+    for (int count = frame.getInt(); count > 0; count--) {
+      keys.add(key(frame));
+    }
+    return keys;
   }
 
   /** Reads an array; null for none. */
@@ -168,60 +164,6 @@ final class Wire {
     return bytes;
   }
 
-  static List<String> keys(ByteBuffer frame) throws MalformedException {
-    int count = frame.getInt();
-    List<String> keys = new ArrayList<>();
-    for (int i = 0; i < count; i++) {
-      keys.add(key(frame));
-    }
-    return keys;
-  }
-
-  static void end(ByteBuffer frame) throws MalformedException {
-    if (frame.hasRemaining()) {
-      throw new MalformedException(frame.remaining() + " bytes too many");
-    }
-  }
-
-  /** Makes a REFUSED frame. A text that is too long is cut. */
-  static ByteBuffer refused(int code, String text) {
-    byte[] utf8 = cut(text);
-    ByteBuffer frame = frame(1 + Integer.BYTES + textBytes(utf8)).put(REFUSED).putInt(code);
-    putText(frame, utf8);
-    return frame.flip();
-  }
-
-  /** Makes a LEAVE frame. A text that is too long is cut. */
-  static ByteBuffer leave(String text) {
-    byte[] utf8 = cut(text);
-    ByteBuffer frame = frame(HEAD + textBytes(utf8)).put(LEAVE).putInt(NO_CALL);
-    putText(frame, utf8);
-    return frame.flip();
-  }
-
-  /** Makes a reply with a refusal. */
-  static ByteBuffer refusal(int id, Refusal refusal) {
-    byte[] utf8 = cut(refusal.getMessage());
-    List<Integer> faultyRanks = refusal.faultyRanks();
-    ByteBuffer frame = frame(HEAD + textBytes(utf8) + Integer.BYTES * (1 + faultyRanks.size()));
-    frame.put((byte) refusal.code()).putInt(id);
-    putText(frame, utf8);
-    frame.putInt(faultyRanks.size());
-    faultyRanks.forEach(frame::putInt);
-    return frame.flip();
-  }
-
-  /** Reads a refusal behind its id. */
-  static Refusal refusal(byte code, ByteBuffer frame) throws MalformedException {
-    String text = Texts.printable(text(frame, REFUSAL));
-    List<Integer> faultyRanks = new ArrayList<>();
-    for (int count = count(frame, Member.MOST_RANKS); count > 0; count--) {
-      faultyRanks.add(frame.getInt());
-    }
-    end(frame);
-    return new Refusal(code, text, faultyRanks);
-  }
-
   private static int count(ByteBuffer frame, int most) throws MalformedException {
     int count = frame.getInt();
     if (count < 0 || count > most) {
@@ -230,31 +172,116 @@ final class Wire {
     return count;
   }
 
-  /** Makes a GATHER frame. */
-  static ByteBuffer gather(int id, Round round) {
-    byte[] name = round.name().getBytes(StandardCharsets.UTF_8);
-    boolean isWatched = round.others() != null;
-    byte[] key = (isWatched ? round.others().key() : "").getBytes(StandardCharsets.UTF_8);
-    byte[] value = isWatched ? round.others().value() : null;
-    int bytes = HEAD + textBytes(name) + Integer.BYTES + 1 + Long.BYTES;
-    bytes += textBytes(key) + arrayBytes(value) + Integer.BYTES;
-    for (byte[] said : round.own().values()) {
-      bytes += Integer.BYTES + arrayBytes(said);
+  /** Makes the body of a REFUSED frame. A text that is too long is cut. */
+  static byte[] refused(int code, String text) {
+    return body(REFUSED, code, out -> putText(out, cut(text)));
+  }
+
+  /** Makes the body of a LEAVE frame. A text that is too long is cut. */
+  static byte[] leave(String text) {
+    return request(LEAVE, NO_CALL, cut(text));
+  }
+
+  private static String cut(String text) {
+    String shown = Texts.printable(text);
+    while (shown.getBytes(StandardCharsets.UTF_8).length > REFUSAL) {
+      shown = shown.substring(0, shown.length() - 1);
     }
-    ByteBuffer frame = frame(bytes).put(GATHER).putInt(id);
-    putText(frame, name);
-    frame.putInt(round.size()).put((byte) (round.isLast() ? 1 : 0)).putLong(round.limitMs());
-    putText(frame, key);
-    putArray(frame, value);
-    frame.putInt(round.own().size());
-    round
-        .own()
-        .forEach(
-            (rank, said) -> {
-              frame.putInt(rank);
-              putArray(frame, said);
-            });
-    return frame.flip();
+    return shown;
+  }
+
+  /** Makes the body of a reply that refuses, for a failure or an {@link OthersGoneException}. */
+  static byte[] refusal(int id, RuntimeException why) {
+    WindlassException failure = why instanceof WindlassException e ? e : null;
+    int code = failure == null ? GONE : failure.code().number();
+    List<Integer> faultyRanks = failure == null ? List.of() : failure.faultyRanks();
+    return body(
+        code,
+        id,
+        out -> {
+          putText(out, cut(why.getMessage()));
+          out.writeInt(faultyRanks.size());
+          for (int rank : faultyRanks) {
+            out.writeInt(rank);
+          }
+        });
+  }
+
+  /** Reads a refusal behind its id. */
+  static RuntimeException refusal(byte code, ByteBuffer frame) throws MalformedException {
+    String text = Texts.printable(text(frame, REFUSAL));
+    List<Integer> faultyRanks = new ArrayList<>();
+    for (int count = count(frame, Member.MOST_RANKS); count > 0; count--) {
+      faultyRanks.add(frame.getInt());
+    }
+    return code == GONE
+        ? new OthersGoneException()
+        : WindlassException.of(code, text, faultyRanks);
+  }
+
+  /**
+   * A request. Fields that its kind does not have are null.
+   *
+   * @param text a key, a name or a reason
+   * @param expected what AWAIT has seen or CAS expects
+   */
+  record Request(byte kind, int id, String text, byte[] expected, byte[] value, Round round) {}
+
+  /** Makes the body of a request that has a text and arrays. */
+  static byte[] request(byte kind, int id, String text, byte[]... arrays) {
+    return body(
+        kind,
+        id,
+        out -> {
+          putText(out, text);
+          for (byte[] array : arrays) {
+            Encoding.putArray(out, array);
+          }
+        });
+  }
+
+  /** Reads a request. */
+  static Request request(ByteBuffer frame) throws MalformedException {
+    byte kind = frame.get();
+    int id = frame.getInt();
+    String text =
+        switch (kind) {
+          case SET, GET, AWAIT, CAS, HOLD, QUIT -> key(frame);
+          case KEYS -> text(frame, Limits.KEY);
+          case LEAVE -> text(frame, REFUSAL);
+          case CANCEL, PING, GATHER -> null;
+          default -> throw new MalformedException("a request of kind " + kind);
+        };
+    byte[] expected = kind == AWAIT || kind == CAS ? array(frame) : null;
+    byte[] value =
+        switch (kind) {
+          case SET, HOLD -> value(frame);
+          case CAS -> array(frame);
+          default -> null;
+        };
+    Round round = kind == GATHER ? round(frame) : null;
+    return new Request(kind, id, text, expected, value, round);
+  }
+
+  /** Makes the body of a GATHER frame. */
+  static byte[] gather(int id, Round round) {
+    Round.Presence others = round.others();
+    return body(
+        GATHER,
+        id,
+        out -> {
+          putText(out, round.name());
+          out.writeInt(round.size());
+          out.writeBoolean(round.isLast());
+          out.writeLong(round.limitMs());
+          putText(out, others == null ? "" : others.key());
+          Encoding.putArray(out, others == null ? null : others.value());
+          out.writeInt(round.own().size());
+          for (Map.Entry<Integer, byte[]> each : round.own().entrySet()) {
+            out.writeInt(each.getKey());
+            Encoding.putArray(out, each.getValue());
+          }
+        });
   }
 
   /** Reads what {@link #gather} wrote behind the id. */
@@ -277,16 +304,7 @@ final class Wire {
     if (count == 0 || (last & ~1) != 0 || !isLimit || key.isEmpty() != (value == null)) {
       throw new MalformedException("a round without ranks or limit, or half of a key");
     }
-    end(frame);
     Round.Presence others = value == null ? null : new Round.Presence(key, value);
     return new Round(name, size, last == 1, limitMs, others, own);
-  }
-
-  private static byte[] cut(String text) {
-    String shown = Texts.printable(text);
-    while (shown.getBytes(StandardCharsets.UTF_8).length > REFUSAL) {
-      shown = shown.substring(0, shown.length() - 1);
-    }
-    return shown.getBytes(StandardCharsets.UTF_8);
   }
 }

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+/** The ranks that an all-gather waits for in its first round have given up. */
+public final class OthersGoneException extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+
+  public OthersGoneException() {
+    super("the others have ended, or met anew, before they came; see what they say");
+  }
+}
