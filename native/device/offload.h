@@ -149,13 +149,13 @@ class Offload {
   Code runKernel(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
                  wl_error_t* error);
   // Awaits the running kernel until goesOn() returns false, and checks it once more then. If it is
-  // still running, returns WL_TIMEOUT. If the device fails, stops it.
+  // still running, returns WL_DEADLINE_EXCEEDED. If the device fails, stops it.
   template <class GoesOn>
   Code await(const char* kernel, const OffloadedOperation& given, wl_error_t* error,
              GoesOn&& goesOn);
   // Reads the progress of each rank.
   Code look(const OffloadedOperation& given, wl_error_t* error);
-  // Returns WL_TIMEOUT if the kernel ended early, at its own deadline.
+  // Returns WL_DEADLINE_EXCEEDED if the kernel ended early, at its own deadline.
   Code checkWhole(const char* kernel, const OffloadedOperation& given, int64_t startNs,
                   wl_error_t* error);
   // Stops the running kernel. Returns true if it ended; otherwise nobody waits for it any more.

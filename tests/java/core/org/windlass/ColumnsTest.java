@@ -88,7 +88,7 @@ class ColumnsTest {
 
   private static void gather(Communicator communicator, int[] shape, Tensor in, Tensor out) {
     in.asByteBuffer().put(input(communicator.rank(), shape, in.dtype().bytes()));
-    communicator.allGatherColumns(in, out);
+    communicator.allGather(in, out, 1);
     in.asByteBuffer().put(new byte[(int) in.bytes()]); // inputs may be changed at once
     byte[] found = new byte[(int) out.bytes()];
     out.asByteBuffer().get(found);
@@ -107,7 +107,7 @@ class ColumnsTest {
           refuses(communicator, new long[] {3, 2}, new long[] {3, 5}, "must have 2 times as many");
           Tensor both = Tensor.allocate(DType.F32, 3, 4);
           Tensor half = both.reshape(12).narrow(0, 0, 6).reshape(3, 2);
-          assertThatThrownBy(() -> communicator.allGatherColumns(half, both))
+          assertThatThrownBy(() -> communicator.allGather(half, both, 1))
               .isInstanceOf(InvalidArgumentException.class)
               .hasMessageContainingAll("allGatherColumns", "does not work in place");
         });
@@ -116,8 +116,8 @@ class ColumnsTest {
   private static void refuses(Communicator communicator, long[] in, long[] out, String why) {
     assertThatThrownBy(
             () ->
-                communicator.allGatherColumns(
-                    Tensor.allocate(DType.F32, in), Tensor.allocate(DType.F32, out)))
+                communicator.allGather(
+                    Tensor.allocate(DType.F32, in), Tensor.allocate(DType.F32, out), 1))
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContainingAll("allGatherColumns", why);
   }
@@ -129,9 +129,9 @@ class ColumnsTest {
           long rows = communicator.rank() == 0 ? 3 : 4;
           assertThatThrownBy(
                   () ->
-                      communicator.allGatherColumns(
+                      communicator.allGather(
                           Tensor.allocate(DType.F32, rows, 12 / rows),
-                          Tensor.allocate(DType.F32, rows, 24 / rows)))
+                          Tensor.allocate(DType.F32, rows, 24 / rows), 1))
               .isInstanceOf(MismatchException.class)
               .hasMessageContainingAll("3 rows", "4 rows");
         });

@@ -149,7 +149,7 @@ class OneSidedTest {
 
   @Test
   void anAddOfADTypeThatSomeTargetLacksIsUnsupported() {
-    try (LocalGroup group = Communicator.local(1);
+    try (LocalGroup group = LocalGroup.of(1);
         Window window = group.communicator(0).window(64)) {
       DistributedTensor sums = window.tensor(DType.I64, 4);
       Tensor terms = Tensor.allocate(DType.I64, 4);
@@ -209,7 +209,7 @@ class OneSidedTest {
 
   /** Two ranks with a window, and a signal that has not been set. */
   private static final class Pair implements AutoCloseable {
-    final LocalGroup group = Communicator.local(2);
+    final LocalGroup group = LocalGroup.of(2);
     final Window[] windows;
     final Signals[] signals = new Signals[2];
 
@@ -233,7 +233,7 @@ class OneSidedTest {
   void aCallAllocatesNothing() {
     var threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
     int calls = 20_000;
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
       Window window = communicator.window(4096);
       Signals signals = window.signals(1);
@@ -289,11 +289,11 @@ class OneSidedTest {
   }
 
   @Test
-  void aTimeoutNamesThePeerThatDidNotNotify() {
+  void aPassedDeadlineNamesThePeerThatDidNotNotify() {
     try (Pair pair = new Pair()) {
       pair.signals[1].notify(0, 0, 3);
       long start = System.nanoTime();
-      assertThatThrownBy(() -> pair.signals[0].within(SHORT).await(1, 0, 4))
+      assertThatThrownBy(() -> pair.signals[0].withDeadline(SHORT).await(1, 0, 4))
           .isInstanceOf(DeadlineExceededException.class)
           .hasMessageContaining("rank 1 has notified no more than 3")
           .satisfies(

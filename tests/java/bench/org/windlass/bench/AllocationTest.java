@@ -11,8 +11,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.Algorithm;
-import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.bench.data.SharedWords;
 import org.windlass.bench.sample.LineUp;
 import org.windlass.bench.sample.Stamps;
@@ -61,7 +61,7 @@ class AllocationTest {
   void anIterationAllocatesNothing(Workload workload) {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     Stamps stamps = new Stamps(1, ITERATIONS);
-    try (var group = Communicator.local(1)) {
+    try (var group = LocalGroup.of(1)) {
       var allocated =
           group.call(
               comm -> {

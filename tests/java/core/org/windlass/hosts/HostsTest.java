@@ -342,7 +342,7 @@ class HostsTest {
         others.add(rank);
       }
     }
-    assertThat(comm.formerRanks()).isEqualTo(others);
+    assertThat(comm.parentRanks()).isEqualTo(others);
     requireSum(comm, own, (long) size * (size - 1) / 2 - victim);
     try (Communicator reversed = comm.split(0, -comm.rank())) {
       requireSum(reversed, own, (long) size * (size - 1) / 2 - victim);

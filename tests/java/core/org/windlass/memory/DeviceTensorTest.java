@@ -70,7 +70,7 @@ class DeviceTensorTest {
 
   @Test
   void aWindowOnDevicesTakesATargetThatHasThem() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             assertThatThrownBy(() -> comm.deviceWindow(64))
@@ -125,7 +125,7 @@ class DeviceTensorTest {
   @ParameterizedTest(name = "{0}")
   @MethodSource("uses")
   void whatTakesTheHostsMemoryRefusesADevices(String says, Use use) {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       group.run(
           comm -> {
             try (Window window = comm.window(1 << 12)) {
@@ -165,7 +165,7 @@ class DeviceTensorTest {
   @ParameterizedTest(name = "{0}")
   @MethodSource("moves")
   void operationsOfAnotherTargetNameTheirOwnAndTheOneThatTakesIt(String says, Use use) {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       group.run(
           comm -> {
             try (Window window = comm.window(1 << 12)) {

@@ -241,7 +241,7 @@ class OrdinaryMemoryTest {
     }
     comm.allGather(one, out);
     assertHas(out, n, each, (p, i) -> value(p, 0, i));
-    comm.allGatherColumns(one.reshape(1, each), out.reshape(1, (long) n * each));
+    comm.allGather(one.reshape(1, each), out.reshape(1, (long) n * each), 1);
     assertHas(out, n, each, (p, i) -> value(p, 0, i));
     comm.reduceScatter(in, part, ReduceOp.SUM);
     assertHas(part, 1, each, sum);

@@ -41,7 +41,7 @@ class RetiredWindowTest {
 
   /** False where rank 1 was out of its put, or not in it yet, when rank 0 closed. */
   private static boolean closeDuringAPut() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(Communicator::barrier);
       long before = addressSpace();
       Window[] windows = new Window[2];
@@ -60,7 +60,7 @@ class RetiredWindowTest {
                 }
               });
       slow.start();
-      assertThatThrownBy(() -> group.communicator(0).within(Duration.ofMillis(10)).barrier())
+      assertThatThrownBy(() -> group.communicator(0).withDeadline(Duration.ofMillis(10)).barrier())
           .isInstanceOf(DeadlineExceededException.class);
       windows[0].close();
       boolean inside = slow.isAlive();

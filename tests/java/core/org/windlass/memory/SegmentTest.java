@@ -86,7 +86,7 @@ class SegmentTest {
         .hasMessageContaining("holds 64");
     ((AutoCloseable) arena).close();
     assertThatThrownBy(() -> tensor.getDouble(0)).isInstanceOf(ClosedException.class);
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       assertThatThrownBy(() -> group.communicator(0).broadcast(tensor, 0))
           .isInstanceOf(ClosedException.class);
       assertThat(group.communicator(0).failure()).isEmpty();

@@ -16,7 +16,7 @@ import org.windlass.kernel.Kernel;
 
 /**
  * The operations of one rank under one deadline: a {@link Communicator} with its own, or what
- * {@link Communicator#within} gives.
+ * {@link Communicator#withDeadline} gives.
  *
  * <p>Tensors are contiguous, and of one dtype on all ranks, and of one size unless lists of counts
  * say otherwise: those hold elements, one value for each rank, and may be changed once the call has
@@ -129,7 +129,7 @@ public sealed class Collectives permits Communicator {
    */
   public final void allGatherColumns(Tensor in, Tensor out) {
     Arguments.matrices("allGatherColumns", given(in, "in"), given(out, "out"));
-    run(Native.WL_OP_ALL_GATHER_COLUMNS, in, out, 0, 0, in.shape[0], 0);
+    run(Native.WL_OP_ALL_GATHER_DIM, in, out, 0, 0, in.shape[0], 0);
   }
 
   /**
@@ -317,10 +317,10 @@ public sealed class Collectives permits Communicator {
 
   /**
    * Submits {@code call}, which calls operations of the object that it is given, and returns at
-   * once: {@code comm.async(c -> c.allReduce(gradients, ReduceOp.SUM))}.
+   * once: {@code comm.runAsync(c -> c.allReduce(gradients, ReduceOp.SUM))}.
    *
    * <p>Each rank has one thread for this, made on first use, which runs what was submitted in that
-   * order. An operation called without {@code async} while some are queued waits its turn behind
+   * order. An operation called without {@code runAsync} while some are queued waits its turn behind
    * them. So ranks agree on the order within a communicator, and may differ in the order across
    * communicators. A deadline counts from when an operation begins, not while it is queued.
    *
@@ -328,17 +328,19 @@ public sealed class Collectives permits Communicator {
    * over ends that with {@link ClosedException} if it has not begun. When the communicator is
    * closed or dies, what is queued ends with that failure and its {@code call} never runs.
    */
-  public final Operation<Void> async(Consumer<? super Collectives> call) {
+  public final Operation<Void> runAsync(Consumer<? super Collectives> call) {
     Objects.requireNonNull(call, "call");
-    return asyncCall(
+    return supplyAsync(
         operations -> {
           call.accept(operations);
           return null;
         });
   }
 
-  /** {@link #async} with a result: {@code comm.asyncCall(c -> c.allToAllv(in, counts, out))}. */
-  public final <T> Operation<T> asyncCall(Function<? super Collectives, ? extends T> call) {
+  /**
+   * {@link #runAsync} with a result: {@code comm.supplyAsync(c -> c.allToAllv(in, counts, out))}.
+   */
+  public final <T> Operation<T> supplyAsync(Function<? super Collectives, ? extends T> call) {
     Objects.requireNonNull(call, "call");
     return new Operation<>(endpoint.submit(() -> call.apply(this)));
   }
@@ -378,12 +380,13 @@ public sealed class Collectives permits Communicator {
 
   /**
    * The same rank's collectives, enqueued on a CUDA stream instead of run: {@code
-   * comm.on(stream).allReduce(gradients, ReduceOp.SUM)}. Keep the result where calls are frequent.
+   * comm.onStream(stream).allReduce(gradients, ReduceOp.SUM)}. Keep the result where calls are
+   * frequent.
    *
    * @param stream a {@code CUstream} or {@code cudaStream_t} of this rank's GPU, in its primary
    *     context; 0 and 1 are the legacy default stream. It lives until what is enqueued on it is over
    */
-  public final StreamCollectives on(long stream) {
+  public final StreamCollectives onStream(long stream) {
     return new StreamCollectives(endpoint, stream, deadlineNs, owner);
   }
 

@@ -50,9 +50,9 @@ import org.windlass.report.Report;
  * operation that ranks disagree in may return normally: the MismatchException comes from the next
  * one, or from {@link #close}.
  *
- * <p>An operation runs on its caller's thread. What is submitted by {@link #async}, called from a
- * virtual or ForkJoin thread, or called while such operations are queued, runs on a platform thread
- * of the communicator's own.
+ * <p>An operation runs on its caller's thread. What is submitted by {@link #runAsync}, called from
+ * a virtual or ForkJoin thread, or called while such operations are queued, runs on a platform
+ * thread of the communicator's own.
  */
 @SuppressWarnings("exports") // what packages of Windlass alone use
 public final class Communicator extends Collectives implements AutoCloseable, EndpointOwner {
@@ -191,10 +191,10 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * The same rank's operations with another deadline: {@code comm.within(ofMillis(5)).barrier()}.
-   * Keep the result where calls are frequent.
+   * The same rank's operations with another deadline:
+   * {@code comm.withDeadline(ofMillis(5)).barrier()}. Keep the result where calls are frequent.
    */
-  public Collectives within(Duration deadline) {
+  public Collectives withDeadline(Duration deadline) {
     return new Collectives(endpoint, Deadline.nanos(deadline), this);
   }
 
@@ -274,15 +274,15 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    *
    * @return null on a rank that isn't listed
    */
-  public Communicator subset(int... ranks) {
+  public Communicator subgroup(int... ranks) {
     ByteBuffer list = NativeMemory.copy(Objects.requireNonNull(ranks, "ranks"));
     long address = NativeMemory.address(list);
     int count = ranks.length;
     try {
       return join(
-          "from subset",
+          "from subgroup",
           (out, error) ->
-              Native.wl_comm_subset(
+              Native.wl_comm_subgroup(
                   endpoint.handle, address, count, Deadline.DEFAULT, out, error));
     } finally {
       Reference.reachabilityFence(list);
@@ -291,10 +291,10 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Which ranks of another communicator the ranks of this one are, in rank order: of the one from
-   * which {@link #subset}, {@link #split} or {@link #shrink} made it. Empty where none did. From any
-   * thread at any time.
+   * which {@link #subgroup}, {@link #split} or {@link #shrink} made it. Empty where none did. From
+   * any thread at any time.
    */
-  public List<Integer> formerRanks() {
+  public List<Integer> parentRanks() {
     try {
       return RankLook.former(endpoint);
     } finally {
@@ -303,21 +303,22 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * The rank here of a rank of the communicator from which {@link #subset}, {@link #split} or {@link
-   * #shrink} made this one. From any thread at any time.
+   * The rank here of a rank of the communicator from which {@link #subgroup}, {@link #split} or
+   * {@link #shrink} made this one. From any thread at any time.
    *
    * @param former a rank there
    * @throws InvalidArgumentException if it is no member here, or this communicator was made from no
    *     other; the message lists the members
    */
-  public int rankOf(int former) {
-    List<Integer> members = formerRanks();
+  public int rankFromParent(int former) {
+    List<Integer> members = parentRanks();
     int rank = members.indexOf(former);
     if (rank < 0) {
       throw new InvalidArgumentException(
           members.isEmpty()
-              ? "rankOf: " + this + " was made from no other communicator"
-              : "rankOf: rank " + former + " is no member; the members are ranks " + members);
+              ? "rankFromParent: " + this + " was made from no other communicator"
+              : "rankFromParent: rank " + former + " is no member; the members are ranks "
+                  + members);
     }
     return rank;
   }

@@ -123,7 +123,7 @@ final class EnvironmentStart {
 
   /** After this barrier, no rank can take this start's store for that of the next start. */
   private static void meetOnceMore(Communicator communicator, Deadline until) {
-    communicator.within(until.left()).barrier();
+    communicator.withDeadline(until.left()).barrier();
   }
 
   /** Returns the handles of this process's ranks, once all ranks have met. */

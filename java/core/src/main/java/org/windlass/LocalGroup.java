@@ -16,7 +16,7 @@ import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
 
 /**
- * The ranks of a communicator that live in this process: all of them ({@link Communicator#local}),
+ * The ranks of a communicator that live in this process: all of them ({@link LocalGroup#of}),
  * or some, if other processes have the others ({@link #fromEnvironment}). {@link #run} runs code on
  * a thread of each rank. Callers with threads of their own use each rank's {@link #communicator}.
  */
@@ -120,7 +120,7 @@ public final class LocalGroup implements AutoCloseable {
    * returns, and another rank of this group waits in an operation that the first rank has not
    * entered, the communicator of that operation is aborted. The reason names both ranks. So a body
    * must return only after all calls of its rank, including calls of threads that it started. Calls
-   * by {@code async} may go on: if a rank ever made one, peers wait for it until their deadline.
+   * by {@code runAsync} may go on: if a rank ever made one, peers wait for it until their deadline.
    *
    * <p>A body that neither returns nor calls the library can't be ended. Some seconds after a
    * failure, a warning of logger {@code org.windlass} names the ranks that are still inside.

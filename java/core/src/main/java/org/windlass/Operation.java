@@ -10,8 +10,9 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.call.QueuedCall;
 
 /**
- * An operation that was submitted by {@link Collectives#async} or {@link Collectives#asyncCall}, or
- * enqueued by {@link Collectives#on}. All methods are legal from any thread at any time.
+ * An operation that was submitted by {@link Collectives#runAsync} or
+ * {@link Collectives#supplyAsync}, or enqueued by {@link Collectives#onStream}. All methods are
+ * legal from any thread at any time.
  *
  * <p>Its outputs are complete, and its inputs may be changed or freed, once it is over. One that
  * fails while nobody awaits it isn't lost: later calls say why the communicator died, and where it

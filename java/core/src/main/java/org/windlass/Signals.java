@@ -55,7 +55,7 @@ public final class Signals {
   }
 
   /** The same signals with another deadline for {@link #await}. Keep the result. */
-  public Signals within(Duration deadline) {
+  public Signals withDeadline(Duration deadline) {
     return new Signals(window, offset, count, Deadline.nanos(deadline));
   }
 

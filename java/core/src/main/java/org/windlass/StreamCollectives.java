@@ -10,9 +10,9 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.RankLists;
 
 /**
- * One rank's collectives on a stream of the caller's, as {@link Collectives#on} gives them: each is
- * enqueued, and ordered on the stream like a kernel. It begins once the streams of all ranks have
- * come to it, and what follows on the stream begins once this rank's part is over.
+ * One rank's collectives on a stream of the caller's, as {@link Collectives#onStream} gives them:
+ * each is enqueued, and ordered on the stream like a kernel. It begins once the streams of all
+ * ranks have come to it, and what follows on the stream begins once this rank's part is over.
  *
  * <p>Every rank calls the same operations in the same order, each on a stream of its own GPU. A call
  * waits for the others to make theirs, on the host, and returns once the operation is enqueued. Its
@@ -103,7 +103,7 @@ public final class StreamCollectives {
   /** {@link Collectives#allGatherColumns}. */
   public Operation<Void> allGatherColumns(Tensor in, Tensor out) {
     Arguments.matrices("allGatherColumns", given(in, "in"), given(out, "out"));
-    return enqueue(Native.WL_OP_ALL_GATHER_COLUMNS, in, out, 0, 0, in.shape[0], 0);
+    return enqueue(Native.WL_OP_ALL_GATHER_DIM, in, out, 0, 0, in.shape[0], 0);
   }
 
   /** {@link Collectives#reduceScatter}. */

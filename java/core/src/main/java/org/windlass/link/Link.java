@@ -121,7 +121,7 @@ public final class Link implements AutoCloseable {
     this.receives = ranks.receives(communicator.rank());
     if (handover == null) {
       int[] senderRanks = ranks.senders();
-      Communicator own = communicator.subset(senderRanks);
+      Communicator own = communicator.subgroup(senderRanks);
       this.senders =
           own == null ? null : new LinkSide(communicator, own, senderRanks, "the senders");
     } else {
@@ -211,7 +211,7 @@ public final class Link implements AutoCloseable {
           Native.WL_OP_LINK,
           fingerprint,
           "opens link '" + name + "' from mesh " + senders + " to mesh " + receivers);
-      own = communicator.subset(ranks);
+      own = communicator.subgroup(ranks);
     } catch (WindlassException e) {
       throw Failures.within(operation, e);
     }

@@ -82,7 +82,7 @@ final class LinkSide {
         whose(failure.faultyRanks(), ranks) + ". In the numbers of " + name + ": "
             + failure.getMessage();
     // A deadline that passes says of a link that it goes on, which this one doesn't.
-    int told = code == Native.WL_TIMEOUT ? Native.WL_ABORTED : code;
+    int told = code == Native.WL_DEADLINE_EXCEEDED ? Native.WL_ABORTED : code;
     WindlassException whole = failed(told, ranks, message);
     whole.addSuppressed(failure);
     return whole;

@@ -352,13 +352,13 @@ public final class LinkTransfer implements AutoCloseable {
    */
   public Operation<Void> sendAsync(long version, Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
-    return link.communicator().async(queued -> send(version, deadlineNs));
+    return link.communicator().runAsync(queued -> send(version, deadlineNs));
   }
 
   /** {@link #receive(Duration)} likewise. */
   public Operation<Long> receiveAsync(Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
-    return link.communicator().asyncCall(queued -> receive(ANY, deadlineNs));
+    return link.communicator().supplyAsync(queued -> receive(ANY, deadlineNs));
   }
 
   /**

@@ -242,7 +242,8 @@ public final class ScaleBlocks {
   private static void checkNotJoinedOfOnes(Scales.Pair pair) {
     Layout from = pair.scale().from();
     long all = TargetTensor.elements(pair.scale().shape());
-    long own = TargetTensor.elements(from.localShape(pair.scale().shape(), from.mesh().rankOf(0)));
+    long own =
+        TargetTensor.elements(from.localShape(pair.scale().shape(), from.mesh().rankAtPlace(0)));
     boolean isPerTensor = pair.scale().shape().length != pair.weight().shape().length;
     if (isPerTensor && own == 1 && all > 1 && all != pair.weight().shape()[0]) {
       throw new InvalidArgumentException(

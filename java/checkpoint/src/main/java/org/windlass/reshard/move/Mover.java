@@ -304,7 +304,7 @@ public final class Mover {
   }
 
   private void run(Step step, Communicator comm) {
-    Collectives unlimited = comm.within(Team.NO_LIMIT);
+    Collectives unlimited = comm.withDeadline(Team.NO_LIMIT);
     int place = team.place(comm);
     boolean works = place < scratch.size();
     if (works) {

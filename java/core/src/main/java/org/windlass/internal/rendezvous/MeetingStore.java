@@ -106,8 +106,8 @@ public final class MeetingStore implements AutoCloseable {
   /**
    * Finds the store. Opens it if no running process has it.
    *
-   * @param deadline limit of the call. Throws Timeout if the owner of a provided store is not known
-   *     then, which may have ended, or may be about to own it.
+   * @param deadline limit of the call. Throws DeadlineExceeded if the owner of a provided store is
+   *     not known then, which may have ended, or may be about to own it.
    */
   public void find(Duration deadline) {
     if (provided != null) {

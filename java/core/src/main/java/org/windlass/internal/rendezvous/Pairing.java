@@ -115,8 +115,8 @@ public final class Pairing {
    *
    * @param pair name of the pair, without a slash
    * @param own announcement of this job
-   * @throws WindlassException Timeout says whether the other job was seen. Mismatch names the
-   *     versions that differ, or the job that holds the key of this one.
+   * @throws WindlassException DeadlineExceeded says whether the other job was seen. Mismatch names
+   *     the versions that differ, or the job that holds the key of this one.
    */
   public Pairing(Store store, String pair, Announcement own, Duration deadline, Holders holders) {
     this.store = store;

@@ -61,6 +61,6 @@ public final class Until {
 
   /** Returns the communicator's operations with the time that is left. */
   public Collectives on(Communicator communicator) {
-    return isDefault ? communicator : communicator.within(Duration.ofNanos(leftNs()));
+    return isDefault ? communicator : communicator.withDeadline(Duration.ofNanos(leftNs()));
   }
 }
