@@ -7,6 +7,7 @@
 
 #include "native/base/target.h"
 #include "native/core/failure_text.h"
+#include "native/core/signal.h"
 
 namespace windlass {
 namespace {
@@ -78,8 +79,9 @@ Code RankFailures::publishMissingSignal(const Descriptor& current, uint32_t sign
   const uint32_t peer = current.peer();
   wl_error_t record = blankError(WL_DEADLINE_EXCEEDED);
   Text out(record.message, sizeof record.message);
-  out.add("rank %u waited %.3f s in %s: rank %u has notified no more than %u: ", rank_,
-          seconds(limitNs), Described(current).text, peer, signal);
+  out.add("rank %u waited %.3f s in %s: rank %u has notified no more than %llu: ", rank_,
+          seconds(limitNs), Described(current).text, peer,
+          text(widened(signal, current.count)));
   addWhereabouts(out, group_, peer, true);
   out.add(". See what that rank is doing, or give a longer deadline");
   return publish(record, peer);

@@ -748,9 +748,9 @@ typedef struct wl_call {
  *   WL_OP_SCATTER         out of rank r = part r of in on the root
  *   WL_OP_GATHER          part s of out on the root = in of rank s
  *   WL_OP_REDUCE          out on the root = the reduction of all ranks' in
- *   WL_OP_ALL_GATHER_DIM  out on every rank = the matrices of all ranks side by side. A part is
- *                         a matrix of `rows` rows, the same on every rank, and out has as many.
- *                         Never in place
+ *   WL_OP_ALL_GATHER_DIM  out on every rank = the matrices of all ranks side by side: an all-gather
+ *                         along dimension 1. A part is a matrix of `rows` rows, the same on every
+ *                         rank, and out has as many. Never in place
  *
  * A buffer holds one part, or one part per rank in order. Its element count determines the length
  * of a part, which is the same on every rank. A buffer that only the root reads or writes is
@@ -971,23 +971,23 @@ WL_API int32_t wl_device_hash(wl_comm_t* comm, const wl_tensor_t* tensor, uint64
                               uint64_t* hash, wl_error_t* error);
 
 /* A signal is `size` lines of a window, one for each rank. Line r of a rank's own part holds the
- * u32 that only rank r sets there. It starts at 0 and moves forward, by less than 2^30 at a time.
- * It is never 2^30 ahead of the value that its reader has waited for, so it may wrap. */
+ * count that only rank r sets there. It starts at 0 and moves forward, by less than 2^30 at a time.
+ * It is never 2^30 ahead of the value that its reader has waited for. The line holds its low 32
+ * bits; the functions take the whole count. */
 #define WL_SIGNAL_LINE_BYTES 64
 
 /* Sets this rank's line of the peer's signal to `value`, with release semantics. A rank that waits
  * for the value sees every put, and every other store, that this rank made before. `signal` is the
  * offset of the signal's first line, a multiple of WL_SIGNAL_LINE_BYTES. */
 WL_API int32_t wl_notify(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
-                         uint32_t value, wl_error_t* error);
+                         uint64_t value, wl_error_t* error);
 /* Blocks until `peer`'s line of this rank's signal has reached `value`. WL_DEADLINE_EXCEEDED names
- * the peer.
- */
+ * the peer. */
 WL_API int32_t wl_wait(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
-                       uint32_t value, int64_t deadline_ns, wl_error_t* error);
+                       uint64_t value, int64_t deadline_ns, wl_error_t* error);
 /* Sets *reached to 1 if wl_wait would return at once, otherwise to 0. */
 WL_API int32_t wl_test(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
-                       uint32_t value, int32_t* reached, wl_error_t* error);
+                       uint64_t value, int32_t* reached, wl_error_t* error);
 
 /* ---- transfers: a plan bound to memory ---- */
 

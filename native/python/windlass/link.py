@@ -198,8 +198,7 @@ class Link(Scope):
             return False
         self._put(self._senders, self._VERSION, version)
         self._put(self._senders, self._LEFT_NS, until.ns())
-        self._call("wl_notify", self._senders, self._OFFERED * self._stride,
-                   self._ticket & 0xFFFFFFFF)
+        self._call("wl_notify", self._senders, self._OFFERED * self._stride, self._ticket)
         for _ in until.pauses(20e-6, 1e-3):
             if self._test(self._CONFIRMED, self._ticket):
                 return True
@@ -224,8 +223,7 @@ class Link(Scope):
 
     def _test(self, signal, value):
         reached = c_int32()
-        self._call("wl_test", self._senders, signal * self._stride, value & 0xFFFFFFFF,
-                   byref(reached))
+        self._call("wl_test", self._senders, signal * self._stride, value, byref(reached))
         return reached.value != 0
 
     def _put(self, rank, word, value):

@@ -274,17 +274,28 @@ class OneSidedTest {
   }
 
   @Test
-  void countsWrap() {
+  void countsGoOnBeyond32Bits() {
     try (Pair pair = new Pair()) {
-      for (int value = 1 << 29; value != 0; value += 1 << 29) {
+      long step = 1L << 29;
+      for (long value = step; value <= 3L << 32; value += step) {
+        pair.signals[1].notify(0, 0, value - 1);
+        assertThat(pair.signals[0].test(1, 0, value)).isFalse();
         pair.signals[1].notify(0, 0, value);
         pair.signals[0].await(1, 0, value);
+        assertThat(pair.signals[0].test(1, 0, value - step)).isTrue();
         assertThat(pair.signals[0].test(1, 0, value + 1)).isFalse();
       }
-      pair.signals[1].notify(0, 0, 0);
-      pair.signals[0].await(1, 0, 0);
-      assertThat(pair.signals[0].test(1, 0, -1)).isTrue();
-      assertThat(pair.signals[0].test(1, 0, 1)).isFalse();
+      long end = 3L << 32;
+      assertThatThrownBy(() -> pair.signals[1].notify(0, 0, end - 1))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("value " + (end - 1) + ": the signal is at " + end + ",");
+      assertThatThrownBy(() -> pair.signals[1].notify(0, 0, end + (1L << 30)))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("the signal is at " + end + ",");
+      assertThatThrownBy(() -> pair.signals[0].withDeadline(SHORT).await(1, 0, end + 2))
+          .isInstanceOf(DeadlineExceededException.class)
+          .hasMessageContaining("wait(value " + (end + 2) + " from rank 1)")
+          .hasMessageContaining("rank 1 has notified no more than " + end + ":");
     }
   }
 

@@ -480,7 +480,7 @@ class WrongCallsTest {
         "notify: peer is 4; it must lie in [0, 4)",
         () -> signals.notify(4, 0, 1));
     invalid("notify of no signal", "index is 2", () -> signals.notify(1, 2, 1));
-    invalid("notify back", "notify: value 4294967295", () -> signals.notify(1, 0, -1));
+    invalid("negative count", "notify: value is -1", () -> signals.notify(1, 0, -1));
     invalid(
         "await of no rank",
         "await: peer is -1; it must lie in [0, 4)",

@@ -96,7 +96,7 @@ final class Handover implements AutoCloseable {
   private final Tensor own = Tensor.allocate(DType.I64, WORDS);
 
   /** Last ticket that was settled. Used by rank 0 only. */
-  private int ticket;
+  private long ticket;
 
   /** Duration of the last move. */
   private long moveNs;
