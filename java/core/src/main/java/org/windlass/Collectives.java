@@ -121,15 +121,16 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Puts the matrices {@code in} of all ranks side by side into {@code out} on every rank: the
-   * columns of rank {@code s} become columns {@code s * columns} and up.
+   * Joins {@code in} of all ranks along dimension {@code dim}, in rank order, and puts the result
+   * into {@code out} on every rank. Dimension 0 is {@link #allGather(Tensor, Tensor)}. Dimension 1
+   * puts matrices side by side: columns of rank {@code s} begin at column {@code s * columns}.
    *
-   * @param in a matrix, of one shape [rows, columns] on every rank
-   * @param out [rows, {@link #size()} * columns]; apart from {@code in}
+   * @param in of one shape on every rank; not in place if {@code dim} is 1
+   * @param out {@code in}'s shape, but {@link #size()} times as long in {@code dim}
+   * @throws UnsupportedException if {@code dim} is neither 0 nor dimension 1 of a matrix
    */
-  public final void allGatherColumns(Tensor in, Tensor out) {
-    Arguments.matrices("allGatherColumns", given(in, "in"), given(out, "out"));
-    run(Native.WL_OP_ALL_GATHER_DIM, in, out, 0, 0, in.shape[0], 0);
+  public final void allGather(Tensor in, Tensor out, int dim) {
+    run(Arguments.alongDim(in, out, dim), in, out, 0, 0, dim == 0 ? 0 : in.shape[0], 0);
   }
 
   /**
@@ -338,7 +339,8 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * {@link #runAsync} with a result: {@code comm.supplyAsync(c -> c.allToAllv(in, counts, out))}.
+   * Submits a call that has a result, as {@link #runAsync} does: {@code comm.supplyAsync(c ->
+   * c.allToAllv(in, counts, out))}.
    */
   public final <T> Operation<T> supplyAsync(Function<? super Collectives, ? extends T> call) {
     Objects.requireNonNull(call, "call");
@@ -379,8 +381,8 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * The same rank's collectives, enqueued on a CUDA stream instead of run: {@code
-   * comm.onStream(stream).allReduce(gradients, ReduceOp.SUM)}. Keep the result where calls are
+   * Returns this rank's collectives, enqueued on a CUDA stream instead of run: {@code
+   * comm.onStream(stream).allReduce(gradients, ReduceOp.SUM)}. Keep the result if calls are
    * frequent.
    *
    * @param stream a {@code CUstream} or {@code cudaStream_t} of this rank's GPU, in its primary

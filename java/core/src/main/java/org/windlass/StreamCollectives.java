@@ -95,15 +95,15 @@ public final class StreamCollectives {
     return enqueue(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, 0, 0);
   }
 
-  /** {@link Collectives#allGather}. */
+  /** {@link Collectives#allGather(Tensor, Tensor)}. */
   public Operation<Void> allGather(Tensor in, Tensor out) {
     return enqueue(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0);
   }
 
-  /** {@link Collectives#allGatherColumns}. */
-  public Operation<Void> allGatherColumns(Tensor in, Tensor out) {
-    Arguments.matrices("allGatherColumns", given(in, "in"), given(out, "out"));
-    return enqueue(Native.WL_OP_ALL_GATHER_DIM, in, out, 0, 0, in.shape[0], 0);
+  /** {@link Collectives#allGather(Tensor, Tensor, int)}. */
+  public Operation<Void> allGather(Tensor in, Tensor out, int dim) {
+    int operation = Arguments.alongDim(in, out, dim);
+    return enqueue(operation, in, out, 0, 0, dim == 0 ? 0 : in.shape[0], 0);
   }
 
   /** {@link Collectives#reduceScatter}. */
