@@ -58,11 +58,11 @@ class OffloadPeers : public AllRanks {
   // The wait of the rank's thread for the operation.
   virtual DeviceWait& wait() = 0;
   virtual int64_t leftNs() = 0;  // time left for the operation
-  // Returns why the operation ended. On a timeout, publishes the ranks that made the least
-  // progress.
+  // Returns why the operation ended. If the deadline passes, publishes the ranks that made
+  // the least progress.
   virtual Code ended(const OffloadProgress& progress) = 0;
-  // Publishes a timeout of an operation that `ranks` hold up. `why` names the cause of its wait,
-  // such as "for its turn".
+  // Publishes that an operation which `ranks` hold up has exceeded its deadline. `why` names the
+  // cause of its wait, such as "for its turn".
   virtual Code busy(const std::vector<uint32_t>& ranks, const char* why) = 0;
 
  protected:

@@ -106,16 +106,6 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return endpoint;
   }
 
-  /** {@code ranks} ranks that are threads of this process; see {@link LocalGroup}. */
-  public static LocalGroup local(int ranks) {
-    return LocalGroup.local(ranks, CommunicatorOptions.defaults());
-  }
-
-  /** {@code ranks} ranks that are threads of this process; see {@link LocalGroup}. */
-  public static LocalGroup local(int ranks, CommunicatorOptions options) {
-    return LocalGroup.local(ranks, options);
-  }
-
   /** {@link #fromEnvironment(CommunicatorOptions, Duration)} with defaults and 60 seconds. */
   public static Communicator fromEnvironment() {
     return fromEnvironment(CommunicatorOptions.defaults(), Duration.ofSeconds(60));
@@ -191,8 +181,8 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * The same rank's operations with another deadline:
-   * {@code comm.withDeadline(ofMillis(5)).barrier()}. Keep the result where calls are frequent.
+   * Returns this rank's operations with another deadline: {@code
+   * comm.withDeadline(ofMillis(5)).barrier()}. Keep the result if calls are frequent.
    */
   public Collectives withDeadline(Duration deadline) {
     return new Collectives(endpoint, Deadline.nanos(deadline), this);
@@ -290,9 +280,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Which ranks of another communicator the ranks of this one are, in rank order: of the one from
-   * which {@link #subgroup}, {@link #split} or {@link #shrink} made it. Empty where none did. From
-   * any thread at any time.
+   * Returns this communicator's ranks in rank order, each as its number in the parent. The parent
+   * is the communicator from which {@link #subgroup}, {@link #split} or {@link #shrink} made this
+   * one. Empty if there is no parent. Legal from any thread at any time.
    */
   public List<Integer> parentRanks() {
     try {
@@ -303,21 +293,20 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * The rank here of a rank of the communicator from which {@link #subgroup}, {@link #split} or
-   * {@link #shrink} made this one. From any thread at any time.
+   * Returns the rank here that has number {@code parentRank} in the parent, which {@link
+   * #parentRanks} describes. Legal from any thread at any time.
    *
-   * @param former a rank there
-   * @throws InvalidArgumentException if it is no member here, or this communicator was made from no
-   *     other; the message lists the members
+   * @throws InvalidArgumentException if that rank is no member here, or this communicator has no
+   *     parent; the message lists the members
    */
-  public int rankFromParent(int former) {
+  public int rankFromParent(int parentRank) {
     List<Integer> members = parentRanks();
-    int rank = members.indexOf(former);
+    int rank = members.indexOf(parentRank);
     if (rank < 0) {
       throw new InvalidArgumentException(
           members.isEmpty()
               ? "rankFromParent: " + this + " was made from no other communicator"
-              : "rankFromParent: rank " + former + " is no member; the members are ranks "
+              : "rankFromParent: rank " + parentRank + " is no member; the members are ranks "
                   + members);
     }
     return rank;

@@ -211,7 +211,7 @@ public final class DeviceMesh {
     return coordinates;
   }
 
-  /** The rank at a place, counted row-major from 0. */
+  /** Returns the rank at a place, counted row-major from 0. */
   public int rankAtPlace(int place) {
     if (place < 0 || place >= size) {
       throw new InvalidArgumentException("place " + place + " is outside mesh " + grid());
