@@ -31,11 +31,9 @@ public final class LaunchStore implements AutoCloseable {
    */
   public static LaunchStore open(Map<String, String> variables) {
     Token token =
-        Token.fromEnvironment(Copies.map(variables, "variables"))
-            .orElseThrow(
-                () ->
-                    new InvalidArgumentException(
-                        "LaunchStore: the variables have no token; set WINDLASS_TOKEN_FILE"));
+        Token.required(
+            Copies.map(variables, "variables"),
+            "LaunchStore: the variables have no token; set WINDLASS_TOKEN_FILE");
     String version = LaunchStore.class.getPackage().getImplementationVersion();
     return new LaunchStore(
         StoreServer.open(

@@ -92,14 +92,12 @@ public final class MeetingStore implements AutoCloseable {
         HostAndPort.resolved(
             VARIABLE + " is '" + setting + "'", HostAndPort.parse(VARIABLE, setting, ""));
     Token token =
-        Token.fromEnvironment(environment)
-            .orElseThrow(
-                () ->
-                    new InvalidArgumentException(
-                        VARIABLE + " is an address, and there is no token, which proves that jobs"
-                            + " belong together; set WINDLASS_TOKEN_FILE to one file for all of"
-                            + " them, of 64 hexadecimal digits (openssl rand -hex 32) that only"
-                            + " you can read, or " + VARIABLE + " to a name"));
+        Token.required(
+            environment,
+            VARIABLE + " is an address, and there is no token, which proves that jobs belong"
+                + " together; set WINDLASS_TOKEN_FILE to one file for all of them, of 64"
+                + " hexadecimal digits (openssl rand -hex 32) that only you can read, or "
+                + VARIABLE + " to a name");
     return new MeetingFile.Place(address, token);
   }
 
