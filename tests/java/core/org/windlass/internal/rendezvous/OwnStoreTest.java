@@ -38,6 +38,6 @@ class OwnStoreTest {
       second.close();
       connect(place, LONG);
     }
-    Failure.assertFails(Native.WL_TIMEOUT, () -> connect(place, Duration.ofMillis(50)));
+    Failure.assertFails(Native.WL_DEADLINE_EXCEEDED, () -> connect(place, Duration.ofMillis(50)));
   }
 }
