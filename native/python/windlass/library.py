@@ -14,7 +14,7 @@ from .encoding import printable
 from .errors import (
     AbortedException, InvalidArgumentException, UnsupportedException, WindlassException, require)
 
-ABI = 13
+ABI = 14
 """Version of the C ABI that this package uses."""
 
 MOST_RANKS = 4096
