@@ -184,8 +184,7 @@ final class Connector {
     if (greeting == null) {
       sendLast(made, Wire.refused(Native.WL_RESOURCE, ""));
       throw new ResourceException(
-          call
-              + ": the store holds another token than this member; set WINDLASS_TOKEN_FILE to the"
+          call + ": the store holds another token than this member; set WINDLASS_TOKEN_FILE to the"
               + " store's");
     }
     made.send(greeting.proof());

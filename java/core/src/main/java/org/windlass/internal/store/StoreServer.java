@@ -209,8 +209,7 @@ public final class StoreServer implements AutoCloseable {
     }
     if (before != null) {
       throw new MismatchException(
-          member + " is connected already, from " + before.peer()
-              + "; two may not have one rank");
+          member + " is connected already, from " + before.peer() + "; two may not have one rank");
     }
     strangers.remove(session);
     members.add(session);
