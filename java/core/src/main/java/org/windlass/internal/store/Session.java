@@ -24,7 +24,7 @@ final class Session {
   /** Queued bytes of replies, above which the session reads no request. */
   private static final long BACKLOG = 1 << 20;
 
-  /** Time in which a member that hears the reply to its first PING sends the second. */
+  /** Time in which a member that hears the reply to its first PING sends a second request. */
   private static final long SECOND_REQUEST_NS = 2_000_000_000;
 
   private static final String OTHER_TOKEN = "the member holds another token than the store";

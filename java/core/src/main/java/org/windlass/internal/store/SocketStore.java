@@ -39,6 +39,9 @@ public final class SocketStore implements Store {
   /** Time that the server has after the deadline of a round to say why it failed. */
   private static final long LAST_WORD_MS = 2000;
 
+  /** Time after which even an idle member sends a second request; see {@link Session}. */
+  private static final long FIRST_PING_NS = 1_000_000_000;
+
   private final String address;
   private final Connector.Connection connection;
   private final Thread reader;
@@ -303,14 +306,14 @@ public final class SocketStore implements Store {
   /** Sends frames and PINGs until the connection ends, or with a LEAVE. */
   private void write() {
     long pingNs = silence().toNanos() / 3;
-    long pingedNs = System.nanoTime();
+    long dueNs = System.nanoTime() + Math.min(pingNs, FIRST_PING_NS);
     byte[] sent;
     try {
       do {
-        sent = requests.poll(pingedNs + pingNs - System.nanoTime(), TimeUnit.NANOSECONDS);
+        sent = requests.poll(dueNs - System.nanoTime(), TimeUnit.NANOSECONDS);
         if (sent == null) {
           sent = Wire.body(Wire.PING, Wire.NO_CALL);
-          pingedNs = System.nanoTime();
+          dueNs = System.nanoTime() + pingNs;
         }
         connection.send(sent);
       } while (sent[0] != Wire.LEAVE);

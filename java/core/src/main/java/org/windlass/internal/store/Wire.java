@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-import java.io.ByteArrayOutputStream;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
@@ -89,16 +88,22 @@ final class Wire {
 
   /** Makes the body of a request or a reply: its kind or code, the id and fields. */
   static byte[] body(int kind, int id, byte[]... fields) {
-    byte[] head = ByteBuffer.allocate(HEAD).put((byte) kind).putInt(id).array();
-    return concat(head, concat(fields));
+    byte[][] parts = new byte[1 + fields.length][];
+    parts[0] = ByteBuffer.allocate(HEAD).put((byte) kind).putInt(id).array();
+    System.arraycopy(fields, 0, parts, 1, fields.length);
+    return concat(parts);
   }
 
   static byte[] concat(byte[]... parts) {
-    ByteArrayOutputStream all = new ByteArrayOutputStream();
+    int length = 0;
     for (byte[] part : parts) {
-      all.writeBytes(part);
+      length += part.length;
     }
-    return all.toByteArray();
+    ByteBuffer all = ByteBuffer.allocate(length);
+    for (byte[] part : parts) {
+      all.put(part);
+    }
+    return all.array();
   }
 
   /** Returns a text as frames have it. */
