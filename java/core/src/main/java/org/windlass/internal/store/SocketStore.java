@@ -319,6 +319,8 @@ public final class SocketStore implements Store {
       } while (sent[0] != Wire.LEAVE);
     } catch (IOException | InterruptedException e) {
       // The connection has ended, and the reader finds out why.
+    } catch (OutOfMemoryError e) {
+      connection.close(); // the reader ends all calls
     }
   }
 
