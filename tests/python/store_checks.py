@@ -143,6 +143,8 @@ def held_ranks():
 def held_rank():
     with opened(0) as (at, _):
         silent = Silent(at.address, TOKEN, "test", 1, 2, Deadline(30))
+        if Silent.sends_ping:
+            time.sleep(2.1)
         spoken = member(at, 1, 2)
         spoken.set("a", b"1", Deadline(30))
         try:

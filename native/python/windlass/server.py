@@ -27,6 +27,7 @@ from .store import (
 
 _STRANGERS, _MEMBERS = 512, 8192
 _PROOF_SECONDS, _SILENCE_SECONDS, _CLOSE_SECONDS = 10.0, 60.0, 2.0
+_SECOND_REQUEST_SECONDS = 2.0  # a member that hears the reply to its first PING sends the second
 _PIECE, _BACKLOG = 64 << 10, 1 << 20
 _FIELDS = {SET: "sa", GET: "s", KEYS: "s", PING: "", LEAVE: "s", QUIT: "s",
            GATHER: "siBqsoi"}
@@ -43,10 +44,16 @@ class _Session:
         self.hello = self.challenge = b""
         self.member: tuple[str, int] = ("", -1)
         self.is_member = self.is_leaving = False
-        self.requests = 0  # the first is a PING, which a relay may pass on and keep its reply
+        self.requests = 0  # since the WELCOME
         self.has_failure = False  # of the start, which it has not been told
         self.out = bytearray()
         self.values: list[tuple[int, memoryview]] = []  # of all-gathers, by id
+
+    def has_spoken(self) -> bool:
+        """Returns whether it has sent two requests, or the first one just now: a relay may pass on
+        the first PING, and keep its reply."""
+        is_new = time.monotonic() - self.since < _SECOND_REQUEST_SECONDS
+        return self.requests > 1 or (self.requests == 1 and is_new)
 
     def send(self, *body: bytes | memoryview) -> None:
         if not self.is_leaving:
@@ -325,7 +332,7 @@ class StoreServer:
         other = self._ranks.get(session.member)
         if len(self._members) >= _MEMBERS:
             session.turn_away(ResourceException, "the store has as many members as it takes")
-        elif other is not None and other.requests > 1:
+        elif other is not None and other.has_spoken():
             session.turn_away(
                 MismatchException, f"rank {rank} is connected already; two may not have one rank")
         else:

@@ -67,7 +67,6 @@ final class RawConnection implements AutoCloseable {
         connection.sendFrame(Greeting.welcome(silenceMs));
         connection.frame(); // the PING with which a member begins
         connection.sendFrame(Wire.body(Wire.DONE, Wire.NO_CALL));
-        connection.frame(); // the PING by which it says that it has heard that
         return connection;
       } catch (IOException e) {
         connection.close(); // It came before, and has left.

@@ -254,6 +254,8 @@ class SealTest {
       if (passesRequest) {
         relayed.sendFrame(Wire.body(Wire.PING, Wire.NO_CALL));
         relayed.frame();
+        assertFails(Native.WL_MISMATCH, () -> meeting.join(rank)).contains("is connected already");
+        Thread.sleep(2100);
       }
       SocketStore own = meeting.join(rank);
       own.set("own", bytes(4), LONG);

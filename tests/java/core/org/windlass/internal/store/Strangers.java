@@ -99,13 +99,11 @@ public final class Strangers implements AutoCloseable {
 
   /** A whole request with as many of these fields as its kind has; not a GATHER. */
   static byte[] request(byte kind, int id, String key, byte[] expected, byte[] value) {
-    return RawConnection.framed(
-        Wire.body(
-            kind,
-            id,
+    byte[] fields =
+        Encoding.bytes(
             out -> {
               if (kind != Wire.CANCEL && kind != Wire.PING) {
-                Wire.putText(out, key);
+                out.write(Wire.text(key));
               }
               if (kind == Wire.CAS) {
                 Encoding.putArray(out, expected);
@@ -113,7 +111,8 @@ public final class Strangers implements AutoCloseable {
               if (List.of(Wire.SET, Wire.HOLD, Wire.AWAIT, Wire.CAS).contains(kind)) {
                 Encoding.putArray(out, value);
               }
-            }));
+            });
+    return RawConnection.framed(Wire.body(kind, id, fields));
   }
 
   @Override

@@ -202,7 +202,6 @@ final class Connector {
 
   /**
    * Says something, and hears an answer, so that no relay of the greeting alone is taken for it.
-   * The second PING tells the server the same.
    */
   private void beWelcomed(Connection made, Deadline end) throws IOException {
     ByteBuffer welcome = receive(made, end, Wire.WELCOME).position(1);
@@ -213,7 +212,6 @@ final class Connector {
     made.silence = Duration.ofMillis(silenceMs);
     made.send(Wire.body(Wire.PING, Wire.NO_CALL));
     receive(made, end, Wire.DONE);
-    made.send(Wire.body(Wire.PING, Wire.NO_CALL));
   }
 
   /** Sends a last frame, if that is possible. */

@@ -24,17 +24,14 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
 
   /** Returns the body of a HELLO. */
   static byte[] hello(Member member) {
-    return Encoding.bytes(
-        out -> {
-          out.writeByte(Wire.HELLO);
-          out.writeInt(Wire.MAGIC);
-          out.writeInt(Wire.PROTOCOL);
-          Wire.putText(out, member.library());
-          out.write(Token.nonce());
-          out.writeInt(member.rank());
-          out.writeInt(member.size());
-          Wire.putText(out, member.job());
-        });
+    ByteBuffer place = ByteBuffer.allocate(2 * Integer.BYTES);
+    return Wire.concat(
+        Wire.body(Wire.HELLO, Wire.MAGIC),
+        ByteBuffer.allocate(Integer.BYTES).putInt(Wire.PROTOCOL).array(),
+        Wire.text(member.library()),
+        Token.nonce(),
+        place.putInt(member.rank()).putInt(member.size()).array(),
+        Wire.text(member.job()));
   }
 
   /**
@@ -71,13 +68,8 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
 
   /** Returns the server's side of a greeting that begins with {@code hello}. */
   static Greeting answering(byte[] hello, Token token, String library) {
-    byte[] challenge =
-        Encoding.bytes(
-            out -> {
-              out.writeByte(Wire.CHALLENGE);
-              out.write(Token.nonce());
-              Wire.putText(out, library);
-            });
+    byte[] kind = {Wire.CHALLENGE};
+    byte[] challenge = Wire.concat(kind, Token.nonce(), Wire.text(library));
     return new Greeting(token, hello, challenge);
   }
 
@@ -108,20 +100,12 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
 
   /** Returns the body of the CHALLENGE. */
   byte[] wholeChallenge() {
-    return Encoding.bytes(
-        out -> {
-          out.write(challenge);
-          out.write(hmac(OF_SERVER));
-        });
+    return Wire.concat(challenge, hmac(OF_SERVER));
   }
 
   /** Returns the body of the PROOF. */
   byte[] proof() {
-    return Encoding.bytes(
-        out -> {
-          out.writeByte(Wire.PROOF);
-          out.write(hmac(OF_MEMBER));
-        });
+    return Wire.concat(new byte[] {Wire.PROOF}, hmac(OF_MEMBER));
   }
 
   /** Returns true if {@code body} is the PROOF of this greeting. */
@@ -143,10 +127,6 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
   }
 
   static byte[] welcome(long silenceMs) {
-    return Encoding.bytes(
-        out -> {
-          out.writeByte(Wire.WELCOME);
-          out.writeLong(silenceMs);
-        });
+    return ByteBuffer.allocate(1 + Long.BYTES).put(Wire.WELCOME).putLong(silenceMs).array();
   }
 }

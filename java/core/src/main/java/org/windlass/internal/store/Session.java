@@ -24,6 +24,9 @@ final class Session {
   /** Queued bytes of replies, above which the session reads no request. */
   private static final long BACKLOG = 1 << 20;
 
+  /** Time in which a member that hears the reply to its first PING sends a second request. */
+  private static final long SECOND_REQUEST_NS = 2_000_000_000;
+
   private static final String OTHER_TOKEN = "the member holds another token than the store";
 
   private enum Stage {
@@ -94,11 +97,11 @@ final class Session {
   }
 
   /**
-   * Returns true if the member has sent a second request. The first one, a PING, may come through a
-   * relay that keeps its reply.
+   * Returns true if the member has sent two requests, or the first one just now: a relay may pass
+   * on the first PING, and keep its reply.
    */
   boolean hasSpoken() {
-    return requests > 1;
+    return requests > 1 || requests == 1 && System.nanoTime() - heardNs < SECOND_REQUEST_NS;
   }
 
   /** Returns true if the member has not heard of the failure of an all-gather. */
@@ -285,25 +288,18 @@ final class Session {
   }
 
   private void queueBoolean(int id, boolean result) {
-    queue(Wire.body(Wire.DONE, id, out -> out.writeBoolean(result)));
+    queue(Wire.body(Wire.DONE, id, new byte[] {(byte) (result ? 1 : 0)}));
   }
 
   private void queueKeys(int id, List<String> keys) {
-    queue(
-        Wire.body(
-            Wire.DONE,
-            id,
-            out -> {
-              out.writeInt(keys.size());
-              for (String each : keys) {
-                Wire.putText(out, each);
-              }
-            }));
+    byte[] count = ByteBuffer.allocate(Integer.BYTES).putInt(keys.size()).array();
+    byte[] texts = Wire.concat(keys.stream().map(Wire::text).toArray(byte[][]::new));
+    queue(Wire.body(Wire.DONE, id, count, texts));
   }
 
   /** Notes that rank 0 has come, for a member that waits in an all-gather. */
   void queueNote(int id) {
-    queue(Wire.body(Wire.DONE, id, out -> out.writeByte(Wire.NOTE)));
+    queue(Wire.body(Wire.DONE, id, new byte[] {Wire.NOTE}));
   }
 
   /** Sends what all ranks have said in a round. Any number of replies share the array. */
@@ -312,8 +308,9 @@ final class Session {
     do {
       int length = Math.min(Wire.PIECE_BYTES, values.length - from);
       boolean isLast = from + length == values.length;
+      byte[] kind = {isLast ? Wire.LAST_PIECE : Wire.PIECE};
       queue(
-          Wire.body(Wire.DONE, id, out -> out.writeByte(isLast ? Wire.LAST_PIECE : Wire.PIECE)),
+          Wire.body(Wire.DONE, id, kind),
           ByteBuffer.wrap(values, from, length).slice());
       from += length;
     } while (from < values.length);
@@ -326,9 +323,9 @@ final class Session {
   /** Replies with an array. All replies of one value share the array. */
   private void queueArray(int id, byte[] value) {
     int length = value == null ? -1 : value.length;
+    byte[] head = ByteBuffer.allocate(Integer.BYTES).putInt(length).array();
     queue(
-        Wire.body(Wire.DONE, id, out -> out.writeInt(length)),
-        ByteBuffer.wrap(value == null ? new byte[0] : value));
+        Wire.body(Wire.DONE, id, head), ByteBuffer.wrap(value == null ? new byte[0] : value));
   }
 
   private void queueDone(int id) {

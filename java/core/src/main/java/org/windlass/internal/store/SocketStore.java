@@ -12,12 +12,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.Future;
-import java.util.concurrent.ScheduledThreadPoolExecutor;
-import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -40,11 +39,17 @@ public final class SocketStore implements Store {
   /** Time that the server has after the deadline of a round to say why it failed. */
   private static final long LAST_WORD_MS = 2000;
 
+  /** Time after which even an idle member sends a second request; see {@link Session}. */
+  private static final long FIRST_PING_NS = 1_000_000_000;
+
   private final String address;
   private final Connector.Connection connection;
   private final Thread reader;
-  private final ScheduledThreadPoolExecutor writer;
-  private Thread writerThread;
+  private final Thread writer;
+
+  /** Frames that the writer has not taken yet. */
+  private final BlockingQueue<byte[]> requests = new LinkedBlockingQueue<>();
+
   private final AtomicInteger ids = new AtomicInteger(Wire.NO_CALL);
   private final Map<Integer, Reply> replies = new ConcurrentHashMap<>();
   private volatile boolean closing;
@@ -80,7 +85,8 @@ public final class SocketStore implements Store {
             Sockets.name(address),
             new Connector(address, token, member, isOpened, deadline).connect());
     try {
-      store.start();
+      store.writer.start();
+      store.reader.start();
     } catch (OutOfMemoryError e) {
       store.finish(new ClosedException(Waits.CLOSED));
       throw new ResourceException(
@@ -94,19 +100,7 @@ public final class SocketStore implements Store {
     this.address = address;
     this.connection = connection;
     this.reader = Sockets.daemon(this::read, name);
-    this.writer =
-        new ScheduledThreadPoolExecutor(
-            1,
-            task -> writerThread = Sockets.daemon(task, name),
-            new ThreadPoolExecutor.DiscardPolicy());
-    writer.setRemoveOnCancelPolicy(true);
-  }
-
-  private void start() {
-    long pingNs = Math.max(1, silence().toNanos() / 3);
-    byte[] ping = Wire.body(Wire.PING, Wire.NO_CALL);
-    writer.scheduleWithFixedDelay(() -> write(ping), pingNs, pingNs, TimeUnit.NANOSECONDS);
-    reader.start();
+    this.writer = Sockets.daemon(this::write, name);
   }
 
   @Override
@@ -215,7 +209,7 @@ public final class SocketStore implements Store {
     closing = true;
     connection.close();
     Sockets.join(reader);
-    Sockets.join(writerThread);
+    Sockets.join(writer);
   }
 
   /** The body of a reply, complete once it has arrived whole. */
@@ -279,7 +273,7 @@ public final class SocketStore implements Store {
     if (end != null) {
       reply.completeExceptionally(end);
     }
-    Future<?> sent = send(request);
+    send(request);
     try {
       return Wire.read(reply.get(limitNs, TimeUnit.NANOSECONDS), reading);
     } catch (TimeoutException e) {
@@ -291,8 +285,7 @@ public final class SocketStore implements Store {
           call + ": the store at " + address + " answered with " + e.getMessage());
     } finally {
       replies.remove(id);
-      sent.cancel(false);
-      if (request[0] == Wire.AWAIT && !reply.isDone()) {
+      if (!requests.remove(request) && request[0] == Wire.AWAIT && !reply.isDone()) {
         send(Wire.body(Wire.CANCEL, id));
       }
     }
@@ -304,15 +297,30 @@ public final class SocketStore implements Store {
   }
 
   /** Has the writer send a frame, unless the connection has ended. */
-  private Future<?> send(byte[] body) {
-    return writer.submit(() -> write(body));
+  private void send(byte[] body) {
+    if (end == null) {
+      requests.add(body);
+    }
   }
 
-  private void write(byte[] body) {
+  /** Sends frames and PINGs until the connection ends, or with a LEAVE. */
+  private void write() {
+    long pingNs = silence().toNanos() / 3;
+    long dueNs = System.nanoTime() + Math.min(pingNs, FIRST_PING_NS);
+    byte[] sent;
     try {
-      connection.send(body);
-    } catch (IOException e) {
+      do {
+        sent = requests.poll(dueNs - System.nanoTime(), TimeUnit.NANOSECONDS);
+        if (sent == null) {
+          sent = Wire.body(Wire.PING, Wire.NO_CALL);
+          dueNs = System.nanoTime() + pingNs;
+        }
+        connection.send(sent);
+      } while (sent[0] != Wire.LEAVE);
+    } catch (IOException | InterruptedException e) {
       // The connection has ended, and the reader finds out why.
+    } catch (OutOfMemoryError e) {
+      connection.close(); // the reader ends all calls
     }
   }
 
@@ -360,10 +368,11 @@ public final class SocketStore implements Store {
   /** Logs why the connection ends, and sends the reason to the server if that is possible. */
   private void leave(String why) {
     Log.warn("The store at " + address + " is left: " + why);
+    send(Wire.leave(why));
     try {
-      send(Wire.leave(why)).get(LAST_WORD_MS, TimeUnit.MILLISECONDS);
-    } catch (InterruptedException | ExecutionException | TimeoutException e) {
-      // The connection is broken.
+      writer.join(LAST_WORD_MS);
+    } catch (InterruptedException e) {
+      // Nobody interrupts the reader.
     }
   }
 
@@ -371,7 +380,8 @@ public final class SocketStore implements Store {
   private void finish(WindlassException why) {
     end = why;
     connection.close();
-    writer.shutdownNow();
+    writer.interrupt();
+    requests.clear();
     for (Reply reply : replies.values()) {
       reply.completeExceptionally(why);
     }

@@ -67,8 +67,8 @@ public final class StoreServer implements AutoCloseable {
 
   private final Set<Session> members = new LinkedHashSet<>();
 
-  /** Sessions of ranks. Observers have no place. */
-  private final Map<Place, Session> ranks = new HashMap<>();
+  /** Sessions of ranks, by {@link #place}. Observers have no place. */
+  private final Map<String, Session> ranks = new HashMap<>();
 
   /** Sessions with something to write. */
   final Set<Session> dirty = new LinkedHashSet<>();
@@ -80,12 +80,6 @@ public final class StoreServer implements AutoCloseable {
   private long pausedNs;
 
   private volatile boolean closing;
-
-  private record Place(String job, int rank) {
-    static Place of(Member member) {
-      return new Place(member.job(), member.rank());
-    }
-  }
 
   /**
    * Limits of connections.
@@ -197,7 +191,7 @@ public final class StoreServer implements AutoCloseable {
    */
   void admit(Session session) {
     Member member = session.member();
-    Place place = Place.of(member);
+    String place = place(member);
     Session before = ranks.get(place);
     if (before != null && !before.hasSpoken()) {
       drop(before, "it said nothing, and another connection came for its rank");
@@ -216,6 +210,10 @@ public final class StoreServer implements AutoCloseable {
     if (!member.isObserver()) {
       ranks.put(place, session);
     }
+  }
+
+  private static String place(Member member) {
+    return member.rank() + " of " + member.job();
   }
 
   private void run() {
@@ -393,7 +391,7 @@ public final class StoreServer implements AutoCloseable {
     }
     strangers.remove(session);
     if (members.remove(session)) {
-      ranks.remove(Place.of(session.member()), session);
+      ranks.remove(place(session.member()), session);
     }
     session.end();
   }

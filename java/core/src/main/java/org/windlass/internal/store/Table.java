@@ -142,10 +142,11 @@ final class Table {
   }
 
   private void changed(String key, byte[] value) {
-    List<Wait> over =
-        waits.getOrDefault(key, Set.of()).stream()
-            .filter(wait -> !Arrays.equals(wait.seen, value))
-            .toList();
+    Set<Wait> parked = waits.get(key);
+    if (parked == null) {
+      return;
+    }
+    List<Wait> over = parked.stream().filter(w -> !Arrays.equals(w.seen, value)).toList();
     over.forEach(Wait::cancel);
     over.forEach(wait -> wait.then.accept(value));
   }

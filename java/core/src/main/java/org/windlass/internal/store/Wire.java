@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-import java.io.DataOutputStream;
-import java.io.IOException;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
@@ -89,24 +87,29 @@ final class Wire {
   }
 
   /** Makes the body of a request or a reply: its kind or code, the id and fields. */
-  static byte[] body(int kind, int id, Encoding fields) {
-    return Encoding.bytes(
-        out -> {
-          out.writeByte(kind);
-          out.writeInt(id);
-          fields.to(out);
-        });
+  static byte[] body(int kind, int id, byte[]... fields) {
+    byte[][] parts = new byte[1 + fields.length][];
+    parts[0] = ByteBuffer.allocate(HEAD).put((byte) kind).putInt(id).array();
+    System.arraycopy(fields, 0, parts, 1, fields.length);
+    return concat(parts);
   }
 
-  /** Makes the body of a request or a reply without fields. */
-  static byte[] body(int kind, int id) {
-    return body(kind, id, out -> {});
+  static byte[] concat(byte[]... parts) {
+    int length = 0;
+    for (byte[] part : parts) {
+      length += part.length;
+    }
+    ByteBuffer all = ByteBuffer.allocate(length);
+    for (byte[] part : parts) {
+      all.put(part);
+    }
+    return all.array();
   }
 
-  static void putText(DataOutputStream out, String text) throws IOException {
+  /** Returns a text as frames have it. */
+  static byte[] text(String text) {
     byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
-    out.writeShort(utf8.length);
-    out.write(utf8);
+    return concat(ByteBuffer.allocate(Short.BYTES).putShort((short) utf8.length).array(), utf8);
   }
 
   static String text(ByteBuffer frame, int most) throws MalformedException {
@@ -174,7 +177,7 @@ final class Wire {
 
   /** Makes the body of a REFUSED frame. A text that is too long is cut. */
   static byte[] refused(int code, String text) {
-    return body(REFUSED, code, out -> putText(out, cut(text)));
+    return body(REFUSED, code, text(cut(text)));
   }
 
   /** Makes the body of a LEAVE frame. A text that is too long is cut. */
@@ -195,16 +198,10 @@ final class Wire {
     WindlassException failure = why instanceof WindlassException e ? e : null;
     int code = failure == null ? GONE : failure.code().number();
     List<Integer> faultyRanks = failure == null ? List.of() : failure.faultyRanks();
-    return body(
-        code,
-        id,
-        out -> {
-          putText(out, cut(why.getMessage()));
-          out.writeInt(faultyRanks.size());
-          for (int rank : faultyRanks) {
-            out.writeInt(rank);
-          }
-        });
+    ByteBuffer ranks = ByteBuffer.allocate(Integer.BYTES * (1 + faultyRanks.size()));
+    ranks.putInt(faultyRanks.size());
+    faultyRanks.forEach(ranks::putInt);
+    return body(code, id, text(cut(why.getMessage())), ranks.array());
   }
 
   /** Reads a refusal behind its id. */
@@ -232,12 +229,13 @@ final class Wire {
     return body(
         kind,
         id,
-        out -> {
-          putText(out, text);
-          for (byte[] array : arrays) {
-            Encoding.putArray(out, array);
-          }
-        });
+        Encoding.bytes(
+            out -> {
+              out.write(text(text));
+              for (byte[] array : arrays) {
+                Encoding.putArray(out, array);
+              }
+            }));
   }
 
   /** Reads a request. */
@@ -269,19 +267,20 @@ final class Wire {
     return body(
         GATHER,
         id,
-        out -> {
-          putText(out, round.name());
-          out.writeInt(round.size());
-          out.writeBoolean(round.isLast());
-          out.writeLong(round.limitMs());
-          putText(out, others == null ? "" : others.key());
-          Encoding.putArray(out, others == null ? null : others.value());
-          out.writeInt(round.own().size());
-          for (Map.Entry<Integer, byte[]> each : round.own().entrySet()) {
-            out.writeInt(each.getKey());
-            Encoding.putArray(out, each.getValue());
-          }
-        });
+        Encoding.bytes(
+            out -> {
+              out.write(text(round.name()));
+              out.writeInt(round.size());
+              out.writeBoolean(round.isLast());
+              out.writeLong(round.limitMs());
+              out.write(text(others == null ? "" : others.key()));
+              Encoding.putArray(out, others == null ? null : others.value());
+              out.writeInt(round.own().size());
+              for (Map.Entry<Integer, byte[]> each : round.own().entrySet()) {
+                out.writeInt(each.getKey());
+                Encoding.putArray(out, each.getValue());
+              }
+            }));
   }
 
   /** Reads what {@link #gather} wrote behind the id. */
