@@ -14,6 +14,8 @@ import java.util.stream.Collectors;
 public final class HiddenMembers {
   private static final Path ROOT = Path.of(System.getProperty("windlass.root"), "java");
 
+  private static final String ALL = "*";
+
   /** A comment with the tag, annotations, and a declaration up to the end of its parameters. */
   private static final Pattern HIDDEN =
       Pattern.compile(
@@ -21,11 +23,18 @@ public final class HiddenMembers {
               + "public [^;{=(]*?(\\w+)\\(([^)]*)\\)",
           Pattern.DOTALL);
 
+  /** The same of a whole class. */
+  private static final Pattern HIDDEN_CLASS =
+      Pattern.compile(
+          "@hidden\\s+\\*/\\s+(?:@\\w+(?:\\([^)]*\\))?\\s+)*"
+              + "public (?:final )?(?:class|record|interface) ");
+
   private HiddenMembers() {}
 
   /** Whether a method of the class {@code owner}, with so many parameters, is one of them. */
   public static boolean contains(String owner, String method, int parameters) {
-    return of(owner.replaceAll("\\$.*", "")).contains(method + "/" + parameters);
+    Set<String> members = of(owner.replaceAll("\\$.*", ""));
+    return members.contains(ALL) || members.contains(method + "/" + parameters);
   }
 
   private static Set<String> of(String owner) {
@@ -34,7 +43,11 @@ public final class HiddenMembers {
       Path source = ROOT.resolve(module).resolve("src/main/java").resolve(name);
       if (Files.exists(source)) {
         try {
-          return HIDDEN.matcher(Files.readString(source)).results()
+          String text = Files.readString(source);
+          if (HIDDEN_CLASS.matcher(text).find()) {
+            return Set.of(ALL);
+          }
+          return HIDDEN.matcher(text).results()
               .map(HiddenMembers::signature)
               .collect(Collectors.toSet());
         } catch (IOException e) {
