@@ -22,6 +22,6 @@ elseif(WINDLASS_UCX_HEADERS AND WINDLASS_UCP AND WINDLASS_UCT AND WINDLASS_UCS)
   set_target_properties(windlass_ucx PROPERTIES OUTPUT_NAME windlass-ucx UNITY_BUILD ${WINDLASS_UNITY})
   add_dependencies(windlass_libraries_checked windlass_ucx)
 else()
-  message(STATUS "libwindlass-ucx.so, without which ranks don't meet across hosts, is left out: there are no "
+  message(STATUS "libwindlass-ucx.so, without which ranks of several hosts don't start, is left out: there are no "
     "headers of UCX (Debian: libucx-dev)")
 endif()

@@ -19,7 +19,7 @@ template <class... K>
 KernelList<Barrier, MoveAlone, K...> withMove(KernelList<Barrier, K...>);
 using AllOffloadedKernels =
     decltype(withMove(OffloadedKernels::And<Redistribute, ExpertDispatch, ExpertCombine>()));
-static_assert(AllOffloadedKernels::indexOf<Barrier>() == kMeetingKernel, "its cores meet in it");
+static_assert(AllOffloadedKernels::indexOf<Barrier>() == kBarrierKernel, "its cores wait in it");
 static_assert(AllOffloadedKernels::indexOf<MoveAlone>() == kMoveKernel, "the host names it so");
 
 }  // namespace windlass

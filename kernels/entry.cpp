@@ -83,7 +83,8 @@ Code onCpu(Comm& comm, const Call& call) {
   }
 }
 
-// The host runs kernels that move nothing, except on a stream, where the devices meet.
+// The host runs kernels that move nothing, except on a stream, where the devices wait for one
+// another.
 template <class K>
 Code onHost(Comm& comm, const Call& call) {
   return call.on == nullptr ? onCpu<K>(comm, call) : offloaded<Barrier>(comm, call);

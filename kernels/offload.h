@@ -23,6 +23,6 @@ using OffloadedKernels =
                ReduceScatter, AllReduceTwoPhase, AllReduceOnePhase, AllReduceRing,
                AllReduceBidirectionalRing, Scatter, Gather, Reduce, AllToAllV, AllToAllVPacked,
                AllGatherV, ReduceScatterV>;
-static_assert(OffloadedKernels::indexOf<Barrier>() == kMeetingKernel, "its cores meet in it");
+static_assert(OffloadedKernels::indexOf<Barrier>() == kBarrierKernel, "its cores wait in it");
 
 }  // namespace windlass

@@ -8,7 +8,7 @@ if [ -z "${FIRST:-}" ] || [ -z "${NODES:-}" ] || [ -z "${NODE:-}" ] || [ $# -eq 
   exit 2
 fi
 export WINDLASS_UCX_NET_DEVICES="${WINDLASS_UCX_NET_DEVICES:-eth0}"
-# Ranks meet at the port after that of torchrun itself. torch 1.13, which Debian has, can't read its own defaults for
-# redirects and tee by Python 3.11: these name a rank that isn't there.
+# Ranks start at the port after that of torchrun itself. torch 1.13, which Debian has, can't read
+# its own defaults for redirects and tee by Python 3.11: these name a rank that isn't there.
 exec torchrun --nnodes "$NODES" --node_rank "$NODE" --nproc_per_node 2 --redirects 9:1 --tee 9:1 \
   --master_addr "$FIRST" --master_port "${PORT:-29500}" --no_python "$@"

@@ -42,7 +42,7 @@ def train(job, folder, steps):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     data = torch.Generator().manual_seed(1 + ranks.rank)  # each has its own
     layout = "%d:S0" % ranks.size
-    with job.meet("policy", LIMIT) as link:
+    with job.connect("policy", LIMIT) as link:
         builder = link.transfer_builder()
         for name, parameter in model.named_parameters():
             share = shares(parameter, ranks.rank, ranks.size)

@@ -90,7 +90,7 @@ Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error)
     return fail(error, WL_UNSUPPORTED,
                 "process %d lives in another pid namespace, where its number means nothing here; "
                 "start both in one container, share its pid namespace, or give those of each "
-                "another WINDLASS_HOST, so that they meet as several hosts do",
+                "another WINDLASS_HOST, so that they start as several hosts do",
                 process.pid);
   }
   OpenFile opened(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));

@@ -40,7 +40,7 @@ inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
   const bool isThere = in == Holds::kRootsPart && reads && stated.in == stated.out;
   const uint64_t allBytes = of.bytes * ranks;
   // True if each rank moves one part to or from every rank.
-  const bool meets = in == Holds::kParts || out == Holds::kParts;
+  const bool movesParts = in == Holds::kParts || out == Holds::kParts;
   // Sets single members: zeroing the whole struct takes longer than the rest of this function.
   Call call;
   call.descriptor =
@@ -51,7 +51,7 @@ inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
   call.inBytes = !reads ? 0 : isOnePart(in) ? of.bytes : allBytes;
   call.outBytes = isOnePart(out) ? of.bytes : allBytes;
   call.inParts = in == Holds::kParts;
-  call.workBytes = collective.passes * allBytes * (meets ? ranks : 1);
+  call.workBytes = collective.passes * allBytes * (movesParts ? ranks : 1);
   call.deadlineNs = stated.deadline_ns;
   call.error = error;
   call.on = on;

@@ -17,8 +17,8 @@ namespace {
 // Number to raise with each change of what ranks exchange in an operation.
 constexpr unsigned kOperations = 2;
 
-// A hash of what must match between libraries whose ranks meet: the layout of a block, and the
-// exchanges of operations.
+// A hash of what must match between libraries whose ranks start together: the layout of a block,
+// and the exchanges of operations.
 uint64_t layoutOfThisLibrary() {
   char text[256];
   std::snprintf(text, sizeof text,

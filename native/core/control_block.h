@@ -48,7 +48,7 @@ struct SharedLines {
   alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed
   alignas(kLine) std::atomic<uint32_t> failed;  // number of the record that stands, from 1; 0: none
   std::atomic<uint32_t> failing;                   // threads that have claimed a record
-  std::atomic<int64_t> contestedNs;  // when a rank last met a thread that computes; 0: never
+  std::atomic<int64_t> contestedNs;  // when a rank last ran beside a thread that computes; 0: never
   std::atomic<uint64_t> shrink;      // Agreement
   std::atomic<uint32_t> holding;     // for a communicator that shrink makes: ranks that hold it
   // For each window that ranks make together: ranks that have not dropped it.

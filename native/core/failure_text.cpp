@@ -284,7 +284,7 @@ wl_error_t leftOutOf(const Group& group, uint32_t rank) {
       group, rank,
       errorOf(WL_ABORTED,
               "rank %u was left out: other ranks shrank this communicator to a new one, and it "
-              "%s; it reaches nothing of theirs: close this one, and meet them anew",
+              "%s; it reaches nothing of theirs: close this one, and start with them anew",
               rank,
               gaveUp ? "had given up its own shrink by then" : "had not come by their deadline"));
 }
@@ -295,7 +295,7 @@ wl_error_t stoodStillOf(const Group& group, uint32_t rank, int64_t silenceNs) {
       errorOf(WL_ABORTED,
               "rank %u was left out: its host stood still for about the %.1f s of silence after "
               "which other hosts lose it, or longer, and finds none of their ranks, which may have "
-              "gone on without it: close this one, and meet them anew",
+              "gone on without it: close this one, and start with them anew",
               rank, static_cast<double>(silenceNs) / 1e9));
 }
 

@@ -15,7 +15,7 @@ constexpr size_t kLine = 64;
 // Minimum number of words per rank in an eager input that holds words for all ranks.
 constexpr uint64_t kEagerWords = 4;
 
-// Settings that select the protocol of a communicator. Ranks agree on them when they meet.
+// Settings that select the protocol of a communicator. Ranks agree on them as they start.
 struct GroupConfig {
   uint32_t ranks = 1;
   uint32_t cores = 1;

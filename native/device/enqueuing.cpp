@@ -101,7 +101,7 @@ OffloadedOperation Enqueuing::describe(const DeviceOperation& operation) const {
   given.stopValue = 1;
   // No rank waits for an event of another process's stream, so cores of several processes wait for
   // one another at the start.
-  given.meets = !stated_.isOneProcess();
+  given.waitsForAll = !stated_.isOneProcess();
   given.report = streams_->reportWord();
   // The host stops operations that it watches. It does not know when a graph is launched.
   const int64_t graceNs = stated_.own.capture == 0 ? kDeviceOwnLimitNs : 0;

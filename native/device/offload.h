@@ -136,7 +136,8 @@ class Offload {
   // be in an operation of the window.
   Code writeLines(uint32_t self, uint32_t most, wl_error_t* error);
   // Finds how many of `most` cores the device runs at a time. If the device does not say, counts
-  // those that meet in a kernel. More cores would wait for one another until the deadline.
+  // those that wait for one another in a kernel. More cores would wait for one another until the
+  // deadline.
   Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
   // States the number of cores that the operation can use here.
   Code chooseCores(const DeviceOperation& operation, OffloadPeers& peers, wl_error_t* error);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kDeviceLookNs = 20'000'000;
 // Time for a kernel that moves nothing, on a device without other work of this process.
-constexpr int64_t kMeetingLimitNs = 1'000'000'000;
-constexpr const char* kMeeting = "the count of its cores";
+constexpr int64_t kCountLimitNs = 1'000'000'000;
+constexpr const char* kCoreCount = "the count of its cores";
 
 }  // namespace
 
@@ -37,7 +37,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   const uint32_t self = peers.rank();
   const auto base = reinterpret_cast<uint64_t>(device_->part(self));
   OffloadedOperation given = {};
-  given.kernel = kMeetingKernel;
+  given.kernel = kBarrierKernel;
   given.launch.ranks = 1;
   given.line = {0, 0, most, sequence_, false, kDeviceLooks, nullptr, 0};
   given.windows[0] = base;
@@ -48,18 +48,18 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   given.stop = device_->stopWord(stated_.layout(self, most, base).word);
   given.stopValue = sequence_;
   lines_.resize(most * kCoreLineBytes);
-  Code code = device_->start(kMeeting, nullptr, given, error);
+  Code code = device_->start(kCoreCount, nullptr, given, error);
   if (code != WL_OK) return code;
   const int64_t start = clockNs();
-  code = await(kMeeting, given, error,
-               [&] { return peers.goesOn() && clockNs() - start < kMeetingLimitNs; });
+  code = await(kCoreCount, given, error,
+               [&] { return peers.goesOn() && clockNs() - start < kCountLimitNs; });
   if (code == WL_OK) {
     cores_ = most;
     return WL_OK;
   }
   if (code != WL_DEADLINE_EXCEEDED) return code;
   code = device_->fromDevice(lines_.data(), device_->part(self), lines_.size(), error);
-  const bool ended = stop(kMeeting, given);
+  const bool ended = stop(kCoreCount, given);
   if (code != WL_OK) return code;
   uint32_t begun = 0;
   for (uint32_t core = 0; core < most; ++core)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timing of a floor. Each thread is pinned to a core of its own. Threads rewrite their inputs, meet
-// at a barrier, and run parts that were cut before the clock started. No protocol runs around the
-// parts. The benchmark times the operation in the same way.
+// Timing of a floor. Each thread is pinned to a core of its own. Threads rewrite their inputs, wait
+// for one another at a barrier, and run parts that were cut before the clock started. No protocol
+// runs around the parts. The benchmark times the operation in the same way.
 #pragma once
 
 #include <pthread.h>
@@ -43,7 +43,7 @@ class LineUp {
  public:
   explicit LineUp(uint32_t threads) : threads_(threads) {}
 
-  void meet() {
+  void arriveAndWait() {
     const uint32_t sense = sense_.load(std::memory_order_relaxed);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
       arrived_.store(0, std::memory_order_relaxed);
@@ -182,13 +182,13 @@ double measure(std::vector<Job<Part>>& jobs, const std::vector<int>& cores, int3
           write(input, i + 1);
         }
         job.ready[i] = clockNs();
-        lineUp.meet();
+        lineUp.arriveAndWait();
         for (const Part& part : job.parts) {
           run(part);
         }
         job.leave[i] = clockNs();
         // No thread rewrites an input that another thread still reads.
-        lineUp.meet();
+        lineUp.arriveAndWait();
       }
     }));
   }

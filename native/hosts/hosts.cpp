@@ -64,7 +64,7 @@ Code OtherHosts::open(Group& group, std::vector<uint32_t> ranks,
 
 Code Hosts::open(wl_error_t* error) {
   if (count() > kMostHosts)
-    return fail(error, WL_UNSUPPORTED, "%u hosts, of which %u may meet", count(), kMostHosts);
+    return fail(error, WL_UNSUPPORTED, "%u hosts, of which %u may join", count(), kMostHosts);
   for (const uint32_t rank : ranks_) {
     if (isBeside(rank)) continue;
     return fail(error, WL_INVALID_ARGUMENT, "ranks %u and %u of one process are on two hosts",

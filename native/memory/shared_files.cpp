@@ -54,7 +54,7 @@ Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_er
                 owner.pid, path, std::strerror(reason),
                 isRefused ? "; where they are in several user namespaces, as in rootless "
                             "containers, give the processes of each another WINDLASS_HOST, so "
-                            "that they meet as several hosts do"
+                            "that they start as several hosts do"
                           : "");
   }
   *file = std::move(opened);

@@ -91,7 +91,7 @@ bool Pulling::isShort(const PullForm& form, const Launch& launch) const {
   return true;
 }
 
-bool Pulling::meetInStages(const Launch& launch) const {
+bool Pulling::useOnlyStages(const Launch& launch) const {
   // If parts differ in size, ranks read one another's tables.
   if (launch.bytes == 0) return false;
   const auto isReached = [](Place place) { return !place.isNone() && !place.isOrdinary(); };
@@ -113,7 +113,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     if (Code code = access_.choose(isShort(form, launch), &staged, deadline)) return code;
   }
   const bool inTwoLevels = twoLevels_.takes(form, launch);
-  bool isFree = staged && !inTwoLevels && meetInStages(launch);
+  bool isFree = staged && !inTwoLevels && useOnlyStages(launch);
   for (uint32_t k = 0; isFree && k < form.phases; ++k) {
     for (uint32_t to = 0; to < ranks_; ++to)
       isFree = isFree && routeOf({form, launch, k, true}, rank_, to) != Route::kRead;
@@ -121,7 +121,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   // True if this rank waits only for ranks of its own host at the end of a phase, because no others
   // read its memory. In two levels it is false, because other hosts fill slots anew. After a lead
   // it is false, because all ranks wait for what the lead wrote.
-  const bool meetsBesideAlone = hosts_ != nullptr && !inTwoLevels && form.lead == nullptr;
+  const bool waitsForOwnHost = hosts_ != nullptr && !inTwoLevels && form.lead == nullptr;
   for (uint32_t k = inTwoLevels ? form.phases - 1 : 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) {
       if (const char* broken = kRankMoves.lead(form, launch, rank_)) broken_ = broken;
@@ -140,13 +140,13 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     if (Code code = comm_.waits().ended(deadline, clockNs())) return code;
     comm_.operation().finishPhase(rank_, k);
     const std::atomic<uint64_t>& done = comm_.group().lines(rank_).done.word;
-    if (hosts_ != nullptr && meetsBesideAlone) hosts_->tellSoon(done);
-    if (hosts_ != nullptr && !meetsBesideAlone) hosts_->tell(done);
+    if (hosts_ != nullptr && waitsForOwnHost) hosts_->tellSoon(done);
+    if (hosts_ != nullptr && !waitsForOwnHost) hosts_->tell(done);
     comm_.waits().waiter().ring();
     // A rank that is free to continue does not wait here. It waits for readers before it fills a
     // half of its staging buffer again.
     for (uint32_t rank = 0; !isFree && rank < ranks_; ++rank) {
-      if (meetsBesideAlone && !hosts_->isBeside(rank)) continue;
+      if (waitsForOwnHost && !hosts_->isBeside(rank)) continue;
       if (Code code = comm_.waits().awaitNeed(rank, k + 1, deadline)) return code;
     }
     if (hosts_ != nullptr && !inTwoLevels) tellTaken({form, launch, k, staged});

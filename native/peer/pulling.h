@@ -82,7 +82,7 @@ class Pulling final : public PeerReads, private PeerRank {
   // Every rank can compute this before others have entered.
   bool isShort(const PullForm& form, const Launch& launch) const;
   // True if ranks access only the staging buffers of one another, and no other memory.
-  bool meetInStages(const Launch& launch) const;
+  bool useOnlyStages(const Launch& launch) const;
 
   Code runPhase(const Phase& phase, Deadline& deadline);
   Code readAll(const Phase& phase, Deadline& deadline);

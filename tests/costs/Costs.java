@@ -84,7 +84,7 @@ public final class Costs {
   }
 
   /** Blocks until all ranks are here; the last one runs {@code action} first. Allocates nothing. */
-  private static void meet(int ranks, Runnable action) {
+  private static void arriveAndWait(int ranks, Runnable action) {
     int arrived = ARRIVED.incrementAndGet();
     int round = (arrived - 1) / ranks;
     if (arrived % ranks == 0) {
@@ -109,14 +109,14 @@ public final class Costs {
     Runnable end = Costs::end;
     for (int time = 0; time < WARM; time++) {
       call.run(time);
-      meet(comm.size(), () -> {});
+      arriveAndWait(comm.size(), () -> {});
     }
     int sequence = sequence(counted);
-    meet(comm.size(), begin);
+    arriveAndWait(comm.size(), begin);
     long before = THREADS.getCurrentThreadAllocatedBytes();
     call.run(WARM);
     ALLOCATED.addAndGet(THREADS.getCurrentThreadAllocatedBytes() - before);
-    meet(comm.size(), end);
+    arriveAndWait(comm.size(), end);
     if (comm.rank() == 0) {
       String exchanges = comm == counted ? NONE : "" + (sequence(counted) - sequence);
       print(name, comm.size(), size, ALLOCATED.get(), exchanges, NONE);

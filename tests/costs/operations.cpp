@@ -65,10 +65,10 @@ class Turns {
   }
   // Blocks until all ranks are here. The last one to come runs `action` first.
   template <class Action>
-  void meet(int rank, const Action& action) {
-    const int round = met_ / ranks_;
-    if (++met_ % ranks_ == 0) action();
-    while (met_ / ranks_ == round) yield(rank);
+  void arriveAndWait(int rank, const Action& action) {
+    const int round = arrived_ / ranks_;
+    if (++arrived_ % ranks_ == 0) action();
+    while (arrived_ / ranks_ == round) yield(rank);
   }
 
  private:
@@ -91,7 +91,7 @@ class Turns {
 
   const int ranks_;
   std::vector<bool> over_;
-  int met_ = 0;
+  int arrived_ = 0;
 };
 
 Turns* turns = nullptr;
@@ -340,19 +340,19 @@ void measure(const Operation& operation, uint64_t bytes, const Rank& of, uint64_
   Error error;
   for (int i = 0; i < kWarm; ++i) error.check(call(error), name.c_str());
   const uint32_t before = sequenceOf(of);
-  turns->meet(of.rank, [&] {
+  turns->arriveAndWait(of.rank, [&] {
     *moved = 0;
     mark("begin " + name);
     CALLGRIND_ZERO_STATS;
   });
   error.check(call(error), name.c_str());
-  turns->meet(of.rank, [&] {
+  turns->arriveAndWait(of.rank, [&] {
     CALLGRIND_DUMP_STATS_AT(name.c_str());
     mark("end");
   });
   *moved += bytesOf(of, operation.records);
   const uint32_t exchanges = sequenceOf(of) - before;
-  turns->meet(of.rank, [&] {
+  turns->arriveAndWait(of.rank, [&] {
     std::printf("%s %llu %u\n", name.c_str(), static_cast<unsigned long long>(*moved), exchanges);
   });
 }

@@ -8,7 +8,7 @@
  *
  * Checked: no deadlock and no lost wake; each piece is moved once an operation, after the ENTERs that it needs and
  * while its owner is inside; outputs are complete on return; a root may overwrite its input when it returns. Left
- * out: sleeps on an ENTER (sleep.pml); how a worker meets and leaves its rank's operation. */
+ * out: sleeps on an ENTER (sleep.pml); how a worker enters and leaves its rank's operation. */
 
 #if RANKS == 2
 #define WORKER

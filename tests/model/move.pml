@@ -6,7 +6,8 @@
  * writes the target of the next rank. A rank that fails looks at the ENTERs again.
  *
  * Checked: nobody writes the target of a rank that was told that nothing has moved; no deadlock. Left out: what
- * ranks name; items run by other ranks (claim.pml); meetings, whose arrival is a read-modify-write (meeting.pml). */
+ * ranks name; items run by other ranks (claim.pml); counted arrivals, which are read-modify-writes
+ * (arrivals.pml). */
 
 #define DEPTH 3
 #define ENTER(rank) (rank)

@@ -207,7 +207,7 @@ class Relay:
             source.shutdown(socket.SHUT_RD)
 
     def attempt(self):
-        """What a member meets who connects through this; None if it came in."""
+        """What a member finds who connects through this; None if it came in."""
         try:
             place = self.listener.getsockname()[:2]
             met = store.Store(place, TOKEN, "raw", -1, 0, Deadline(0.4), True)

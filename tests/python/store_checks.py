@@ -197,7 +197,7 @@ def leaves():
         waits = Call(members[0], 3, {0: b""})
         time.sleep(0.1)
         members[2].close()
-        text = "rank 2 came to the start and left before all had met; see what its process says"
+        text = "rank 2 came to the start and left before all had joined; see what its process says"
         fails(waits, windlass.PeerLostException, [2], text)
         fails(Call(members[1], 3, {1: b""}), windlass.PeerLostException, [2], text)
     with opened(2) as (_, members):
@@ -376,7 +376,7 @@ def kinds():
         for call in (lambda: own.await_other("a", None, Deadline(30)),
                      lambda: own.hold("a", b"", Deadline(30)),
                      lambda: own.compare_and_set("a", None, b"", Deadline(30)),
-                     lambda: own.gather("meeting/1", 1, {0: b""}, True, Deadline(30)),
+                     lambda: own.gather("rendezvous/1", 1, {0: b""}, True, Deadline(30)),
                      lambda: own.gather("start", 1, {0: b""}, True, Deadline(30), ("a", b""))):
             try:
                 call()

@@ -4,8 +4,8 @@
 //  - direct, if every rank has a core or its input is eager: a rank runs its own items as soon as
 //    the peers that they need have entered. Ranks claim large items, so that a waiting rank runs
 //    items of others.
-//  - meeting, if ranks exceed cores and inputs are not eager: ranks count their arrivals, and the
-//    last arriver opens the operation. If it is small, the last arriver runs all items of all
+//  - by arrivals, if ranks exceed cores and inputs are not eager: ranks count their arrivals, and
+//    the last arriver opens the operation. If it is small, the last arriver runs all items of all
 //    ranks, so that an operation costs one rotation of the threads. If it is large, every rank on a
 //    core claims items, its own first, one phase after the other.
 #pragma once
@@ -142,17 +142,17 @@ bool Claims::help(const Launch& launch, bool ownToo) {
   return helped;
 }
 
-// ---- meeting ----------------------------------------------------------------------------------
+// ---- arrivals ---------------------------------------------------------------------------------
 
 template <class K>
-Code runMeeting(Comm& comm, const Call& call, const Launch& launch, bool claims,
-                Deadline& deadline) {
+Code runAfterArrivals(Comm& comm, const Call& call, const Launch& launch, bool claims,
+                      Deadline& deadline) {
   const Group& group = comm.group();
   const uint64_t sequence = comm.operation().wholeSequence();
   SharedLines& lines = group.shared();
   const Helped<K> helped(comm, call, launch, claims);
   const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
-  if (arrived == comm.claims().countMeeting() * group.ranks()) {
+  if (arrived == comm.claims().countArrival() * group.ranks()) {
     if (Code code = comm.waits().compareAll(); code != WL_OK) return code;
     bool runs = false;
     if (Code code = ask<K>(group, launch, &runs); code != WL_OK) return code;
@@ -262,18 +262,18 @@ Code runOnCpu(Comm& comm, const Call& call) {
     // Other processes cannot read a kernel's own aux, a table of items, so no other rank helps.
     const bool mayHelp = !OfLibrary<K>::value &&
                          (!group.config().spansProcesses || call.args.aux == nullptr);
-    const bool meets = group.oversubscribed() && !K::kEager && mayHelp;
+    const bool countsArrivals = group.oversubscribed() && !K::kEager && mayHelp;
     const uint32_t phases = K::phases(launch);
     const bool claims = call.workBytes >= kSharedWorkBytes && mayHelp && phases != 0 &&
-                        (meets || !group.oversubscribed());
-    comm.waits().showPhases(claims || !(meets || K::kEager) ? phases : 0);
+                        (countsArrivals || !group.oversubscribed());
+    comm.waits().showPhases(claims || !(countsArrivals || K::kEager) ? phases : 0);
     Code code = enter<K>(comm, call, deadline, [&] {
       if (claims) comm.claims().offer(comm.rank(), 0, K::blocks(launch, comm.rank()));
       return preparePull<K>(comm, launch);
     });
     if (code != WL_OK) return code;
-    if (!meets) return runDirect<K>(comm, call, launch, claims, deadline);
-    code = runMeeting<K>(comm, call, launch, claims, deadline);
+    if (!countsArrivals) return runDirect<K>(comm, call, launch, claims, deadline);
+    code = runAfterArrivals<K>(comm, call, launch, claims, deadline);
     if constexpr (Pulls<K>::value) {
       if (code == WL_OK && pulls<K>(comm, launch))
         code = pull(comm, K::kPull, call, launch, deadline);

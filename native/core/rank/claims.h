@@ -37,11 +37,11 @@ class Claims {
   template <class K>
   bool help(const Launch& launch, bool ownToo);
 
-  // Functions for groups with more ranks than cores. All ranks meet before any rank runs items, and
-  // one phase of all ranks is open at a time.
+  // Functions for groups with more ranks than cores. All ranks arrive before any rank runs items,
+  // and one phase of all ranks is open at a time.
   //
-  // Returns the number of meetings of this rank, including this one.
-  uint64_t countMeeting() { return ++meetings_; }
+  // Returns the number of such operations of this rank, including this one.
+  uint64_t countArrival() { return ++arrivals_; }
   // Opens the items of `phase`, or of the first later phase that has any. Releases all ranks after
   // the last phase. One thread at a time calls this: the last arriver, then the thread that
   // finishes the last item of a phase.
@@ -56,7 +56,7 @@ class Claims {
   const uint32_t rank_;
   Operation& operation_;
   Waiter& waiter_;
-  uint64_t meetings_ = 0;
+  uint64_t arrivals_ = 0;
 };
 
 }  // namespace windlass

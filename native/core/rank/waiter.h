@@ -101,8 +101,8 @@ class Waiter {
   }
   // Returns true if the library may change this thread's affinity and scheduling.
   bool mayAdjust() const;
-  // Returns true if this thread may be moved now. False if ranks recently met a computing thread,
-  // since the kernel knows the right core for that thread.
+  // Returns true if this thread may be moved now. False if ranks recently ran beside a computing
+  // thread, since the kernel knows the right core for that thread.
   bool mayLeaveCore(int64_t now) const;
   // Returns true if a peer has entered this operation and its entry names that core. Earlier
   // locations do not count, since the kernel may have moved a thread since. The same holds for

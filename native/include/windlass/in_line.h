@@ -2,7 +2,7 @@
 // The in-line executor. It runs a kernel's phases in line, on one core of a rank of 1 to n.
 //
 // args     of the kernel. Every rank has entered, so its RankArgs can be read. In an operation on
-//          streams, which ranks begin separately, they can be read after all ranks have met.
+//          streams, which ranks begin separately, they can be read after all ranks have begun.
 // phases   of the kernel. A core runs blocks core, core + cores, ... of its rank, one phase after
 //          the other.
 // signals  a line for each core of each rank, in every rank's own memory. A core writes its number
@@ -91,11 +91,11 @@ WL_CORE inline void tellInLine(const Launch& launch, const InLine& own, uint32_t
 }
 
 // Waits until all cores of all ranks have begun the operation. Resumable, like runInLine().
-WL_CORE inline bool meetInLine(const Launch& launch, const InLine& own, Position& at) {
+WL_CORE inline bool awaitAllInLine(const Launch& launch, const InLine& own, Position& at) {
   if (!at.told) tellInLine(launch, own, 0);
   at.told = true;
-  if (!at.met) at.met = awaitInLine(launch, own, kEveryRank, 0);
-  return at.met;
+  if (!at.allBegan) at.allBegan = awaitInLine(launch, own, kEveryRank, 0);
+  return at.allBegan;
 }
 
 // Continues from `at` until the core's part of the operation is complete, or a wait exceeds

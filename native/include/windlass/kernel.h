@@ -491,9 +491,9 @@ struct Position {
   bool begun = false;
   bool left = false;
   // For operations that cores of all ranks begin together. told: this core has reported that it has
-  // begun. met: it has seen that all others have begun.
+  // begun. allBegan: it has seen that all others have begun.
   bool told = false;
-  bool met = false;
+  bool allBegan = false;
 };
 
 // Kernel K on inputs so small that each travels with its rank's ENTER. A rank does not wait for the

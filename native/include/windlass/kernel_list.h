@@ -46,7 +46,7 @@ struct KernelList {
 template <class Kernels>
 WL_CORE inline bool goOnOffloaded(const OffloadedOperation& operation, const Launch& launch,
                                   const InLine& own, Position& at) {
-  const bool hasBegun = !operation.meets || meetInLine(launch, own, at);
+  const bool hasBegun = !operation.waitsForAll || awaitAllInLine(launch, own, at);
   if (hasBegun && Kernels::run(operation.kernel, launch, own, at)) return true;
   comm::Signal stop(reinterpret_cast<int32_t*>(operation.stop));
   return comm::TTEST(stop, static_cast<int32_t>(operation.stopValue), comm::WaitCmp::EQ);

@@ -8,7 +8,7 @@
 namespace windlass {
 
 // Index of the device's kernel that ends after all cores of all ranks have begun it.
-constexpr uint32_t kMeetingKernel = 0;
+constexpr uint32_t kBarrierKernel = 0;
 // Index of the kernel that moves MoveViews.
 constexpr uint32_t kMoveKernel = 1;
 
@@ -70,7 +70,7 @@ struct OffloadedOperation {
   uint32_t stopValue;
   // True if ranks may begin the operation before others have arrived. Then their cores wait for one
   // another before they access other ranks' memory.
-  bool meets;
+  bool waitsForAll;
 
   WL_CORE Launch launchHere() const {
     Launch here = launch;

@@ -158,7 +158,7 @@ typedef struct wl_error {
   char message[WL_ERROR_MESSAGE]; /* UTF-8, NUL-terminated: what happened, where, what to do */
 } wl_error_t;
 
-typedef struct wl_group wl_group_t;       /* ranks that meet, as one process holds them */
+typedef struct wl_group wl_group_t;       /* ranks of a start, as one process holds them */
 typedef struct wl_comm wl_comm_t;         /* one rank of a communicator */
 typedef struct wl_window wl_window_t;     /* one rank's handle of a window */
 typedef struct wl_memory_pool wl_memory_pool_t; /* one rank's handle of a memory pool */
@@ -795,7 +795,7 @@ typedef struct wl_call {
  *
  * On the target cuda, an operation may be enqueued on `stream`, a CUstream of the rank's GPU in its
  * primary context. 0 and 1 are the legacy default stream. Buffers are in GPU memory. *ticket
- * identifies the operation for wl_enqueued_await. The call meets the other ranks on the host,
+ * identifies the operation for wl_enqueued_await. The call waits for the other ranks on the host,
  * within its deadline, and returns after all of them have enqueued it. The GPUs begin it after all
  * ranks' streams have reached it. Later work on a rank's stream begins after the rank's part is
  * complete. The deadline starts again when the rank's stream has reached the operation.

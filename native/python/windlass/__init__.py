@@ -4,11 +4,11 @@
 A Python rank joins a communicator with the launch variables that JVM ranks read, and at the same
 rendezvous. It takes part in barrier, broadcast and all-reduce. A job of Python ranks sends the
 versions of its tensors to a job of JVMs, which plans and gives each rank its part.
-docs/guests.md has the protocol and the limits.
+docs/python.md has the protocol and the limits.
 
     import windlass
     with windlass.Job.from_environment("trainer") as job:
-        with job.meet("policy", deadline=60) as link:
+        with job.connect("policy", deadline=60) as link:
             builder = link.transfer_builder()
             builder.add("w", [4096, 1024], parameter, "tp=2:S0")
             with builder.register(deadline=60) as transfer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of Python ranks, and how one meets a job that receives its tensors."""
+"""Jobs of Python ranks, and how one connects to a job that receives its tensors."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .errors import (
 from .deadline import Deadline
 from .encoding import Reader, packed, printable
 from .library import ABI, MOST_RANKS, OP_LINK, library_version
-from .launch import MeetingFile, host_and_port, token_of
+from .launch import RendezvousFile, host_and_port, token_of
 from .store import Store
 from .start import Host, Options, start
 from .communicator import Communicator, Scope
 from .link import Link, OFFER_FORMAT, ranks_in_words
 
-MEETING_PROTOCOL = 4
+LINK_PROTOCOL = 4
 PLAN_VERSION = 3
 
-_MET, _AGAIN, _FAILED = 0, 1, 2  # outcomes of one attempt to meet, the worst last
+_JOINED, _AGAIN, _FAILED = 0, 1, 2  # outcomes of one attempt to connect, the worst last
 
 
 def _require_name(what, name):
@@ -37,15 +37,15 @@ def _require_name(what, name):
 
 
 def versions() -> str:
-    """Returns the versions that two jobs compare when they meet, in words."""
+    """Returns the versions that two jobs compare as they connect, in words."""
     return (
-        f"windlass {library_version()}, ABI {ABI}, meeting protocol {MEETING_PROTOCOL}, plan"
+        f"windlass {library_version()}, ABI {ABI}, link protocol {LINK_PROTOCOL}, plan"
         f" {PLAN_VERSION}, offer {OFFER_FORMAT}")
 
 
 class _Announcement(collections.namedtuple(
         "_Announcement", "versions job instance pid ranks layout")):
-    """Description of a job for the job that it meets. `layout` is empty if there is none."""
+    """Description of a job for the job that it connects to. `layout` is empty if there is none."""
 
     _MAGIC, _FORM = 0x574C4D54, "uvuqiu"
 
@@ -79,24 +79,24 @@ class _Announcement(collections.namedtuple(
         return f"job '{self.job}' ({ranks_in_words(self.ranks)}, rank 0 is process {self.pid})"
 
 
-class _Pairing:
-    """Search for a job that receives a pair, at a store. Rank 0 of the sending job runs it."""
+class _LinkSearch:
+    """Search for the job that receives on a link, at a store. Rank 0 of the sending job runs it."""
 
     _WARN_AFTER = 2.0
-    """Seconds that another source may hold the pair before a warning is logged."""
+    """Seconds that another source may hold the link before a warning is logged."""
     _FAIL_AFTER = 5.0
-    """Seconds that a source of another name may hold the pair, after the store has had the time
+    """Seconds that a source of another name may hold the link, after the store has had the time
     to remove a job that ended."""
 
-    def __init__(self, store, pair, own, options, until):
-        self._store, self._pair, self._path = store, pair, f"pair/{pair}/"
+    def __init__(self, store, link_name, own, options, until):
+        self._store, self._link_name, self._path = store, link_name, f"link/{link_name}/"
         self._own, self._until = own, until
         self._own_bytes = own.bytes(options)
 
     def find(self) -> tuple[int, str, bytes, bytes]:
         """Waits for a receiving job, and answers it.
 
-        Returns the number of the meeting, the target's key, the value of that key, and the
+        Returns the number of the rendezvous, the target's key, the value of that key, and the
         target's announcement."""
         self._become_source()
         calls, path = None, self._path + "target/"
@@ -111,13 +111,13 @@ class _Pairing:
                 calls = self._store.await_other(self._path + "calls", calls, self._until)
             except DeadlineExceededException as e:
                 raise DeadlineExceededException(
-                    f"pair '{self._pair}': no job receives it here that is not linked already, at"
+                    f"link '{self._link_name}': no job receives it here that is not linked already, at"
                     f" the store at {self._store.address}, when the deadline passed; see whether"
-                    " the other job runs, meets there by that name, with the same token where it"
+                    " the other job runs, connects there by that name, with the same token where it"
                     " has one, and has the other role") from e
 
     def _become_source(self):
-        """Waits until no other job sends the pair."""
+        """Waits until no other job sends on the link."""
         key, patience = self._path + "source", self._store.silence + self._FAIL_AFTER
         warn_at, seen = Deadline(self._WARN_AFTER), None
         while not self._store.hold(key, self._own_bytes, self._until):
@@ -128,8 +128,8 @@ class _Pairing:
                 seen, fail_at = value, Deadline(patience)
             holder = peek(_Announcement.of, value)
             reason = (
-                "pair '%s': another sends it already: %s; a pair has one source: name another pair,"
-                " or end that job" % (self._pair, holder or "a job of another version"))
+                "link '%s': another sends it already: %s; a link name has one source: use another"
+                " link name, or end that job" % (self._link_name, holder or "a job of another version"))
             ends = [self._until]
             if holder is not None and holder.job != self._own.job:
                 ends.append(fail_at)
@@ -152,24 +152,24 @@ class _Pairing:
     def _answer(self, key):
         """Returns what `find` does if the target at `key` takes this job's answer, else None."""
         value = self._store.get(key, self._until)
-        # The number of the target's meeting, 0 before it has one, and its announcement.
+        # The number of the target's rendezvous, 0 before it has one, and its announcement.
         target = peek(lambda data: Reader(data).fields("qa"), value)
         if target is None or target[0] != 0:
             return None
-        meeting = secrets.randbits(62) + 1
-        source = f"meeting/{meeting}/source"
+        number = secrets.randbits(62) + 1
+        source = f"rendezvous/{number}/source"
         self._store.hold(source, b"", self._until)
-        answer = packed("qa", meeting, target[1]) + self._own_bytes
+        answer = packed("qa", number, target[1]) + self._own_bytes
         if not self._store.compare_and_set(key, value, answer, self._until):
             self._store.compare_and_set(source, b"", None, self._until)
             return None
-        return meeting, key, answer, target[1]
+        return number, key, answer, target[1]
 
 
 class Job(Scope):
     """One rank of a job of Python ranks, which sends tensors to jobs of JVMs.
 
-    The jobs meet at the store that WINDLASS_MEETING names. A job of JVMs opens it. `name` is the
+    The jobs find each other at the store that WINDLASS_LINK_RENDEZVOUS names. A job of JVMs opens it. `name` is the
     job's, and `communicator` has its ranks."""
 
     _CONNECT_SECONDS = 5.0  # then the store is looked up again
@@ -188,7 +188,7 @@ class Job(Scope):
                          deadline: float = 60.0, options: Options | None = None) -> Job:
         """Collective: returns a job of the ranks that a launcher started, all of them Python's.
 
-        name: at most 64 bytes without a slash; jobs of one pair need different names.
+        name: at most 64 bytes without a slash; jobs of one link need different names.
         environment, deadline: see `Communicator.from_environment`. options: of the job's
         communicator and of its links."""
         _require_name("name", name)
@@ -209,24 +209,24 @@ class Job(Scope):
         _require_name("name", name)
         return Job(name, communicator, environment, options or Options(), False)
 
-    def meet(self, pair: str, deadline: float = 60.0) -> Link:
-        """Collective: waits for a job that receives `pair`, and returns the link to it.
+    def connect(self, link_name: str, deadline: float = 60.0) -> Link:
+        """Collective: waits for a job that receives on the link, and returns the link to it.
 
-        pair: at most 64 bytes without a slash. The jobs may come in any order. This may be called
-        again when the link has ended. Raises MismatchException if another job sends the pair."""
-        _require_name("pair", pair)
+        link_name: at most 64 bytes without a slash. The jobs may come in any order. This may be called
+        again when the link has ended. Raises MismatchException if another job sends on the link."""
+        _require_name("link name", link_name)
         until = Deadline(deadline)
-        what = f"meet of pair '{pair}' as source"
+        what = f"connect to link '{link_name}' as source"
         self._ranks._agree(until, f"of job '{self.name}' calls {what}")
         retried = (PeerLostException, AbortedException, DeadlineExceededException)
         while True:
-            link, failure = tried(lambda: self._meet_once(pair, until))
-            outcome = _MET if failure is None else _FAILED
+            link, failure = tried(lambda: self._connect_once(link_name, until))
+            outcome = _JOINED if failure is None else _FAILED
             if isinstance(failure, retried) and not until.over():
                 outcome = _AGAIN
             every, lost = tried(lambda: self._ranks._words(OP_LINK, until.later(5), outcome))
             worst = _FAILED if lost else max(every)[0]
-            if worst == _MET:
+            if worst == _JOINED:
                 return link
             if link is not None:
                 link._leave(lost)
@@ -236,7 +236,7 @@ class Job(Scope):
                 raise WindlassException.of(
                     failure.code, f"{what}: {failure}", failure.faulty_ranks) from failure
 
-    def _meet_once(self, pair, until):
+    def _connect_once(self, link_name, until):
         own = _Announcement(
             versions(), self.name, str(uuid.uuid4()), os.getpid(), self._ranks.size, "")
         store = None
@@ -247,8 +247,8 @@ class Job(Scope):
                 return b""
             (host, port), token = self._find_store(until)
             store = self._connect((host, port), token, until)
-            meeting, key, value, other = _Pairing(store, pair, own, self._options, until).find()
-            return packed("qitata", meeting, port, host, token, key, value) + other
+            number, key, value, other = _LinkSearch(store, link_name, own, self._options, until).find()
+            return packed("qitata", number, port, host, token, key, value) + other
 
         def join():
             nonlocal store
@@ -258,21 +258,21 @@ class Job(Scope):
         try:
             # The store of rank 0 stays open: it has the keys by which the other job sees this one.
             found = Reader(self._ranks._on_each(until, find)[0])
-            with reading("the meeting that rank 0 found"):
-                meeting, port, host, token, key, value = found.fields("qiaaaa")
+            with reading("the rendezvous that rank 0 found"):
+                number, port, host, token, key, value = found.fields("qiaaaa")
             with reading("the announcement of the other job"):
                 theirs = _Announcement.of(found.rest())
             self._ranks._on_each(until, join)
             with contextlib.ExitStack() as unfinished:
                 side = unfinished.enter_context(self._ranks.split(0, deadline=until.left() + 5))
                 comm = unfinished.enter_context(Communicator(start(
-                    store, f"meeting/{meeting}", (key.decode("utf-8"), value),
+                    store, f"rendezvous/{number}", (key.decode("utf-8"), value),
                     self._ranks.rank, own.ranks + theirs.ranks, self._options, self._host, until),
                     self._options))
                 whose = f" ({own.ranks_from(0)}, {theirs.ranks_from(own.ranks)})"
                 layout = theirs.layout or "none"
-                comm._agree(until, f"meets as '{pair}' from layout none to layout {layout}{whose}")
-                link = Link(pair, whose, comm, side, own.ranks, until)
+                comm._agree(until, f"connects as '{link_name}' from layout none to layout {layout}{whose}")
+                link = Link(link_name, whose, comm, side, own.ranks, until)
                 unfinished.pop_all()
                 return link
         finally:
@@ -280,23 +280,23 @@ class Job(Scope):
                 store.close()
 
     def _find_store(self, until):
-        """Waits for the store where jobs meet. Returns ((host, port), token)."""
-        setting = self._environment.get("WINDLASS_MEETING", "")
+        """Waits for the store where jobs find each other. Returns ((host, port), token)."""
+        setting = self._environment.get("WINDLASS_LINK_RENDEZVOUS", "")
         require(setting,
-                "WINDLASS_MEETING is not set, and nothing else says where jobs meet; set it to one"
-                " name for all of them, such as WINDLASS_MEETING=demo, or to HOST:PORT with"
+                "WINDLASS_LINK_RENDEZVOUS is not set, and nothing else says where jobs connect; set it to one"
+                " name for all of them, such as WINDLASS_LINK_RENDEZVOUS=demo, or to HOST:PORT with"
                 " WINDLASS_TOKEN_FILE")
         if "://" in setting:
             raise UnsupportedException(
-                f"WINDLASS_MEETING is {setting!r}; a Python job meets at HOST:PORT or by a name")
+                f"WINDLASS_LINK_RENDEZVOUS is {setting!r}; a Python job connects at HOST:PORT or by a name")
         if ":" in setting:
             token = token_of(self._environment)
             require(token is not None,
-                    "WINDLASS_MEETING is an address, and there is no token, which proves that jobs"
+                    "WINDLASS_LINK_RENDEZVOUS is an address, and there is no token, which proves that jobs"
                     " belong together; set WINDLASS_TOKEN_FILE to one file for all of them")
-            return host_and_port("WINDLASS_MEETING", setting), token
-        return MeetingFile("jobs\n" + setting, self._environment).wait(
-            until, f"a job of JVMs, which opens the store of WINDLASS_MEETING={setting},")
+            return host_and_port("WINDLASS_LINK_RENDEZVOUS", setting), token
+        return RendezvousFile("jobs\n" + setting, self._environment).wait(
+            until, f"a job of JVMs, which opens the store of WINDLASS_LINK_RENDEZVOUS={setting},")
 
     def _connect(self, address, token, until):
         member = f"{self.name}/{uuid.uuid4()}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launch variables, tokens, and the file by which ranks of one host meet."""
+"""Launch variables, tokens, and the file by which ranks of one host find each other."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class LaunchEnvironment:
         if named:
             if "://" in named:
                 raise UnsupportedException(
-                    f"WINDLASS_RENDEZVOUS is {named!r}; a Python rank meets at HOST:PORT or by a"
+                    f"WINDLASS_RENDEZVOUS is {named!r}; a Python rank starts at HOST:PORT or by a"
                     " file")
             self.rendezvous = host_and_port("WINDLASS_RENDEZVOUS", named)
         elif self._get("MASTER_ADDR") or self._get("MASTER_PORT"):
@@ -177,22 +177,22 @@ def host_and_port(setting: str, text: str) -> Address:
     return found[1] or found[2], int(found[3])
 
 
-class MeetingFile:
+class RendezvousFile:
     """The file with the address and the token of a store, for processes that were given neither.
 
     The process that opens the store writes the file. No other user can enter its folder."""
 
     _TEXT = re.compile(
-        rb"windlass meeting 1\nstore ([0-9a-f.:]{2,45}) ([0-9]{1,5})\ntoken ([0-9a-f]{64})\n"
+        rb"windlass rendezvous 2\nstore ([0-9a-f.:]{2,45}) ([0-9]{1,5})\ntoken ([0-9a-f]{64})\n"
         rb"process ([0-9]{1,9}) ([0-9]{1,18})\n")
 
     def __init__(self, what: str, environment: Mapping[str, str]) -> None:
-        """what: tells the meeting from others of this user on this host."""
+        """what: tells the rendezvous from others of this user on this host."""
         self._process = own_process()
         name = "\n".join([read_boot_id(), str(self._process.pid_namespace), what])
         # Java's nameUUIDFromBytes has no namespace. uuid3 hashes its own first, here 16 bytes.
         own = uuid.uuid3(uuid.UUID(bytes=name[:16].encode("ascii")), name[16:])
-        self.path = os.path.join(self._folder(environment), f"windlass-meeting-{own}")
+        self.path = os.path.join(self._folder(environment), f"windlass-rendezvous-{own}")
         self._written: bytes | None = None
 
     @staticmethod
@@ -219,7 +219,7 @@ class MeetingFile:
             wrong = f"can't be made or read: {e}"
         if wrong:
             raise ResourceException(
-                f"{own} {wrong}; set XDG_RUNTIME_DIR to a folder of mode 700 for all who meet, or"
+                f"{own} {wrong}; set XDG_RUNTIME_DIR to a folder of mode 700 for all of them, or"
                 " name an address and a token")
         return own
 
@@ -249,7 +249,7 @@ class MeetingFile:
             if found:
                 return found
         raise DeadlineExceededException(
-            f"{who} has not said where to meet within {until.whole:g} s: {self.path} {wrong}; see"
+            f"{who} has not announced the rendezvous within {until.whole:g} s: {self.path} {wrong}; see"
             " why it did not start, or give more time. A JVM without XDG_RUNTIME_DIR has its file"
             " in windlass-UID under java.io.tmpdir: where that is not /tmp, set XDG_RUNTIME_DIR to"
             " one folder of mode 700 on all sides. Where it lives on another host or in another"
@@ -261,7 +261,7 @@ class MeetingFile:
             raise ResourceException(
                 f"a process starts a job of this name already, and says so in {self.path}; give"
                 " each job a name of its own by WINDLASS_JOB")
-        text = b"windlass meeting 1\nstore %s %d\ntoken %s\nprocess %d %d\n" % (
+        text = b"windlass rendezvous 2\nstore %s %d\ntoken %s\nprocess %d %d\n" % (
             address[0].encode("ascii"), address[1], token.hex().encode("ascii"),
             self._process.pid, self._process.started)
         draft = f"{self.path}.{uuid.uuid4()}"
@@ -271,7 +271,7 @@ class MeetingFile:
             os.replace(draft, self.path)
         except OSError as e:
             raise ResourceException(
-                f"{self.path}: where the ranks meet can't be written: {e}") from e
+                f"{self.path}: the rendezvous can't be written: {e}") from e
         self._written = text
 
     def close(self) -> None:

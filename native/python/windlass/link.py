@@ -35,8 +35,8 @@ _LONG = (1 << 63) - 1
 class Link(Scope):
     """A link over which this job sends tensors to another job.
 
-    `name` is the pair's. `communicator` has the ranks of both jobs, the senders' first. After the
-    link has failed, the jobs may meet again. One thread at a time calls operations on it."""
+    `name` is the link's. `communicator` has the ranks of both jobs, the senders' first. After the
+    link has failed, the jobs may connect again. One thread at a time calls operations on it."""
 
     # Numbers of signals, and of the words that senders write at receivers.
     _ASKED, _CONFIRMED, _WITHDRAWN, _OFFERED, _SIGNALS = 0, 1, 2, 3, 4
@@ -65,12 +65,12 @@ class Link(Scope):
         signals = self._SIGNALS * self._stride
 
         def create():
-            comm._call("meet", "wl_window_create", signals + self._WORDS * 8, until.ns(),
+            comm._call("connect", "wl_window_create", signals + self._WORDS * 8, until.ns(),
                        byref(window))
             self._words = native().wl_window_address(window, comm.rank) + signals
             (c_int64 * self._WORDS).from_address(self._words)[:] = [-1, 0, -1, -1]
 
-        self._handle.use("meet", create)
+        self._handle.use("connect", create)
 
     def transfer_builder(self) -> LinkTransferBuilder:
         """Returns an empty builder of tensors, which are sent together."""
@@ -519,7 +519,7 @@ class LinkTransfer(Scope):
             if now != before:
                 return (
                     f"tensor '{name}' has changed since it was added:"
-                    f" {describe_change(before, now)}; meet again and add it as it is now, and"
+                    f" {describe_change(before, now)}; connect again and add it as it is now, and"
                     " write new values into it in place")
         return None
 

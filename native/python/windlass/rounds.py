@@ -29,7 +29,7 @@ def read_values(reader: Reader, size: int, count: int) -> dict[int, bytes]:
 
 def _left(rank: int) -> WindlassException:
     return PeerLostException(
-        f"rank {rank} came to the start and left before all had met; see what its process says",
+        f"rank {rank} came to the start and left before all had joined; see what its process says",
         [rank])
 
 
@@ -119,7 +119,7 @@ class Rounds:
         expect(is_last <= 1 <= limit <= LONGEST_MS, f"a limit of {limit} ms")
         if name != "start" or key:
             raise UnsupportedException(
-                "the store of a Python rank has no meetings; jobs meet at that of a job of JVMs")
+                "the store of a Python rank has no links; jobs connect at that of a job of JVMs")
         if not self._is_over and self._size not in (0, size):
             first, last = sorted([(min(own), size), (min(self._sessions), self._size)])
             self._fail(MismatchException(

@@ -352,7 +352,7 @@ class StoreServer:
         try:
             if kind not in _FIELDS:
                 raise UnsupportedException(
-                    f"the store of a Python rank has no requests of kind {kind}; jobs meet at the"
+                    f"the store of a Python rank has no requests of kind {kind}; jobs link at the"
                     " store of a job of JVMs")
             expect(number != NO_CALL or kind in (PING, LEAVE, QUIT), f"kind {kind} without an id")
             fields = reader.fields(_FIELDS[kind])

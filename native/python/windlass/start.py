@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The start of a communicator: its ranks meet, compare what must be alike, and share memory.
+"""The start of a communicator: its ranks find each other, compare what must be alike, and share memory.
 
 A start has up to four steps: "arrive", "share", "wire" if ranks live on several hosts, and
 "attach". Each is an all-gather. A rank says its member id, which is a UUID, the name of the step,
@@ -24,7 +24,7 @@ from .errors import (
     DeadlineExceededException, InvalidArgumentException, MismatchException, PeerLostException,
     ResourceException, WindlassException, expect, reading, require, tried)
 from .hosts import Arrival, Host, Hosts, compare
-from .launch import Address, LaunchEnvironment, MeetingFile
+from .launch import Address, LaunchEnvironment, RendezvousFile
 from .library import MAX_BLOCKS, GroupConfig, integer, invoke, native, sized
 from .server import StoreServer
 from .store import Guard, Store
@@ -123,7 +123,7 @@ class _Steps:
 
 def start(store: Store, name: str, guard: Guard, rank: int, size: int, options: Options, host: Host,
           until: Deadline) -> c_void_p:
-    """Meets the other ranks of the start `name` at a store, and joins their group.
+    """Joins the group of the other ranks of the start `name` at a store.
 
     guard: see Store.gather. Returns this rank's wl_comm_t*."""
     def gather(said: bytes, is_last: bool) -> list[bytes]:
@@ -234,7 +234,7 @@ def _watch(hosts: Hosts, rank: int, group: c_void_p) -> None:
 
 def start_from_environment(environment: Mapping[str, str] | None, options: Options,
                            until: Deadline) -> c_void_p:
-    """Meets the ranks that a launcher started. Returns this rank's wl_comm_t*."""
+    """Joins the ranks that a launcher started. Returns this rank's wl_comm_t*."""
     launch = LaunchEnvironment(environment)
     native()  # raises before a peer is waited for
     if launch.size == 1:
@@ -249,7 +249,7 @@ def start_from_environment(environment: Mapping[str, str] | None, options: Optio
     host = Host(variables)
     with contextlib.ExitStack() as closing:
         address, token = _place(launch, variables, closing, until)
-        return _meet(launch, address, token, options, host, until)
+        return _join(launch, address, token, options, host, until)
 
 
 def _place(launch: LaunchEnvironment, variables: Mapping[str, str],
@@ -261,13 +261,13 @@ def _place(launch: LaunchEnvironment, variables: Mapping[str, str],
                 "nothing tells this job from others, by which its ranks find one another; set"
                 " WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS and"
                 " WINDLASS_TOKEN_FILE")
-        file = MeetingFile(f"{launch.launcher}\n{launch.job}", variables)
+        file = RendezvousFile(f"{launch.launcher}\n{launch.job}", variables)
         if launch.rank > 0:
             return file.wait(until, "rank 0")
         address, token = ("127.0.0.1", 0), secrets.token_bytes(32)
     if address is None:
         raise InvalidArgumentException(
-            "there is a token and no place where the ranks meet; set WINDLASS_RENDEZVOUS to"
+            "there is a token and no rendezvous; set WINDLASS_RENDEZVOUS to"
             " HOST:PORT, such as 127.0.0.1:29500, on all of them")
     if token is None:
         raise InvalidArgumentException(
@@ -283,7 +283,7 @@ def _place(launch: LaunchEnvironment, variables: Mapping[str, str],
     return address, token
 
 
-def _meet(launch: LaunchEnvironment, address: Address, token: bytes, options: Options, host: Host,
+def _join(launch: LaunchEnvironment, address: Address, token: bytes, options: Options, host: Host,
           until: Deadline) -> c_void_p:
     job = (launch.job or "windlass").encode("utf-8", "replace")
     name = job.decode("utf-8") if len(job) <= 128 else hashlib.sha256(job).hexdigest()
@@ -309,7 +309,7 @@ def _meet(launch: LaunchEnvironment, address: Address, token: bytes, options: Op
             if is_own or e.faulty_ranks:
                 raise
             raise WindlassException.of(
-                e.code, f"waiting for {whose}, which has the store where ranks meet: {e}{before}",
+                e.code, f"waiting for {whose}, which has the rendezvous store: {e}{before}",
                 faulty_ranks) from e
         finally:
             if store is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store where ranks and jobs meet: its frames, and the way of a member to it.
+"""The store where ranks and jobs find each other: its frames, and the way of a member to it.
 
 A frame is a length of four bytes and a body. The greeting is HELLO, CHALLENGE, PROOF and WELCOME,
 or REFUSED at any point. In it both sides prove that they hold the token. After the PROOF, each
@@ -272,7 +272,7 @@ class Store:
                 if number != self._id:
                     continue  # it answers a PING, or a call that has passed its deadline
                 if code == GONE:
-                    raise PeerLostException("the other job gave up before they had met")
+                    raise PeerLostException("the other job gave up before they had connected")
                 if code != 0:
                     text, faulty_ranks = printable(reader.text()), reader.ints(MOST_RANKS)
                     reader.end()

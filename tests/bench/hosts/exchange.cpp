@@ -26,15 +26,15 @@ constexpr uint64_t kPieceBytes = uint64_t{512} << 10;  // as Windlass sends
 constexpr uint64_t kMost = uint64_t{64} << 20;
 
 // What all processes see.
-struct Meeting {
+struct Shared {
   std::atomic<uint32_t> steps[kRanks];
   unsigned char addresses[kRanks][4096];
 };
 
 class End {
  public:
-  End(Meeting& meeting, unsigned char* inputs, int own)
-      : meeting_(meeting), inputs_(inputs), own_(own), output_(kMost, 1) {
+  End(Shared& shared, unsigned char* inputs, int own)
+      : shared_(shared), inputs_(inputs), own_(own), output_(kMost, 1) {
     hosts_bench::makeWorker(UCP_FEATURE_AM, &context_, &worker_);
     ucp_am_handler_param_t handler = {};
     handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
@@ -46,23 +46,23 @@ class End {
     ucp_address_t* address = nullptr;
     size_t bytes = 0;
     check(ucp_worker_get_address(worker_, &address, &bytes), "ucp_worker_get_address");
-    std::memcpy(meeting_.addresses[own_], address, bytes);
-    meet();
+    std::memcpy(shared_.addresses[own_], address, bytes);
+    arriveAndWait();
     for (int other = 0; other < kRanks; ++other) {
       if (isBeside(other)) continue;
       ucp_ep_params_t end = {};
       end.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-      end.address = reinterpret_cast<const ucp_address_t*>(meeting_.addresses[other]);
+      end.address = reinterpret_cast<const ucp_address_t*>(shared_.addresses[other]);
       check(ucp_ep_create(worker_, &end, &endpoints_[other]), "ucp_ep_create");
     }
     exchange(4096, true);
-    meet();
+    arriveAndWait();
   }
 
-  void meet() {
-    const uint32_t step = meeting_.steps[own_].fetch_add(1) + 1;
+  void arriveAndWait() {
+    const uint32_t step = shared_.steps[own_].fetch_add(1) + 1;
     for (int other = 0; other < kRanks; ++other)
-      while (meeting_.steps[other].load() < step) drive();
+      while (shared_.steps[other].load() < step) drive();
   }
 
   void exchange(uint64_t bytes, bool stores) {
@@ -131,7 +131,7 @@ class End {
     return UCS_OK;
   }
 
-  Meeting& meeting_;
+  Shared& shared_;
   unsigned char* const inputs_;
   const int own_;
   std::vector<unsigned char> output_;
@@ -146,14 +146,14 @@ class End {
   uint64_t expected_[kRanks] = {};
 };
 
-void run(Meeting& meeting, unsigned char* inputs, int own) {
-  End end(meeting, inputs, own);
+void run(Shared& shared, unsigned char* inputs, int own) {
+  End end(shared, inputs, own);
   for (const uint64_t bytes : hosts_bench::sizes()) {
     for (const bool stores : {false, true}) {
       const double us = hosts_bench::sample(bytes, [&] { end.exchange(bytes, stores); });
       if (own == 0)
         hosts_bench::print(stores ? "stored all-to-all" : "dropped all-to-all", bytes, us);
-      end.meet();
+      end.arriveAndWait();
     }
   }
 }
@@ -164,14 +164,14 @@ int main() {
   const auto share = [](uint64_t bytes) {
     return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   };
-  auto& meeting = *new (share(sizeof(Meeting))) Meeting();
+  auto& shared = *new (share(sizeof(Shared))) Shared();
   auto* const inputs = static_cast<unsigned char*>(share(kRanks * kMost));
   std::memset(inputs, 1, kRanks * kMost);
   int own = 0;
   for (int rank = 1; rank < kRanks && own == 0; ++rank)
     if (fork() == 0) own = rank;
   windlass_test::enterHost(own / 2);
-  run(meeting, inputs, own);
+  run(shared, inputs, own);
   if (own != 0) std::_Exit(0);
   int failed = 0;
   for (int status = 0; wait(&status) > 0;) failed += status != 0 ? 1 : 0;

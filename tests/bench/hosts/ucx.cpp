@@ -21,7 +21,7 @@ constexpr uint64_t kMost = hosts_bench::kLongPut;
 constexpr uint64_t kRoom = 4096;
 
 // What both processes see, to find one another by.
-struct Meeting {
+struct Shared {
   struct Side {
     std::atomic<uint32_t> steps;
     uint64_t addressBytes, keyBytes, memory;
@@ -31,7 +31,7 @@ struct Meeting {
 
 class End {
  public:
-  End(Meeting& meeting, int own) : meeting_(meeting), own_(own) {
+  End(Shared& both, int own) : shared_(both), own_(own) {
     hosts_bench::makeWorker(UCP_FEATURE_RMA, &context_, &worker_);
     memory_ = static_cast<unsigned char*>(mmap(nullptr, kMost + kRoom, PROT_READ | PROT_WRITE,
                                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
@@ -41,7 +41,7 @@ class End {
     map.length = kMost + kRoom;
     ucp_mem_h handle;
     check(ucp_mem_map(context_, &map, &handle), "ucp_mem_map");
-    Meeting::Side& side = meeting_.sides[own_];
+    Shared::Side& side = shared_.sides[own_];
     void* key = nullptr;
     size_t bytes = 0;
     check(ucp_rkey_pack(context_, handle, &key, &bytes), "ucp_rkey_pack");
@@ -50,8 +50,8 @@ class End {
     check(ucp_worker_get_address(worker_, &address, &bytes), "ucp_worker_get_address");
     std::memcpy(side.address, address, bytes);
     side.memory = reinterpret_cast<uint64_t>(memory_);
-    meet();
-    const Meeting::Side& other = meeting_.sides[1 - own_];
+    arriveAndWait();
+    const Shared::Side& other = shared_.sides[1 - own_];
     there_ = other.memory;
     ucp_ep_params_t end = {};
     end.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
@@ -59,12 +59,12 @@ class End {
     check(ucp_ep_create(worker_, &end, &endpoint_), "ucp_ep_create");
     check(ucp_ep_rkey_unpack(endpoint_, other.key, &key_), "ucp_ep_rkey_unpack");
     flush();
-    meet();
+    arriveAndWait();
   }
 
-  void meet() {
-    const uint32_t step = meeting_.sides[own_].steps.fetch_add(1) + 1;
-    while (meeting_.sides[1 - own_].steps.load() < step) ucp_worker_progress(worker_);
+  void arriveAndWait() {
+    const uint32_t step = shared_.sides[own_].steps.fetch_add(1) + 1;
+    while (shared_.sides[1 - own_].steps.load() < step) ucp_worker_progress(worker_);
   }
 
   void put(uint64_t bytes) {
@@ -97,7 +97,7 @@ class End {
     ucp_request_free(request);
   }
 
-  Meeting& meeting_;
+  Shared& shared_;
   const int own_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
@@ -108,8 +108,8 @@ class End {
   uint64_t told_ = 0;
 };
 
-void run(Meeting& meeting, int own) {
-  End end(meeting, own);
+void run(Shared& both, int own) {
+  End end(both, own);
   uint64_t count = 0;
   for (const uint64_t bytes : {hosts_bench::kShortPut, hosts_bench::kLongPut}) {
     const double us = hosts_bench::sample(bytes, [&] {
@@ -123,20 +123,20 @@ void run(Meeting& meeting, int own) {
       }
     });
     if (own == 0) hosts_bench::print("put-notify", bytes, us);
-    end.meet();
+    end.arriveAndWait();
   }
 }
 
 }  // namespace
 
 int main() {
-  void* shared = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+  void* shared = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                       -1, 0);
-  auto& meeting = *new (shared) Meeting();
+  auto& both = *new (shared) Shared();
   const pid_t child = fork();
   const int own = child == 0 ? 1 : 0;
   windlass_test::enterHost(own);
-  run(meeting, own);
+  run(both, own);
   if (child == 0) std::_Exit(0);
   int status = 0;
   waitpid(child, &status, 0);

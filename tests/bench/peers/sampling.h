@@ -75,13 +75,13 @@ inline uint32_t allowedCores() {
              : 1;
 }
 
-// Where ranks meet before a sample: one atomic counter, one sense word.
+// A barrier of the ranks before a sample: one atomic counter, one sense word.
 class LineUp {
  public:
   LineUp(Shared& shared, uint32_t ranks, uint32_t cores)
       : shared_(shared), ranks_(ranks), spinNs_(ranks <= cores ? kSpinNs : 0) {}
 
-  void meet() {
+  void arriveAndWait() {
     const uint32_t sense = shared_.sense.value.load(std::memory_order_relaxed);
     if (shared_.arrived.value.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) {
       shared_.arrived.value.store(0, std::memory_order_relaxed);
@@ -176,7 +176,7 @@ class Sampler {
     uint32_t count = 1;
     do {
       const uint32_t stamped = batch(count);
-      lineUp_.meet();
+      lineUp_.arriveAndWait();
       if (rank_ == 0) {
         append(taken.samples, stamped);
         taken.iterations += count;
@@ -190,9 +190,9 @@ class Sampler {
         const bool more = need > 0 || (spent < limit && most > 0);
         shared_.count.value.store(more ? static_cast<uint32_t>(fits) : 0);
       }
-      lineUp_.meet();
+      lineUp_.arriveAndWait();
       count = shared_.count.value.load();
-      lineUp_.meet();
+      lineUp_.arriveAndWait();
     } while (count != 0);
     return taken;
   }
@@ -224,16 +224,16 @@ class Sampler {
   uint32_t sample(uint32_t iterations) {
     Shared::Stamps& stamps = shared_.stamps[rank_];
     rewrite();
-    lineUp_.meet();
+    lineUp_.arriveAndWait();
     work_.run(kRoot);
     for (uint32_t i = 0; i < iterations; ++i) {
       rewrite();
       stamps.ready[i] = clockNs();
-      lineUp_.meet();
+      lineUp_.arriveAndWait();
       work_.run(kRoot);
       stamps.leave[i] = clockNs();
       // Nobody rewrites beside a rank that is still in the call.
-      lineUp_.meet();
+      lineUp_.arriveAndWait();
     }
     return iterations;
   }
@@ -241,13 +241,13 @@ class Sampler {
   uint32_t sampleEmpty(uint32_t iterations) {
     Shared::Stamps& stamps = shared_.stamps[rank_];
     rewrite();
-    lineUp_.meet();
+    lineUp_.arriveAndWait();
     for (uint32_t i = 0; i < iterations; ++i) {
       rewrite();
       stamps.ready[i] = clockNs();
-      lineUp_.meet();
+      lineUp_.arriveAndWait();
       stamps.leave[i] = clockNs();
-      lineUp_.meet();
+      lineUp_.arriveAndWait();
     }
     return iterations;
   }
@@ -257,7 +257,7 @@ class Sampler {
     Shared::Stamps& stamps = shared_.stamps[rank_];
     work_.run(kRoot);
     stamps.ready[0] = clockNs();
-    lineUp_.meet();
+    lineUp_.arriveAndWait();
     for (uint32_t i = 1; i <= calls; ++i) {
       work_.run(static_cast<int>(i % ranks_));
     }
@@ -268,7 +268,7 @@ class Sampler {
   // Checks what the last iteration of `sample` has left.
   void verify() {
     work_.verify(iteration_);
-    lineUp_.meet();
+    lineUp_.arriveAndWait();
   }
 
   Shared& shared_;

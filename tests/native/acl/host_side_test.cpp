@@ -25,14 +25,14 @@ template <class Body>
 std::vector<Outcome> onRanks(const StandIn& standIn, uint32_t ranks, Body&& body) {
   std::vector<Outcome> outcomes(ranks);
   std::vector<std::thread> threads;
-  Meeting meeting(ranks);
+  Exchange shared(ranks);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       Outcome& own = outcomes[rank];
       Device device;
       own.code = device.open(standIn.acl, static_cast<int32_t>(rank), nullptr, &own.error);
       ASSERT_EQ(own.code, WL_OK) << text(own.error);
-      Meeting::Seat seat(meeting, rank);
+      Exchange::Seat seat(shared, rank);
       own.code = body(rank, device, seat, &own.error);
       // Nobody gives back what a peer still uses.
       int32_t said = own.code;

@@ -74,24 +74,24 @@ struct StandIn {
   }
 };
 
-// What `ranks` threads tell one another.
-class Meeting {
+// An all-gather of `ranks` threads.
+class Exchange {
  public:
-  explicit Meeting(uint32_t ranks) : ranks_(ranks), said_(ranks) {}
+  explicit Exchange(uint32_t ranks) : ranks_(ranks), said_(ranks) {}
 
   class Seat final : public AllRanks {
    public:
-    Seat(Meeting& meeting, uint32_t rank) : meeting_(meeting), rank_(rank) {}
+    Seat(Exchange& shared, uint32_t rank) : exchange_(shared), rank_(rank) {}
     uint32_t rank() const override { return rank_; }
-    uint32_t ranks() const override { return meeting_.ranks_; }
+    uint32_t ranks() const override { return exchange_.ranks_; }
     Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) override {
-      return meeting_.all(rank_, own, everyones, bytes, error);
+      return exchange_.all(rank_, own, everyones, bytes, error);
     }
     uint32_t firstBeside(uint32_t) const override { return 0; }
     bool goesOn() override { return true; }
 
    private:
-    Meeting& meeting_;
+    Exchange& exchange_;
     const uint32_t rank_;
   };
 

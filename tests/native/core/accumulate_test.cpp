@@ -34,7 +34,7 @@ uint32_t element(int dtype, double value) {
 class Adds : public testing::TestWithParam<std::tuple<int, int>> {};
 
 // Every rank adds runs that begin anywhere, so that blocks, words and single elements of different
-// ranks meet in the same lines.
+// ranks write the same lines.
 TEST_P(Adds, OfAllRanksToTheSameElementsLoseNothing) {
   const auto [n, dtype] = GetParam();
   constexpr int64_t kCount = 4096;

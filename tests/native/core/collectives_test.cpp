@@ -12,7 +12,7 @@ namespace collectives_test {
 
 struct Case {
   int ranks;
-  int cores;  // 1: always a meeting; 64: always direct
+  int cores;  // 1: always counts arrivals; 64: always direct
   uint32_t firstSequence;
   int busy;
   int iterations;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-gather of matrices by columns against a slow reference, bit for bit: ranks x shapes x dtypes,
-// direct and by meeting.
+// direct and by counted arrivals.
 #include <tuple>
 
 #include "tests/native/collective_calls.h"

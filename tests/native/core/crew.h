@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as threads, as processes, or as both: forked processes of some ranks each, which meet by
+// Ranks as threads, as processes, or as both: forked processes of some ranks each, which start by
 // the C ABI and may be killed and stopped.
 #pragma once
 

@@ -143,7 +143,7 @@ class ForkedGroup {
   }
 
   // In process `own`: has it watch the others, once they have come.
-  void meet(wl_group_t* group, int own, int64_t silenceNs) const {
+  void watchOthers(wl_group_t* group, int own, int64_t silenceNs) const {
     roster_->names[own] = self();
     roster_->isThere[own] = 1;
     for (int peer = 0; peer < processes_; ++peer) {
@@ -182,10 +182,10 @@ class OwnRanks {
       if (wl_group_join(group, rank, &comms.back(), &error) != WL_OK) std::abort();
     }
   }
-  // Those of a fork, which has met the others.
+  // Those of a fork, which watches the others.
   OwnRanks(const ForkedGroup& all, int process, int64_t silenceNs = 0)
       : OwnRanks(all.attach(), all.ranksOf(process)) {
-    all.meet(group, process, silenceNs);
+    all.watchOthers(group, process, silenceNs);
   }
   ~OwnRanks() {
     for (wl_comm_t* comm : comms) wl_comm_free(comm);

@@ -207,7 +207,7 @@ struct LocalRanks {
         threads.emplace_back([&, rank] { body(rank, comms[static_cast<size_t>(rank)]); });
     }
     for (std::thread& thread : threads) thread.join();
-    if (others) others->meet();
+    if (others) others->arriveAndWait();
   }
 
   // Whether the rank is one of this process.
@@ -253,14 +253,14 @@ struct LocalRanks {
         << error.message;
     EXPECT_EQ(WL_OK, wl_group_wire_name(group, names.names[others->own()], WireNames::kRoom,
                                         &names.bytes[others->own()], &error));
-    others->meet();
+    others->arriveAndWait();
     std::vector<uint8_t> all;
     for (int process = 0; process < others->count(); ++process)
       all.insert(all.end(), names.names[process], names.names[process] + names.bytes[process]);
     EXPECT_EQ(WL_OK, wl_group_connect(group, all.data(), names.bytes,
                                       static_cast<uint32_t>(others->count()), 0, &error))
         << error.message;
-    others->meet();
+    others->arriveAndWait();
   }
 
   void watchOthers() {
@@ -272,7 +272,7 @@ struct LocalRanks {
         watch(group, others->name(process), ranksOf(process, others->count(), size()), 0);
       }
     }
-    others->meet();
+    others->arriveAndWait();
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks in several processes, forked, which meet by the C ABI, each with a window.
+// Ranks in several processes, forked, which start by the C ABI, each with a window.
 #pragma once
 
 #include <cstdlib>

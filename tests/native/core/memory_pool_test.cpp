@@ -13,7 +13,7 @@
 
 #include "native/base/free_memory.h"
 #include "native/memory/memory.h"
-#include "tests/native/core/guests.h"
+#include "tests/native/core/forked_rank.h"
 #include "tests/native/core/held.h"
 #include "tests/native/core/windows.h"
 
@@ -416,21 +416,21 @@ TEST(Pools, OfADeadCommunicatorGiveNothingMore) {
 }
 
 TEST(PoolsOfProcesses, ComeAndGoAndLeaveNothing) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
     const int before = Held::look().mappings;
     constexpr uint64_t kPages = 256;
     for (int round = 0; round < 40; ++round) {
-      Pool pool(guest.comm, kPages * kPage);
+      Pool pool(forked.comm, kPages * kPage);
       std::vector<uint32_t*> pieces;
-      std::mt19937_64 random(static_cast<uint64_t>(100 * round + guest.rank));
+      std::mt19937_64 random(static_cast<uint64_t>(100 * round + forked.rank));
       for (int i = 0; i < 5; ++i) pieces.push_back(pool.take(randomBytes(random)));
       uint32_t* in = pool.take(4'000);
       uint32_t* out = pool.take(3 * 4'000);
-      const auto own = static_cast<uint32_t>(guest.rank);
+      const auto own = static_cast<uint32_t>(forked.rank);
       for (uint32_t i = 0; i < 1'000; ++i) in[i] = stamp(1, own, 0, i);
-      CHECK_IN_CHILD(allGather(guest.comm, in, out, 1'000, WL_U32, 0, &error) == WL_OK);
+      CHECK_IN_CHILD(allGather(forked.comm, in, out, 1'000, WL_U32, 0, &error) == WL_OK);
       for (uint32_t i = 0; i < 3'000; ++i)
         CHECK_IN_CHILD(out[i] == stamp(1, i / 1000, 0, i % 1000));
       auto* part = reinterpret_cast<unsigned char*>(pieces[0]);  // it begins the rank's
@@ -439,7 +439,7 @@ TEST(PoolsOfProcesses, ComeAndGoAndLeaveNothing) {
       pool.giveBack(out);
       CHECK_IN_CHILD(countResident(part, kPages) == 0);
     }
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
     CHECK_IN_CHILD(await([&] { return Held::look().mappings == before; }));
     return 0;
   });
@@ -447,23 +447,23 @@ TEST(PoolsOfProcesses, ComeAndGoAndLeaveNothing) {
 }
 
 TEST(PoolsOfProcesses, OfAPeerThatDiedAreLikeItsWindows) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
     const int before = Held::look().mappings;
     {
-      Pool pool(guest.comm, 1 << 20);
+      Pool pool(forked.comm, 1 << 20);
       uint32_t* piece = pool.take(4'000);
       piece[999] = 7;
-      CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
-      if (guest.rank == 1) raise(SIGKILL);
-      CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
+      CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
+      if (forked.rank == 1) raise(SIGKILL);
+      CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_PEER_LOST);
       void* memory = nullptr;
       CHECK_IN_CHILD(wl_memory_pool_alloc(pool.handle, 64, &memory, &error) == WL_PEER_LOST);
       CHECK_IN_CHILD(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
       CHECK_IN_CHILD(piece[999] == 7);
       wl_comm_t* left = nullptr;
-      CHECK_IN_CHILD(wl_comm_shrink(guest.comm, 10'000 * kMs, &left, &error) == WL_OK);
+      CHECK_IN_CHILD(wl_comm_shrink(forked.comm, 10'000 * kMs, &left, &error) == WL_OK);
       {
         Pool anew(left, 1 << 20);
         uint32_t* in = anew.take(40'000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives whose parts differ in size against slow references, bit for bit: ranks x counts x
-// offsets x dtypes x in place or not, direct and by meeting; over and over on one window; counts
-// that disagree; too little room.
+// offsets x dtypes x in place or not, direct and by counted arrivals; over and over on one window;
+// counts that disagree; too little room.
 #include <algorithm>
 #include <cstring>
 #include <numeric>

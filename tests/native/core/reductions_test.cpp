@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gathering, scattering and reducing collectives against a slow reference, bit for bit: ranks x
-// sizes x dtypes x ops x algorithms x in place or not, direct and by meeting.
+// sizes x dtypes x ops x algorithms x in place or not, direct and by counted arrivals.
 #include <cmath>
 #include <cstring>
 #include <string>

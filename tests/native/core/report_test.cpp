@@ -10,7 +10,7 @@
 #include "native/core/control_block.h"
 #include "native/memory/shared_memory.h"
 #include "tests/native/collective_calls.h"
-#include "tests/native/core/guests.h"
+#include "tests/native/core/forked_rank.h"
 
 namespace windlass_test {
 namespace report_test {
@@ -101,18 +101,18 @@ bool waitsFor(const Report& report, int32_t rank, int32_t awaited) {
 TEST(Report, ShowsRanksThatWaitAreStoppedAndAreDead) {
   const std::vector<int> results = inProcesses(
       0,
-      [](Guest& guest) {
+      [](ForkedRank& forked) {
         Error error;
-        auto* stops = reinterpret_cast<std::atomic<uint32_t>*>(guest.segment(0));
-        CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
-        if (guest.rank == 2) {
+        auto* stops = reinterpret_cast<std::atomic<uint32_t>*>(forked.segment(0));
+        CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
+        if (forked.rank == 2) {
           *stops = 1;
           raise(SIGSTOP);
         }
         while (*stops == 0) usleep(100);
-        uint32_t* own = guest.segment(guest.rank);
+        uint32_t* own = forked.segment(forked.rank);
         const int32_t code =
-            callCollective(guest.comm, WL_OP_ALL_GATHER, own + 1024, 64, own + 2048, 192, WL_U32, 0,
+            callCollective(forked.comm, WL_OP_ALL_GATHER, own + 1024, 64, own + 2048, 192, WL_U32, 0,
                            WL_AUTO, 0, 1, 0, &error);
         CHECK_IN_CHILD(code == WL_PEER_LOST);
         // Others look until then.
@@ -184,13 +184,13 @@ TEST(Report, ShowsRanksThatWaitAreStoppedAndAreDead) {
 TEST(Report, ShowsSplitsAndWhereTheyComeFrom) {
   const std::vector<int> results = inProcesses(
       0,
-      [](Guest& guest) {
+      [](ForkedRank& forked) {
         Error error;
         wl_comm_t* half = nullptr;
-        CHECK_IN_CHILD(wl_comm_split(guest.comm, guest.rank == 1 ? -1 : 0, -guest.rank, 0, &half,
+        CHECK_IN_CHILD(wl_comm_split(forked.comm, forked.rank == 1 ? -1 : 0, -forked.rank, 0, &half,
                                      &error) == WL_OK);
-        auto* over = reinterpret_cast<std::atomic<uint32_t>*>(guest.segment(0));
-        if (guest.rank == 0) {
+        auto* over = reinterpret_cast<std::atomic<uint32_t>*>(forked.segment(0));
+        if (forked.rank == 0) {
           CHECK_IN_CHILD(groupsOf(self()).size() == 2);
           const std::vector<Report> groups = groupsOf(self());
           const bool isSecond = groups[0].group().parent == 0;
@@ -203,7 +203,7 @@ TEST(Report, ShowsSplitsAndWhereTheyComeFrom) {
           *over = 1;
         }
         while (*over == 0) usleep(100);
-        CHECK_IN_CHILD(groupsOf(self()).size() == (guest.rank == 1 ? 1 : 2));
+        CHECK_IN_CHILD(groupsOf(self()).size() == (forked.rank == 1 ? 1 : 2));
         if (half != nullptr) wl_comm_free(half);
         CHECK_IN_CHILD(groupsOf(self()).size() == 1);
         return 0;

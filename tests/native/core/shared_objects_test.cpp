@@ -16,7 +16,7 @@
 #include "native/core/shared/shared_group.h"
 #include "native/memory/shared_mapping.h"
 #include "tests/native/collective_calls.h"
-#include "tests/native/core/guests.h"
+#include "tests/native/core/forked_rank.h"
 #include "tests/native/core/held.h"
 
 namespace windlass_test {
@@ -46,34 +46,34 @@ int gatherIn(wl_window_t* window, wl_comm_t* comm, int round, uint64_t count) {
 }
 
 TEST(SharedObjects, WindowsComeAndGo) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
     const Held before = Held::look();
     std::mt19937 random(7);
     std::vector<wl_window_t*> windows;
     for (int round = 0; round < 200; ++round) {
       const uint64_t count = 1 + random() % 5'000;
       wl_window_t* window = nullptr;
-      CHECK_IN_CHILD(wl_window_create(guest.comm, 4 * count * (kRanks + 1), 0, &window, &error) ==
+      CHECK_IN_CHILD(wl_window_create(forked.comm, 4 * count * (kRanks + 1), 0, &window, &error) ==
                      WL_OK);
       CHECK_IN_CHILD(wl_window_bytes(window) == 4 * count * (kRanks + 1));
-      CHECK_IN_CHILD(gatherIn(window, guest.comm, round, count) == 0);
+      CHECK_IN_CHILD(gatherIn(window, forked.comm, round, count) == 0);
       windows.push_back(window);
       // One of those that stand, at random and the same everywhere; also one that stood long.
       wl_window_t* other = windows[random() % windows.size()];
       const uint64_t least = wl_window_bytes(other) / 4 / (kRanks + 1);
-      CHECK_IN_CHILD(gatherIn(other, guest.comm, -round, least) == 0);
+      CHECK_IN_CHILD(gatherIn(other, forked.comm, -round, least) == 0);
       while (windows.size() > random() % 20) {
         const size_t gone = random() % windows.size();
         // Not all at the same time.
-        if (static_cast<int>(random() % kRanks) == guest.rank) usleep(200);
+        if (static_cast<int>(random() % kRanks) == forked.rank) usleep(200);
         wl_window_free(windows[gone]);
         windows.erase(windows.begin() + static_cast<int64_t>(gone));
       }
     }
     for (wl_window_t* window : windows) wl_window_free(window);
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
     CHECK_IN_CHILD(await([&] { return Held::look().mappings == before.mappings; }));
     // Fewer where a peer has ended, which is watched no more.
     CHECK_IN_CHILD(Held::look().files <= before.files);
@@ -83,46 +83,46 @@ TEST(SharedObjects, WindowsComeAndGo) {
 }
 
 TEST(SharedObjects, AWindowLastsUntilItsLastRankHasDroppedIt) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
     wl_window_t* window = nullptr;
-    CHECK_IN_CHILD(wl_window_create(guest.comm, 1 << 20, 0, &window, &error) == WL_OK);
-    uint32_t* own = at(window, guest.rank);
+    CHECK_IN_CHILD(wl_window_create(forked.comm, 1 << 20, 0, &window, &error) == WL_OK);
+    uint32_t* own = at(window, forked.rank);
     // The others drop it, and move from their first window to it.
-    if (guest.rank != 2) wl_window_free(window);
+    if (forked.rank != 2) wl_window_free(window);
     for (int round = 0; round < 300; ++round) {
-      uint32_t* in = guest.segment(guest.rank);
-      uint32_t* out = guest.rank == 2 ? own : in + 40'000;
-      for (uint64_t i = 0; i < 10'000; ++i) in[i] = elementOf(round, guest.rank, i);
-      CHECK_IN_CHILD(allGather(guest.comm, in, out, 10'000, WL_U32, 0, &error) == WL_OK);
+      uint32_t* in = forked.segment(forked.rank);
+      uint32_t* out = forked.rank == 2 ? own : in + 40'000;
+      for (uint64_t i = 0; i < 10'000; ++i) in[i] = elementOf(round, forked.rank, i);
+      CHECK_IN_CHILD(allGather(forked.comm, in, out, 10'000, WL_U32, 0, &error) == WL_OK);
       for (int from = 0; from < kRanks; ++from)
         CHECK_IN_CHILD(out[from * 10'000 + 9'999] == elementOf(round, from, 9'999));
       if (round == 150) usleep(250'000);
     }
-    if (guest.rank == 2) wl_window_free(window);
+    if (forked.rank == 2) wl_window_free(window);
     return 0;
   });
   EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
 }
 
 TEST(SharedObjects, ThereAreAsManyWindowsAsThereAreNumbers) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
     std::vector<wl_window_t*> windows;
     int32_t code = WL_OK;
     while (code == WL_OK && windows.size() < 100) {
       wl_window_t* window = nullptr;
-      code = wl_window_create(guest.comm, 64, 0, &window, &error);
+      code = wl_window_create(forked.comm, 64, 0, &window, &error);
       if (code == WL_OK) windows.push_back(window);
     }
     CHECK_IN_CHILD(code == WL_RESOURCE && contains(error.message, "close one"));
     // The address space, the control block and the test's own are the others.
     CHECK_IN_CHILD(windows.size() == windlass::kMostWindows - 3);
     for (wl_window_t* window : windows) wl_window_free(window);
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
     wl_window_t* window = nullptr;
-    CHECK_IN_CHILD(wl_window_create(guest.comm, 4'096, 0, &window, &error) == WL_OK);
-    CHECK_IN_CHILD(gatherIn(window, guest.comm, 1, 100) == 0);
+    CHECK_IN_CHILD(wl_window_create(forked.comm, 4'096, 0, &window, &error) == WL_OK);
+    CHECK_IN_CHILD(gatherIn(window, forked.comm, 1, 100) == 0);
     wl_window_free(window);
     return 0;
   });
@@ -130,38 +130,38 @@ TEST(SharedObjects, ThereAreAsManyWindowsAsThereAreNumbers) {
 }
 
 TEST(SharedObjects, TooLargeAWindowIsAnErrorOfAllAndOfNothingElse) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
     wl_window_t* window = nullptr;
-    CHECK_IN_CHILD(wl_window_create(guest.comm, uint64_t{1} << 44, 0, &window, &error) ==
+    CHECK_IN_CHILD(wl_window_create(forked.comm, uint64_t{1} << 44, 0, &window, &error) ==
                    WL_RESOURCE);
     CHECK_IN_CHILD(window == nullptr);
     CHECK_IN_CHILD(contains(error.message, "are free, says"));
-    CHECK_IN_CHILD(wl_window_create(guest.comm, uint64_t{1} << 62, 0, &window, &error) ==
+    CHECK_IN_CHILD(wl_window_create(forked.comm, uint64_t{1} << 62, 0, &window, &error) ==
                    WL_RESOURCE);
-    CHECK_IN_CHILD(wl_window_create(guest.comm, 4'096, 0, &window, &error) == WL_OK);
-    CHECK_IN_CHILD(gatherIn(window, guest.comm, 2, 100) == 0);
+    CHECK_IN_CHILD(wl_window_create(forked.comm, 4'096, 0, &window, &error) == WL_OK);
+    CHECK_IN_CHILD(gatherIn(window, forked.comm, 2, 100) == 0);
     wl_window_free(window);
     return 0;
   });
   EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
 }
 
-TEST(SharedObjects, PartsOfACommunicatorMeetAndMove) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+TEST(SharedObjects, PartsOfACommunicatorStartAndMove) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
     const int files = Held::look().files;
     for (int round = 0; round < 30; ++round) {
       // Every second round one rank stays out.
-      const int32_t color = guest.rank == round % kRanks && round % 2 == 0 ? -1 : 0;
+      const int32_t color = forked.rank == round % kRanks && round % 2 == 0 ? -1 : 0;
       wl_comm_t* part = nullptr;
-      CHECK_IN_CHILD(wl_comm_split(guest.comm, color, -guest.rank, 0, &part, &error) == WL_OK);
+      CHECK_IN_CHILD(wl_comm_split(forked.comm, color, -forked.rank, 0, &part, &error) == WL_OK);
       CHECK_IN_CHILD((part == nullptr) == (color < 0));
       if (part != nullptr) {
         const int size = round % 2 == 0 ? kRanks - 1 : kRanks;
         CHECK_IN_CHILD(wl_comm_size(part) == size);
-        if (size == kRanks) CHECK_IN_CHILD(wl_comm_rank(part) == kRanks - 1 - guest.rank);
+        if (size == kRanks) CHECK_IN_CHILD(wl_comm_rank(part) == kRanks - 1 - forked.rank);
         wl_window_t* window = nullptr;
         CHECK_IN_CHILD(wl_window_create(part, 1 << 16, 0, &window, &error) == WL_OK);
         CHECK_IN_CHILD(gatherIn(window, part, round, 2'000) == 0);
@@ -173,7 +173,7 @@ TEST(SharedObjects, PartsOfACommunicatorMeetAndMove) {
         wl_comm_free(part);
       }
     }
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
     // Fewer where a peer has ended, which is watched no more.
     CHECK_IN_CHILD(Held::look().files <= files);
     return 0;
@@ -182,18 +182,18 @@ TEST(SharedObjects, PartsOfACommunicatorMeetAndMove) {
 }
 
 TEST(SharedObjects, ADeathEndsThePartThatTheRankIsOf) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
     wl_comm_t* part = nullptr;
     const int32_t listed[] = {2, 1};
-    CHECK_IN_CHILD(wl_comm_subgroup(guest.comm, listed, 2, 0, &part, &error) == WL_OK);
-    if (guest.rank == 1) raise(SIGKILL);
-    if (guest.rank == 2) {
+    CHECK_IN_CHILD(wl_comm_subgroup(forked.comm, listed, 2, 0, &part, &error) == WL_OK);
+    if (forked.rank == 1) raise(SIGKILL);
+    if (forked.rank == 2) {
       CHECK_IN_CHILD(callBarrier(part, 0, &error) == WL_PEER_LOST);
       CHECK_IN_CHILD(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
       wl_comm_free(part);
     }
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_PEER_LOST);
     return 0;
   });
   EXPECT_EQ((std::vector<int>{0, -SIGKILL, 0}), results);
@@ -209,7 +209,7 @@ TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
     const Shared<std::atomic<int>> begun;
     const std::vector<int> results = inProcesses(
         0,
-        [&](Guest& guest) {
+        [&](ForkedRank& forked) {
           Error error;
           const int files = Held::look().files;
           int32_t code = WL_OK;
@@ -218,10 +218,10 @@ TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
             wl_window_t* window = nullptr;
             wl_memory_pool_t* pool = nullptr;
             wl_comm_t* part = nullptr;
-            code = wl_window_create(guest.comm, 1 << 14, 0, &window, &error);
+            code = wl_window_create(forked.comm, 1 << 14, 0, &window, &error);
             if (code == WL_OK)
-              code = wl_memory_pool_create(guest.comm, 1 << 14, 0, &pool, &error);
-            if (code == WL_OK) code = wl_comm_split(guest.comm, 0, 0, 0, &part, &error);
+              code = wl_memory_pool_create(forked.comm, 1 << 14, 0, &pool, &error);
+            if (code == WL_OK) code = wl_comm_split(forked.comm, 0, 0, 0, &part, &error);
             if (code == WL_OK) code = callBarrier(part, 0, &error);
             wl_window_free(window);
             wl_memory_pool_free(pool);

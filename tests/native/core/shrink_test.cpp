@@ -36,7 +36,7 @@ int shrinkAndCheck(const Mate& mate, wl_comm_t* of, const std::vector<int>& form
 
 class Shrinks : public testing::TestWithParam<Crew> {};
 
-TEST_P(Shrinks, AfterAnAbortAllMeetInANewOneInTheirOrder) {
+TEST_P(Shrinks, AfterAnAbortAllJoinANewOneInTheirOrder) {
   const Crew crew = GetParam();
   for (const int cores : {1, 64}) {
     Muster muster(crew, 20'000 * kMs, cores);

@@ -16,7 +16,7 @@ constexpr uint64_t kRound = uint64_t{1} << 32;
 
 struct Left {
   uint32_t ranks;
-  uint32_t cores;    // 1: always a meeting; 64: always direct
+  uint32_t cores;    // 1: always counts arrivals; 64: always direct
   uint64_t skipped;  // operations since the words were written
   uint64_t first;    // the operation that follows them
 };

@@ -18,7 +18,7 @@ struct Overtaken {
   int torn = 0;  // splits that some ranks got and others did not
 };
 
-// Ranks split over and over, each child met by a barrier, until the communicator ends at a random
+// Ranks split over and over, each child in a barrier, until the communicator ends at a random
 // moment.
 void overtake(int n, int cores, End end, bool subgroup, std::mt19937_64& random, Overtaken* seen) {
   const auto ranks64 = static_cast<size_t>(n);

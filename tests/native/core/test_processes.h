@@ -94,7 +94,7 @@ class TestProcesses {
       }
     }
     shared_->names[process_] = self();
-    meet();
+    arriveAndWait();
   }
 
   ~TestProcesses() {
@@ -123,7 +123,7 @@ class TestProcesses {
 
   // Returns once all have called it as often as this one has. An exception of the first process,
   // and the end of another, where one of them ends before.
-  void meet() {
+  void arriveAndWait() {
     const uint32_t turn = shared_->turn.load();
     if (shared_->arrived.fetch_add(1) + 1 == static_cast<uint32_t>(count_)) {
       shared_->arrived = 0;

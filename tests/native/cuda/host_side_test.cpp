@@ -474,9 +474,9 @@ TEST(CudaCopies, OfWhoseEndTheDriverDoesNotTellKeepAllParts) {
 }
 
 // The barrier of `cores` cores of each of `ranks` ranks.
-OffloadedOperation meeting(CudaRankDevice& device, uint32_t rank, uint32_t ranks, uint32_t cores) {
+OffloadedOperation barrierOf(CudaRankDevice& device, uint32_t rank, uint32_t ranks, uint32_t cores) {
   OffloadedOperation given = {};
-  given.kernel = kMeetingKernel;
+  given.kernel = kBarrierKernel;
   given.launch.ranks = ranks;
   given.line = {rank, 0, cores, 1, false, 16, nullptr, 0};
   given.windowBytes = device.partBytes();
@@ -494,7 +494,7 @@ TEST(CudaGrid, IsLaunchedOnceForAllRanksOfADevice) {
       5, 2, [](uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
         Code code = device.makeWindow(exchange, 1 << 16, error);
         if (code != WL_OK) return code;
-        code = device.start("barrier", nullptr, meeting(device, rank, 5, 3), error);
+        code = device.start("barrier", nullptr, barrierOf(device, rank, 5, 3), error);
         return code == WL_OK ? device.await("barrier", 20'000 * kMs, error) : code;
       });
   for (const Outcome& one : outcomes) EXPECT_EQ(one.code, WL_OK) << one.error.message;
@@ -513,28 +513,28 @@ TEST(CudaGrid, OfARankThatDoesNotComeIsNeverLaunched) {
   onRanks(3, 1, [](uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
     const Code made = device.makeWindow(exchange, 1 << 16, error);
     EXPECT_EQ(made, WL_OK) << error->message;
-    const OffloadedOperation given = meeting(device, rank, 3, 1);
-    const auto meet = [&] {
+    const OffloadedOperation given = barrierOf(device, rank, 3, 1);
+    const auto synchronize = [&] {
       int32_t said = 0;
       int32_t everyones[3];
       EXPECT_EQ(exchange.all(&said, everyones, sizeof said, nullptr), WL_OK);
     };
     if (rank == 2) {
-      meet();
-      meet();
+      synchronize();
+      synchronize();
       EXPECT_EQ(device.start("barrier", nullptr, given, error), WL_DEVICE);
       EXPECT_TRUE(says(*error, "another rank that shares it has given up"));
       return WL_OK;
     }
     EXPECT_EQ(device.start("barrier", nullptr, given, error), WL_OK);
     // Neither gives up before the other one has joined.
-    meet();
+    synchronize();
     EXPECT_EQ(device.await("barrier", 5 * kMs, error), WL_DEADLINE_EXCEEDED);
     EXPECT_TRUE(says(*error, "2 of its 3 ranks have come"));
     device.writeStop(given.stop, given.line.sequence, error);
     EXPECT_EQ(device.await("barrier", 20'000 * kMs, error), WL_DEVICE);
     EXPECT_TRUE(says(*error, "never began"));
-    meet();
+    synchronize();
     return WL_OK;
   });
   EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 0);
@@ -552,13 +552,13 @@ TEST(CudaGrid, ACopyWhoseLaunchFailedMayLast) {
       int32_t said = 0;
       int32_t both[2];
       if (rank == 0) {
-        EXPECT_EQ(device.start("barrier", nullptr, meeting(device, 0, 2, 1), error), WL_OK);
+        EXPECT_EQ(device.start("barrier", nullptr, barrierOf(device, 0, 2, 1), error), WL_OK);
       }
       EXPECT_EQ(exchange.all(&said, both, sizeof said, error), WL_OK);
       if (rank == 1) {
         if (result != 0) gpus::failCall("cuStreamQuery", 0, result);
         // More cores than the device runs at a time, which its driver refuses.
-        EXPECT_NE(device.start("barrier", nullptr, meeting(device, 1, 2, 1000), error), WL_OK);
+        EXPECT_NE(device.start("barrier", nullptr, barrierOf(device, 1, 2, 1000), error), WL_OK);
         gpus::failCall("", 1, 0);
       }
       EXPECT_EQ(exchange.all(&said, both, sizeof said, error), WL_OK);
@@ -610,7 +610,7 @@ TEST(CudaGrid, EndsWhereItsRanksAreToldToStop) {
   std::atomic<int> stopped{0};
   onRanks(2, 1, [&](uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
     EXPECT_EQ(device.makeWindow(exchange, 1 << 16, error), WL_OK);
-    const OffloadedOperation given = meeting(device, rank, 2, 2);
+    const OffloadedOperation given = barrierOf(device, rank, 2, 2);
     EXPECT_EQ(device.start("barrier", nullptr, given, error), WL_OK);
     EXPECT_EQ(device.await("barrier", 20 * kMs, error), WL_DEADLINE_EXCEEDED);
     EXPECT_TRUE(says(*error, "barrier did not end on device 0"));

@@ -33,8 +33,8 @@ struct Outcome {
 // A rank as threads have it that are dealt out to so many processes, in what they say.
 class Seat final : public AllRanks {
  public:
-  Seat(acl::Meeting& meeting, uint32_t rank, uint32_t processes)
-      : seat_(meeting, rank), processes_(processes) {}
+  Seat(acl::Exchange& shared, uint32_t rank, uint32_t processes)
+      : seat_(shared, rank), processes_(processes) {}
   uint32_t rank() const override { return seat_.rank(); }
   uint32_t ranks() const override { return seat_.ranks(); }
   Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) override {
@@ -44,7 +44,7 @@ class Seat final : public AllRanks {
   bool goesOn() override { return clockNs() < endNs_; }
 
  private:
-  acl::Meeting::Seat seat_;
+  acl::Exchange::Seat seat_;
   const uint32_t processes_;
   const int64_t endNs_ = clockNs() + 60'000 * kMs;  // none waits so long
 };
@@ -56,12 +56,12 @@ std::vector<Outcome> onRanks(uint32_t ranks, uint32_t devices, Body&& body,
                              uint32_t processes = 1) {
   std::vector<Outcome> outcomes(ranks);
   std::vector<std::thread> threads;
-  acl::Meeting meeting(ranks);
+  acl::Exchange shared(ranks);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       Outcome& own = outcomes[rank];
       CudaRankDevice device(kStandInImage);
-      Seat seat(meeting, rank, processes);
+      Seat seat(shared, rank, processes);
       std::vector<int32_t> everyones(ranks);
       own.code = device.open(rank % devices, &own.error);
       int32_t said = own.code;

@@ -41,7 +41,7 @@ int openFiles() {
 }
 
 // Every rank writes to its own place of every part, and reads there what all wrote to its own.
-Code meetInParts(uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
+Code reduceInParts(uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
   Code code = device.makeWindow(exchange, 5000, error);
   if (code != WL_OK) return code;
   for (uint32_t peer = 0; code == WL_OK && peer < kRanks; ++peer) {
@@ -63,7 +63,7 @@ TEST(CudaPeerParts, AreMappedOnceInEachProcess) {
     gpus::reset();
     gpus::devices(static_cast<int>(devices));
     const int before = openFiles();
-    for (const Outcome& one : onRanks(kRanks, devices, meetInParts, kProcesses))
+    for (const Outcome& one : onRanks(kRanks, devices, reduceInParts, kProcesses))
       EXPECT_EQ(one.code, WL_OK) << one.error.message;
     EXPECT_EQ(gpus::countCalls("cuMemExportToShareableHandle"), 5);
     // Ranks 0, 2 and 4 of one, and 1 and 3 of the other.
@@ -311,11 +311,11 @@ class Flooded final : public AllRanks {
 
 TEST(CudaPeerParts, AreTakenInTimeWhereOthersConnectAndSayNothing) {
   gpus::reset();
-  const auto meet = [](uint32_t rank, CudaRankDevice& device, AllRanks& whole, wl_error_t* error) {
+  const auto reduceParts = [](uint32_t rank, CudaRankDevice& device, AllRanks& whole, wl_error_t* error) {
     Flooded exchange(whole);
-    return meetInParts(rank, device, exchange, error);
+    return reduceInParts(rank, device, exchange, error);
   };
-  for (const Outcome& one : onRanks(kRanks, 1, meet, kProcesses))
+  for (const Outcome& one : onRanks(kRanks, 1, reduceParts, kProcesses))
     EXPECT_EQ(one.code, WL_OK) << one.error.message;
 }
 

@@ -18,8 +18,8 @@ using windlass::OffloadProgress;
 // Ranks whose operation goes on for so many looks, and then is late.
 class Peers final : public windlass::OffloadPeers {
  public:
-  Peers(windlass::acl::Meeting& meeting, uint32_t rank, int looks)
-      : seat_(meeting, rank), looks_(looks) {}
+  Peers(windlass::acl::Exchange& shared, uint32_t rank, int looks)
+      : seat_(shared, rank), looks_(looks) {}
   uint32_t rank() const override { return seat_.rank(); }
   uint32_t ranks() const override { return seat_.ranks(); }
   Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) override {
@@ -38,7 +38,7 @@ class Peers final : public windlass::OffloadPeers {
   OffloadProgress progress = {};
 
  private:
-  windlass::acl::Meeting::Seat seat_;
+  windlass::acl::Exchange::Seat seat_;
   int looks_;
   const std::shared_ptr<windlass::Group> group_ = windlass::Group::create({});
   windlass::DeviceWait wait_{*group_, 0, INT64_MAX};  // lasts as long as it takes
@@ -60,14 +60,14 @@ struct Devices {
   // In an operation that goes on for so many looks of each rank.
   void reduce(int looks, uint64_t inBytes = 4 * kCount) {
     const auto count = static_cast<uint32_t>(outcomes.size());
-    windlass::acl::Meeting meeting(count);
+    windlass::acl::Exchange shared(count);
     std::vector<std::thread> threads;
     for (uint32_t rank = 0; rank < count; ++rank)
-      threads.emplace_back([&, rank] { reduceOn(rank, meeting, looks, inBytes); });
+      threads.emplace_back([&, rank] { reduceOn(rank, shared, looks, inBytes); });
     for (std::thread& thread : threads) thread.join();
   }
 
-  void reduceOn(uint32_t rank, windlass::acl::Meeting& meeting, int looks, uint64_t inBytes) {
+  void reduceOn(uint32_t rank, windlass::acl::Exchange& shared, int looks, uint64_t inBytes) {
     using K = windlass::AllReduceTwoPhase;
     const auto count = static_cast<uint32_t>(outcomes.size());
     windlass::Launch launch = {};
@@ -79,7 +79,7 @@ struct Devices {
     std::vector<int32_t> out(kCount, -1);
     for (uint32_t i = 0; i < kCount; ++i) in[i] = static_cast<int32_t>(rank + i);
     Outcome& own = outcomes[rank];
-    Peers peers(meeting, rank, looks);
+    Peers peers(shared, rank, looks);
     own.error = Error();
     own.code = seats[rank].offload->run(
         {"all-reduce", windlass::OffloadedKernels::indexOf<K>(), &launch, K::phases(launch), 2,

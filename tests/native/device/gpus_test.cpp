@@ -170,7 +170,7 @@ TEST_F(Gpus, TensorsOfOtherDevicesAreCopiedByThem) {
 }
 
 // What one rank has on the device and others on the host.
-TEST_F(Gpus, TensorsOfDevicesAndOfTheHostMeet) {
+TEST_F(Gpus, TensorsOfDevicesAndOfTheHostInOneCall) {
   gpus::reset();
   LocalRanks ranks(kRanks);
   ranks.run([&](int rank, wl_comm_t* comm) {

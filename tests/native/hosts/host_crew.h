@@ -277,7 +277,7 @@ class HostCrew {
     std::fprintf(stderr, "%s\n", error_.message);
     _exit(1);
   }
-  void meet(int turn) {
+  void arriveAndWait(int turn) {
     ++board_->arrived[turn];
     while (board_->arrived[turn] < spread_.all()) usleep(100);
   }
@@ -287,19 +287,19 @@ class HostCrew {
     check(wl_group_wire_name(group, board_->names[process], sizeof board_->names[process],
                              &board_->nameBytes[process], &error_));
     board_->processes[process] = self();
-    meet(0);
+    arriveAndWait(0);
     std::vector<uint8_t> all;
     for (int i = 0; i < spread_.all(); ++i)
       all.insert(all.end(), board_->names[i], board_->names[i] + board_->nameBytes[i]);
     usleep(static_cast<useconds_t>(lateNs / 1000));
     check(wl_group_connect(group, all.data(), board_->nameBytes,
                            static_cast<uint32_t>(spread_.all()), silenceNs, &error_));
-    meet(1);
+    arriveAndWait(1);
     for (int i = 0; i < spread_.all(); ++i) {
       if (i != process && i / spread_.processes == process / spread_.processes)
         watch(group, board_->processes[i], spread_.ranksOf(i), 0);
     }
-    meet(2);
+    arriveAndWait(2);
   }
 
   const HostSpread spread_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of ranks on several hosts: every survivor gets the same error before its deadline, which
 // names the right ranks, keeps the last version that it got, and ends with nothing left; a new
-// group meets after. Prints how long each fault took to show, and asserts no time.
+// group starts after. Prints how long each fault took to show, and asserts no time.
 #include "tests/native/collective_calls.h"
 #include "tests/native/hosts/host_crew.h"
 #include "tests/native/transfer_configs.h"
@@ -140,7 +140,7 @@ void work(const Seat& seat, Doing doing, const std::atomic<uint32_t>& most) {
 constexpr uint32_t kEndless = 1u << 30;
 
 // A group that nothing happens to.
-void expectMeeting(const HostSpread& spread, int64_t silenceNs = 0) {
+void expectStart(const HostSpread& spread, int64_t silenceNs = 0) {
   HostCrew crew(spread, silenceNs, [](Seat& seat) { work(seat, kMixed, 12); });
   EXPECT_EQ(std::vector<int>(static_cast<size_t>(spread.all()), 0), crew.end());
   for (int rank = 0; rank < spread.ranks(); ++rank)
@@ -210,9 +210,9 @@ class HostFaults : public testing::TestWithParam<HostSpread> {
   }
 
   // What the fault left behind, such as ports and files, doesn't hinder a new group. A sanitizer
-  // sees one that meets in AHostThatConnectsLateIsNotSilent.
-  void expectMeetingAfter() const {
-    if (!kSanitized || longForm()) expectMeeting(spread());
+  // sees one that starts in AHostThatConnectsLateIsNotSilent.
+  void expectStartAfter() const {
+    if (!kSanitized || longForm()) expectStart(spread());
   }
 
   // Waits for rounds of work on all ranks, and some more.
@@ -238,7 +238,7 @@ TEST_P(HostFaults, AKilledProcessIsNamedByItsRanks) {
     ends[static_cast<size_t>(victim)] = -SIGKILL;
     EXPECT_EQ(ends, crew.end());
   }
-  expectMeetingAfter();
+  expectStartAfter();
 }
 
 // Its processes end one after the other: who sees the first names that one's ranks.
@@ -265,7 +265,7 @@ TEST_P(HostFaults, AKilledHostIsNamedByRanksOfIts) {
     for (const int32_t rank : dead) ends[static_cast<size_t>(spread().processOf(rank))] = -SIGKILL;
     EXPECT_EQ(ends, crew.end());
   }
-  expectMeetingAfter();
+  expectStartAfter();
 }
 
 TEST_P(HostFaults, APausedHostIsNamedAndHearsOfIt) {
@@ -285,7 +285,7 @@ TEST_P(HostFaults, APausedHostIsNamedAndHearsOfIt) {
     expectSeen(crew, paused, WL_PEER_LOST, struck);
     EXPECT_EQ(std::vector<int>(static_cast<size_t>(spread().all()), 0), crew.end());
   }
-  expectMeetingAfter();
+  expectStartAfter();
 }
 
 TEST_P(HostFaults, ACutLinkIsNamedByTheHostBehindIt) {
@@ -312,7 +312,7 @@ TEST_P(HostFaults, ACutLinkIsNamedByTheHostBehindIt) {
     EXPECT_EQ(std::vector<int>(static_cast<size_t>(spread().all()), 0), crew.end());
     ASSERT_TRUE(setLink(victim, true));
     ASSERT_TRUE(awaitLink(victim));
-    expectMeeting(spread());
+    expectStart(spread());
   }
 }
 
@@ -388,7 +388,7 @@ TEST_P(HostFaults, ALinkThatDelaysAndLosesCarriesAll) {
     const std::optional<std::string> refusal = refusalOf(shape);
     if (refusal.has_value())
       GTEST_SKIP() << "this kernel has no netem, or this machine no tc: " << *refusal;
-    for (int round = 0; round < rounds(); ++round) expectMeeting(spread(), 2'000 * kMs);
+    for (int round = 0; round < rounds(); ++round) expectStart(spread(), 2'000 * kMs);
     const std::string restore = "tc -n " + namespaces()[0] + " qdisc del dev " + device + " root";
     ASSERT_EQ(0, std::system(restore.c_str()));
   }
@@ -416,7 +416,7 @@ TEST_P(HostFaults, AnAbortReachesEveryHost) {
       EXPECT_TRUE(contains(crew.board().seen[rank].message, "the test's reason"));
     EXPECT_EQ(std::vector<int>(static_cast<size_t>(spread().all()), 0), crew.end());
   }
-  expectMeetingAfter();
+  expectStartAfter();
 }
 
 TEST_P(HostFaults, AClosedHandleIsNamedToThoseWhoWaitForIt) {
@@ -439,7 +439,7 @@ TEST_P(HostFaults, AClosedHandleIsNamedToThoseWhoWaitForIt) {
     expectFaultyRanks(crew, others, {leaver});
     EXPECT_EQ(std::vector<int>(static_cast<size_t>(spread().all()), 0), crew.end());
   }
-  expectMeetingAfter();
+  expectStartAfter();
 }
 
 TEST_P(HostFaults, ACloseAmongALongPutNamesWhoCloses) {

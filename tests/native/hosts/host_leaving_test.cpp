@@ -130,7 +130,7 @@ TEST_F(HostLeaving, ASilentHostIsFoundByProcessesThatStandStillInTurns) {
   crew.end(false);
 }
 
-// Of a call that meets others several times, in whichever of them.
+// Of a call that waits for others several times, in whichever of them.
 TEST_F(HostLeaving, ACallThatAnotherThreadsCloseEndsSaysSo) {
   std::mt19937_64 random(seed());
   for (int round = 0; round < faultRounds(10, 200); ++round) {

@@ -8,8 +8,8 @@ namespace host_order_test {
 
 enum class By { kBarrier, kNotify };
 
-// By turns rank 0 puts to the last rank's part, and rank 1, which it then tells or all meet, takes
-// it from there.
+// By turns rank 0 puts to the last rank's part, and rank 1, which it then tells or after a barrier,
+// takes it from there.
 void putAndTake(Seat& seat, By by) {
   constexpr int64_t kBytes = int64_t{4} << 20;
   constexpr uint64_t kBehind = kBytes;
@@ -199,7 +199,7 @@ void putBesideGets(const Seat& seat, std::atomic<int>& came, int turns) {
   wl_window_free(window);
 }
 
-// Rank 0 puts and calls nothing, right after all have met; how long each put is on its way.
+// Rank 0 puts and calls nothing, right after a barrier; how long each put is on its way.
 void putAlone(const Seat& seat, std::atomic<int64_t>* tookNs, int turns) {
   Error error;
   wl_window_t* window = nullptr;

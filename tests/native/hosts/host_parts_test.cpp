@@ -63,7 +63,7 @@ std::vector<int> ranksOfColor(const HostSpread& spread, const std::function<int(
 }
 
 // In their order, and in the other one; a sanitizer sees the same in the other one alone.
-TEST_P(HostParts, MeetAndMove) {
+TEST_P(HostParts, StartAndMove) {
   const HostSpread all = spread();
   const std::function<int(int)> colors[] = {
       [](int) { return 0; },
@@ -125,7 +125,8 @@ TEST_P(HostParts, OneEndsAndTheOthersGoOn) {
   EXPECT_EQ(std::vector<int>(static_cast<size_t>(all.all()), 0), crew.end());
 }
 
-// Ranks split over and over, and meet in each part, until one of these ends all at some moment.
+// Ranks split over and over, and enter barriers in each part, until one of these ends all at some
+// moment.
 enum class Overtaker { kKilledProcess, kKilledHost, kAbort };
 
 int32_t splitOnce(Seat& seat, Overtaker by, Error* error) {

@@ -284,7 +284,7 @@ int32_t putRows(wl_comm_t* comm, wl_window_t* window, Rows& rows, Error* error) 
   return wl_put(comm, window, &here, 1, &there, error);
 }
 
-int32_t meet(Seat& seat, Error* error) {
+int32_t enterBarrier(Seat& seat, Error* error) {
   return callBarrier(seat.comm, 0, error);
 }
 
@@ -296,10 +296,10 @@ TEST_F(HostSlowLink, AHostThatTakesALongPutIsNotSilent) {
         here.strides = there.strides = rows.tight;
         return wl_put(comm, window, &here, 1, &there, error);
       },
-      meet);
+      enterBarrier);
 }
 
-TEST_F(HostSlowLink, AHostThatTakesAStridedPutIsNotSilent) { moveAndNotify(putRows, meet); }
+TEST_F(HostSlowLink, AHostThatTakesAStridedPutIsNotSilent) { moveAndNotify(putRows, enterBarrier); }
 
 TEST_F(HostSlowLink, WhatWasMovedArrivesBeforeARankLeaves) {
   moveAndNotify(putRows, [](Seat&, Error*) { return WL_OK; });

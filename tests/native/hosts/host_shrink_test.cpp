@@ -74,8 +74,8 @@ int32_t reduceUntilFailure(const Seat& seat, wl_comm_t* comm, const std::vector<
   return code;
 }
 
-// That rank ends it once it has met the others, which may be overtaken in that.
-void meetAndAbort(const Seat& seat, int aborter, const std::vector<int>& all, Error* error) {
+// That rank ends it once it has been in a barrier with the others, which may be overtaken in that.
+void enterAndAbort(const Seat& seat, int aborter, const std::vector<int>& all, Error* error) {
   const int32_t met = callBarrier(seat.comm, 0, error);
   EXPECT_OF_SEAT(seat, met == WL_OK || met == WL_ABORTED);
   if (seat.rank == aborter) wl_comm_abort(seat.comm, "start anew", error);
@@ -242,7 +242,7 @@ TEST_P(HostShrinks, ARankThatDoesNotComeByTheDeadlineIsLeftOut) {
     const std::vector<int> others = ranksWithout(spread(), {late});
     HostCrew crew(spread(), 0, [&](Seat& seat) {
       Error error;
-      meetAndAbort(seat, 1, all, &error);
+      enterAndAbort(seat, 1, all, &error);
       if (seat.rank != late) {
         // All of these have come before the first of them waits for the other.
         const int expected = static_cast<int>(others.size());
@@ -346,7 +346,7 @@ TEST_P(HostShrinks, WhileProcessesAreKilled) {
     for (const int32_t rank : gone) doomed |= 1u << rank;
     HostCrew crew(spread(), 0, [&](Seat& seat) {
       Error error;
-      meetAndAbort(seat, spread().ranks() - 1, all, &error);
+      enterAndAbort(seat, spread().ranks() - 1, all, &error);
       seat.board.rounds[seat.rank] = 1'000'000;
       await([&] {
         return std::all_of(all.begin(), all.end(),

@@ -33,7 +33,7 @@ wl_window_t* make(const Seat& seat) {
   return window;
 }
 
-void meet(const Seat& seat) {
+void enterBarrier(const Seat& seat) {
   Error error;
   expect(seat, callBarrier(seat.comm, 0, &error) == WL_OK, "finds no barrier:", error.message);
 }
@@ -74,7 +74,7 @@ TEST(HostWindows, ANewOneIsReachedByAKeyOfItsOwn) {
       });
       group.windows().hold(windlass::kMostWindows - 1, lasting, place, 0, sizeof place);
     }
-    meet(seat);
+    enterBarrier(seat);
     if (seat.rank == 3)
       await([&] { return board.rounds[0] + board.rounds[1] + board.rounds[2] == 3; });
     wl_window_free(first);
@@ -100,7 +100,7 @@ TEST(HostWindows, ANewOneIsReachedByAKeyOfItsOwn) {
       expect(seat, at[0] == 7 && at[kPut - 1] == 7, "lacks what was put");
     }
     expect(seat, code == WL_OK, "moves nothing:", error.message);
-    meet(seat);
+    enterBarrier(seat);
     wl_window_free(second);
   });
   EXPECT_EQ(std::vector<int>(4, 0), crew.end());
@@ -120,7 +120,7 @@ TEST(HostWindows, SignalsOfANewOneStartAt0) {
                                : wl_wait(seat.comm, window, 0, 0, value, kWaitNs, &error);
       expect(seat, code == WL_OK, "signals nothing:", error.message);
       wl_window_free(window);
-      meet(seat);
+      enterBarrier(seat);
     }
   });
   EXPECT_EQ(std::vector<int>(2, 0), crew.end());
@@ -134,7 +134,7 @@ TEST(HostWindows, StayWhileAWireThatClosesMayStoreThere) {
     wl_window_t* const window = make(seat);
     if (dropped == nullptr || window == nullptr) return;
     const uint32_t number = numberOf(seat, window);
-    meet(seat);
+    enterBarrier(seat);
     Error error;
     if (seat.rank == 0) {
       // Nobody is in a call, as far as this host knows.

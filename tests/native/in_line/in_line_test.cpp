@@ -41,7 +41,7 @@ using Values = std::vector<int32_t>;
 // run so many.
 std::vector<uint64_t> seeds() {
 #if defined(__SANITIZE_ADDRESS__)
-  constexpr uint64_t kFew = 2;  // where cores meet, and where they do not
+  constexpr uint64_t kFew = 2;  // where cores wait for all, and where they do not
 #else
   constexpr uint64_t kFew = 10;
 #endif
@@ -52,7 +52,8 @@ std::vector<uint64_t> seeds() {
   std::vector<uint64_t> all(count);
   std::iota(all.begin(), all.end(), 0);
 #if !defined(__SANITIZE_ADDRESS__)
-  // The first of parts that take several tiles, of cores that meet and of cores that do not.
+  // The first of parts that take several tiles, of cores that wait for all and of cores that do
+  // not.
   for (const uint64_t large : {27, 36})
     if (large >= count) all.push_back(large);
 #endif
@@ -73,7 +74,7 @@ class Operation {
         // Some take several tiles, and are cut into several pieces.
         elements(random_() % 16 == 0 ? 9000 : 1 + random_() % 64),
         machine({architecture, kernel, ranks, kCores, seed, false}),
-        meets_(seed % 2 == 1),
+        waitsForAll_(seed % 2 == 1),
         lines_(ranks * ranks * kCores),
         parts_(ranks),
         args_(ranks) {
@@ -137,7 +138,7 @@ class Operation {
     std::vector<Position> at(cores_.size());
     std::vector<uint32_t> running(ranks, kCores);
     size_t left = cores_.size();
-    if (meets_) bringLate();
+    if (waitsForAll_) bringLate();
     for (uint32_t turn = 0; left > 0; ++turn) {
       ASSERT_LT(turn, 20000u) << "a core waits for what nobody does";
       const size_t next = random_() % cores_.size();
@@ -145,8 +146,8 @@ class Operation {
       const auto rank = static_cast<uint32_t>(next / kCores);
       const checked::Core::Running runs(*cores_[next]);
       const InLine own = lineOf(rank, next % kCores);
-      if (meets_ && next % kCores == 0 && !at[next].told) bring(rank);
-      if (meets_ && !meetInLine(launch, own, at[next])) continue;
+      if (waitsForAll_ && next % kCores == 0 && !at[next].told) bring(rank);
+      if (waitsForAll_ && !awaitAllInLine(launch, own, at[next])) continue;
       if (!runInLine<K>(launch, own, at[next])) continue;
       --left;
       if (--running[rank] == 0 && K::leavesAfter(launch, rank) == kEveryRank) useAgain(rank);
@@ -198,7 +199,7 @@ class Operation {
   }
 
   uint32_t sequence_;
-  const bool meets_;  // cores, before they touch what peers bring
+  const bool waitsForAll_;  // cores, before they touch what peers bring
   std::vector<Values> brought_;
   std::vector<Line> lines_;
   std::vector<std::vector<uint64_t>> parts_;

@@ -93,7 +93,7 @@ std::set<pid_t> threadsOfThisProcess() {
 }
 
 // Barriers until it has held on every rank; whether it has within 20 s.
-bool meetUntil(wl_comm_t* comm, const std::function<bool()>& holds) {
+bool enterUntil(wl_comm_t* comm, const std::function<bool()>& holds) {
   const int64_t start = wl_clock_ns();
   uint64_t all = 0;
   for (uint64_t own = 0; all == 0 && wl_clock_ns() - start < 20'000 * kMs;) {
@@ -121,7 +121,7 @@ TEST(CallersThreads, KeepTheirAffinityAndScheduling) {
     LocalRanks ranks(kRanks, 60'000 * kMs, 1, 2);
     ranks.run([&](int rank, wl_comm_t* comm) {
       const Scheduling scheduling = Scheduling::ofThisThread();
-      EXPECT_TRUE(meetUntil(comm, [&] { return hasMetThread(comm, rank); }));
+      EXPECT_TRUE(enterUntil(comm, [&] { return hasMetThread(comm, rank); }));
       const cpu_set_t now = maskOf(0);
       EXPECT_TRUE(CPU_EQUAL(&two, &now));
       EXPECT_TRUE(scheduling == Scheduling::ofThisThread());
@@ -170,7 +170,7 @@ TEST_P(Adjusted, WhereAllowedTakesShortSlicesForAWhileAndKeepsItsAffinity) {
           EXPECT_EQ(0, wl_thread_adopt(-1, 0));
           EXPECT_EQ(1, wl_thread_adopt(-1, 0));
         }
-        EXPECT_TRUE(meetUntil(comms[rank], [&] {
+        EXPECT_TRUE(enterUntil(comms[rank], [&] {
           if (Scheduling::ofThisThread().runtime != 100'000) return false;
           std::thread([&] { EXPECT_TRUE(usual == Scheduling::ofThisThread()); }).join();
           return true;
@@ -178,7 +178,7 @@ TEST_P(Adjusted, WhereAllowedTakesShortSlicesForAWhileAndKeepsItsAffinity) {
         const cpu_set_t now = maskOf(0);
         EXPECT_TRUE(CPU_EQUAL(&two, &now));
         if (rank == 0) busy.reset();
-        EXPECT_TRUE(meetUntil(comms[rank], [&] {
+        EXPECT_TRUE(enterUntil(comms[rank], [&] {
           return Scheduling::ofThisThread().runtime == usual.runtime;
         })) << "nobody gave them back";
       });

@@ -77,8 +77,8 @@ class CallersThreadsTest {
   }
 
   /**
-   * This thread's time slice before it meets threads that compute, and the last other one that it had
-   * beside them, if any.
+   * This thread's time slice before it runs beside threads that compute, and the last other one
+   * that it had beside them, if any.
    *
    * @param changes whether it is to have another one
    */

@@ -36,7 +36,7 @@ import org.windlass.testing.Processes;
 import org.windlass.testing.RandomSeeds;
 
 /**
- * Jobs whose ranks are processes: they meet, one is killed and started again, the other goes on.
+ * Jobs whose ranks are processes: they connect, one is killed and started again, the other goes on.
  * Methods without an annotation are what the ranks run.
  */
 @Timeout(300)
@@ -50,7 +50,7 @@ class JobsTest {
   private static final long LAST = Long.MAX_VALUE / 2;
 
   @TempDir Path folder;
-  private final String meeting = "test-" + UUID.randomUUID();
+  private final String rendezvous = "test-" + UUID.randomUUID();
 
   /** A job of {@code size} processes that run {@code body}. */
   private final class Launched implements AutoCloseable {
@@ -69,8 +69,8 @@ class JobsTest {
             Map.of(
                 "WINDLASS_RANK", String.valueOf(rank),
                 "WINDLASS_WORLD_SIZE", String.valueOf(size),
-                "WINDLASS_JOB", name + "-" + meeting,
-                "WINDLASS_MEETING", meeting,
+                "WINDLASS_JOB", name + "-" + rendezvous,
+                "WINDLASS_LINK_RENDEZVOUS", rendezvous,
                 "XDG_RUNTIME_DIR", folder.toString(),
                 "TEST_JOB", name,
                 "TEST_END", endFile().toString());
@@ -133,18 +133,18 @@ class JobsTest {
     return Tensor.allocate(DType.F32, layout.localShape(SHAPE, rank));
   }
 
-  /** Receives what comes until {@code until} says so; after a failure it meets again. */
+  /** Receives what comes until {@code until} says so; after a failure it connects again. */
   static void inference() {
     try (Job job = job()) {
       System.out.println(job + " is there");
       Layout layout = layout(job);
       int rank = job.communicator().rank();
       long last = 0;
-      for (int meeting = 1; last < LAST; meeting++) {
-        try (Link link = job.meet("policy", Role.TARGET, SOON)) {
+      for (int time = 1; last < LAST; time++) {
+        try (Link link = job.connect("policy", Role.TARGET, SOON)) {
           Tensor own = allocate(layout, rank);
           try (var transfer = bound(link, own, layout)) {
-            System.out.println("met " + meeting);
+            System.out.println("connected " + time);
             while (last < LAST) {
               long version = transfer.receive(SOON);
               assertThat(version).isGreaterThan(last);
@@ -162,18 +162,18 @@ class JobsTest {
     }
   }
 
-  /** Sends to the one that follows until it is told to end; after a failure it meets again. */
+  /** Sends to the one that follows until it is told to end; after a failure it connects again. */
   static void trainer() throws Exception {
     try (Job job = job()) {
       System.out.println(job + " is there");
       Layout layout = layout(job);
       int rank = job.communicator().rank();
       boolean isOver = false;
-      for (int meeting = 1; !isOver; meeting++) {
-        try (Link link = job.meet("policy", Role.SOURCE, SOON)) {
+      for (int time = 1; !isOver; time++) {
+        try (Link link = job.connect("policy", Role.SOURCE, SOON)) {
           Tensor own = allocate(layout, rank);
           try (var transfer = bound(link, own, layout)) {
-            System.out.println("met " + meeting);
+            System.out.println("connected " + time);
             while (!isOver) {
               long version = nextVersion(job);
               own.copyFrom(part(layout, rank, version));
@@ -230,8 +230,8 @@ class JobsTest {
       Launched lives = jobs.get(killed.equals(first) ? second : first);
       lives.rank(0).await("lost: ");
       jobs.put(killed, new Launched(killed, sizes.get(killed), killed));
-      lives.rank(0).await("met 2");
-      lives.last().await("met 2");
+      lives.rank(0).await("connected 2");
+      lives.last().await("connected 2");
       jobs.get("inference").last().await("has ");
       Files.createFile(endFile());
       for (Launched job : jobs.values()) {
@@ -268,9 +268,9 @@ class JobsTest {
     }
   }
 
-  /** A job is killed at any moment, of a meeting, a registration or a move, and started again. */
+  /** A job is killed at any moment, of a connect, a registration or a move, and started again. */
   @RandomSeeds(value = 1, inLong = 10)
-  void jobsThatAreKilledAtAnyMomentMeetAgain(long seed) throws Exception {
+  void jobsThatAreKilledAtAnyMomentConnectAgain(long seed) throws Exception {
     Random random = new Random(seed);
     Files.deleteIfExists(endFile());
     List<String> names = List.of("trainer", "inference");
@@ -302,7 +302,7 @@ class JobsTest {
     return folder.resolve("end");
   }
 
-  /** Of the meeting; the file that jobs lock stays, and is empty. */
+  /** Of the rendezvous; the file that jobs lock stays, and is empty. */
   private void requireNothingLeft() throws Exception {
     try (var files = Files.list(folder)) {
       assertThat(files.map(file -> file.getFileName().toString()))
@@ -315,7 +315,7 @@ class JobsTest {
     try (Job job = job()) {
       Layout layout = layout(job);
       int rank = job.communicator().rank();
-      try (Link link = job.meet("policy", Role.TARGET, SOON)) {
+      try (Link link = job.connect("policy", Role.TARGET, SOON)) {
         Tensor own = allocate(layout, rank);
         try (var transfer = bound(link, own, layout)) {
           long version = 0;
@@ -356,9 +356,11 @@ class JobsTest {
     }
   }
 
-  /** The process that has the store is stopped: those that have met go on as if it were there. */
+  /**
+   * The process that has the store is stopped: those that have connected go on as if it were there.
+   */
   @Test
-  void aStoreThatHangsCostsThoseWhoHaveMetNothing() throws Exception {
+  void aStoreThatHangsCostsThoseWhoHaveConnectedNothing() throws Exception {
     try (Launched owner = new Launched("owner", 1, "waits")) {
       owner.rank(0).await("is there");
       try (Launched trainer = new Launched("trainer", 2, "leads");

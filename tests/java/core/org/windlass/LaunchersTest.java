@@ -27,7 +27,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.testing.Processes;
 
-/** Ranks that have a launcher's variables and no other meet where they live on one host. */
+/** Ranks that have a launcher's variables and no other start where they live on one host. */
 @Timeout(120)
 class LaunchersTest {
   private static final Duration LONG = Duration.ofSeconds(60);
@@ -65,7 +65,7 @@ class LaunchersTest {
   }
 
   @Test
-  void processesMeetUnderEachLauncher() throws Exception {
+  void processesStartUnderEachLauncher() throws Exception {
     Map<String, List<String>> launchers = new LinkedHashMap<>();
     launchers.put(
         "mpirun",
@@ -92,7 +92,7 @@ class LaunchersTest {
 
   /** Open MPI's own, with the variables that it sets by itself. */
   @Test
-  void processesMeetUnderMpirun() throws Exception {
+  void processesStartUnderMpirun() throws Exception {
     String mpirun = "/usr/bin/mpirun.openmpi";
     assumeTrue(
         Files.isExecutable(Path.of(mpirun)),

@@ -189,7 +189,7 @@ class MeetTest {
   }
 
   @Test
-  void threadsOfOneProcessMeet() throws Exception {
+  void threadsOfOneProcessStart() throws Exception {
     for (int size : new int[] {1, 2, 3, 7}) {
       List<Seat> seats = seats(size);
       for (int again = 0; again < 3; again++) {
@@ -219,7 +219,7 @@ class MeetTest {
   }
 
   @Test
-  void ranksOfSeveralMachinesMeet() throws Exception {
+  void ranksOfSeveralMachinesStart() throws Exception {
     Ucx.require();
     byte[] host = Files.readAllBytes(Path.of("/proc/sys/kernel/random/boot_id"));
     String own = new String(host, StandardCharsets.US_ASCII).strip();
@@ -479,7 +479,7 @@ class MeetTest {
   }
 
   @Test
-  void threadsOfSeveralProcessesMeet() throws Exception {
+  void threadsOfSeveralProcessesStart() throws Exception {
     run(2, "fiveRanks");
   }
 
@@ -508,7 +508,7 @@ class MeetTest {
   }
 
   @Test
-  void threadsOfProcessesOfSeveralHostsMeet() throws Exception {
+  void threadsOfProcessesOfSeveralHostsStart() throws Exception {
     Ucx.require();
     run(3, "aba", "fiveRanksOfTwoHosts");
   }

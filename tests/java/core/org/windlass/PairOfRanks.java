@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 
-/** Two ranks that have met as those of two processes do, though both live in this one. */
+/** Two ranks that have started as those of two processes do, though both live in this one. */
 public final class PairOfRanks implements AutoCloseable {
   private static final Duration SOON = Duration.ofSeconds(60);
 

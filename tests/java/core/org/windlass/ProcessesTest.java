@@ -164,11 +164,11 @@ class ProcessesTest {
   }
 
   @Test
-  void manyProcessesMeet() throws Exception {
-    run(Boolean.getBoolean("windlass.long") ? 64 : 6, "meet");
+  void manyProcessesStart() throws Exception {
+    run(Boolean.getBoolean("windlass.long") ? 64 : 6, "join");
   }
 
-  static void meet() {
+  static void join() {
     try (Communicator comm = start()) {
       assertSums(comm, 4, 1, comm.size());
       comm.barrier();

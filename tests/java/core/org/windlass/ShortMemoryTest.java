@@ -64,7 +64,7 @@ class ShortMemoryTest {
   }
 
   @Test
-  void aRankThatCannotBeWrappedAsAllHaveMetIsLeft() throws Exception {
+  void aRankThatCannotBeWrappedAsAllHaveJoinedIsLeft() throws Exception {
     assertThat(run("meet"))
         .containsPattern("turns rank 0: null\n.*turns rank 1: null\n")
         .contains("turns rank 1: java.lang.OutOfMemoryError")

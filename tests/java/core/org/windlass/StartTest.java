@@ -179,7 +179,7 @@ class StartTest {
   }
 
   @Test
-  void ranksMeetAtTheStoreOfTheirLauncherAsOftenAsTheyLike() throws Exception {
+  void ranksStartAtTheStoreOfTheirLauncherAsOftenAsTheyLike() throws Exception {
     try (LaunchStore store = LaunchStore.open(Map.of("WINDLASS_TOKEN", token))) {
       for (int i = 0; i < 4; i++) {
         assertStarts(3, rank -> rank.at(store));
@@ -214,7 +214,7 @@ class StartTest {
       assertThat(failure)
           .isInstanceOf(PeerLostException.class)
           .hasMessageMatching(
-              "waiting for the launcher, which has the store where ranks meet: the store at \\S+"
+              "waiting for the launcher, which has the rendezvous store: the store at \\S+"
                   + " was lost: .*");
     }
     assertThat(failures(new Rank(1, 3).at(store).within(LONG)).get(0))
@@ -436,7 +436,7 @@ class StartTest {
         .hasMessageContaining("WINDLASS_TOKEN_FILE: /nonexistent/token: cannot be read: No such file");
     assertThat(new Rank(0, 2).without("WINDLASS_RENDEZVOUS").failure())
         .isInstanceOf(InvalidArgumentException.class)
-        .hasMessageContaining("no variable says where the ranks meet");
+        .hasMessageContaining("no variable names their rendezvous");
   }
 
   @Test

@@ -82,7 +82,7 @@ class AllocationTest {
     for (int i = 0; i < ITERATIONS; i++) {
       work.rewrite(i);
       long ready = System.nanoTime();
-      lineUp.meet();
+      lineUp.await();
       work.call();
       stamps.set(rank, i, ready, System.nanoTime());
     }

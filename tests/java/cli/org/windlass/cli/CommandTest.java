@@ -283,27 +283,27 @@ class CommandTest {
   void doctorDetectsLaunchers() {
     assertThat(DoctorCommand.launch(Map.of("HOME", "/"))).isEqualTo("none detected");
     assertThat(DoctorCommand.launch(Map.of("RANK", "3", "WORLD_SIZE", "8")))
-        .startsWith("torchrun: rank 3 of 8, no job, rendezvous or token, so that ranks can't meet");
+        .startsWith("torchrun: rank 3 of 8, no job, rendezvous or token, so that ranks can't join");
     assertThat(DoctorCommand.launch(Map.of("OMPI_COMM_WORLD_RANK", "1", "SLURM_PROCID", "0")))
         .startsWith("refused: OMPI_COMM_WORLD_RANK is '1', and OMPI_COMM_WORLD_SIZE is not set");
   }
 
   @Test
-  void doctorSaysWhereJobsMeet() {
-    assertThat(DoctorCommand.meeting(Map.of())).isEqualTo("WINDLASS_MEETING is not set");
-    assertThat(DoctorCommand.meeting(Map.of("WINDLASS_MEETING", "demo")))
-        .isEqualTo("WINDLASS_MEETING is demo");
-    assertThat(DoctorCommand.meeting(Map.of("WINDLASS_MEETING", "10.0.0.1:7000")))
-        .isEqualTo("WINDLASS_MEETING is 10.0.0.1:7000");
-    assertThat(DoctorCommand.meeting(Map.of("WINDLASS_MEETING", "a:b:c")))
-        .startsWith("refused: WINDLASS_MEETING is 'a:b:c'; its port must be a number");
+  void doctorSaysWhereJobsConnect() {
+    assertThat(DoctorCommand.linkRendezvous(Map.of())).isEqualTo("WINDLASS_LINK_RENDEZVOUS is not set");
+    assertThat(DoctorCommand.linkRendezvous(Map.of("WINDLASS_LINK_RENDEZVOUS", "demo")))
+        .isEqualTo("WINDLASS_LINK_RENDEZVOUS is demo");
+    assertThat(DoctorCommand.linkRendezvous(Map.of("WINDLASS_LINK_RENDEZVOUS", "10.0.0.1:7000")))
+        .isEqualTo("WINDLASS_LINK_RENDEZVOUS is 10.0.0.1:7000");
+    assertThat(DoctorCommand.linkRendezvous(Map.of("WINDLASS_LINK_RENDEZVOUS", "a:b:c")))
+        .startsWith("refused: WINDLASS_LINK_RENDEZVOUS is 'a:b:c'; its port must be a number");
     for (String secret : List.of("etcd://u:secret@h:1/p\n", "u:secret@h:1", "secret@h:x")) {
-      assertThat(DoctorCommand.meeting(Map.of("WINDLASS_MEETING", secret)))
-          .startsWith("refused: WINDLASS_MEETING is ")
+      assertThat(DoctorCommand.linkRendezvous(Map.of("WINDLASS_LINK_RENDEZVOUS", secret)))
+          .startsWith("refused: WINDLASS_LINK_RENDEZVOUS is ")
           .doesNotContain("secret")
           .doesNotContain("\n");
     }
-    assertThat(Cli.run("doctor", "--json").out()).contains("\"meeting\":\"WINDLASS_MEETING is ");
+    assertThat(Cli.run("doctor", "--json").out()).contains("\"link_rendezvous\":\"WINDLASS_LINK_RENDEZVOUS is ");
   }
 
   @Test

@@ -124,8 +124,8 @@ class ProcessLaunchTest {
     return found.get();
   }
 
-  /** Until both ranks have what they share to meet, and windows besides. */
-  private void awaitMeeting() throws InterruptedException {
+  /** Until both ranks have what they share to start, and windows besides. */
+  private void awaitStart() throws InterruptedException {
     long second = ChildCommand.secondOf(started).orElseThrow().pid();
     for (long pid : new long[] {started.pid(), second}) {
       await(() -> hasSharedMemory(pid) ? Optional.of(pid) : Optional.empty());
@@ -161,7 +161,7 @@ class ProcessLaunchTest {
   @Test
   void aRankThatIsKilledIsNamed() throws Exception {
     ProcessHandle rank = start();
-    awaitMeeting();
+    awaitStart();
     rank.destroyForcibly();
     assertThat(ended()).as(errors()).isEqualTo(5);
     assertThat(errors())
@@ -171,11 +171,11 @@ class ProcessLaunchTest {
   }
 
   @Test
-  void aRankThatIsKilledBeforeItHasMetIsNamed() throws Exception {
+  void aRankThatIsKilledBeforeItHasJoinedIsNamed() throws Exception {
     ProcessHandle rank = start();
     rank.destroyForcibly();
     assertThat(ended()).as(errors()).isEqualTo(5);
-    // On a busy machine it may have met by then.
+    // On a busy machine it may have started by then.
     String lost = "rank 1 \\(process %1$s\\) ended with|.*process %1$s on .* rank 1 is lost";
     assertThat(errors())
         .containsPattern(("windlass: PeerLost: (" + lost + ")").formatted(rank.pid()));
@@ -225,7 +225,7 @@ class ProcessLaunchTest {
   @Test
   void ranksEndWithTheCommand() throws Exception {
     ProcessHandle rank = start();
-    awaitMeeting();
+    awaitStart();
     started.destroyForcibly();
     await(() -> rank.isAlive() ? Optional.empty() : Optional.of(rank));
   }
@@ -238,7 +238,7 @@ class ProcessLaunchTest {
   @MethodSource("signals")
   void aSignalEndsAllOfIt(String signal) throws Exception {
     ProcessHandle rank = start();
-    awaitMeeting();
+    awaitStart();
     new ProcessBuilder("kill", "-" + signal, "" + started.pid()).start().waitFor();
     assertThat(ended()).isEqualTo(130);
     assertThat(errors())

@@ -95,7 +95,7 @@ class RunCommandTest {
         .contains("windlass: Resource: /none: cannot be written: no such file or folder");
   }
 
-  /** The store where ranks meet is there before them. */
+  /** The store where ranks find each other is there before them. */
   @Test
   void aTokenThatIsSetIsTheirsAndTheStoreIsThere() throws Exception {
     String token = "0a".repeat(32);

@@ -264,22 +264,22 @@ class HostLinksTest {
     }
   }
 
-  /** Hosts of the ranks of each job; {@link #hostsThatStartAnewMeetAgain} has the last too. */
-  static Stream<Arguments> meetings() {
+  /** Hosts of the ranks of each job; {@link #hostsThatStartAnewConnectAgain} has the last too. */
+  static Stream<Arguments> hosts() {
     return Stream.of(arguments("aa", "bb"), arguments("ab", "ab"), arguments("ab", "cd"))
         .limit(Boolean.getBoolean("windlass.long") ? 3 : 2);
   }
 
-  /** Two jobs, each of two ranks, meet across hosts, whichever they are on. */
+  /** Two jobs, each of two ranks, connect across hosts, whichever they are on. */
   @ParameterizedTest
-  @MethodSource("meetings")
-  void jobsOfSeveralHostsMeet(String trainer, String inference) throws Exception {
-    String meeting = "test-" + UUID.randomUUID();
+  @MethodSource("hosts")
+  void jobsOfSeveralHostsConnect(String trainer, String inference) throws Exception {
+    String rendezvous = "test-" + UUID.randomUUID();
     try (Processes source = processes(2);
         Processes target = processes(2)) {
       List<Processes.Rank> all = new ArrayList<>();
-      all.addAll(start(source, trainer, meeting, "trainer", "jobs"));
-      all.addAll(start(target, inference, meeting, "inference", "jobs"));
+      all.addAll(start(source, trainer, rendezvous, "trainer", "jobs"));
+      all.addAll(start(target, inference, rendezvous, "inference", "jobs"));
       for (Processes.Rank rank : all) {
         assertThat(rank.ended()).contains("holds " + VERSIONS);
       }
@@ -287,11 +287,11 @@ class HostLinksTest {
   }
 
   private List<Processes.Rank> start(
-      Processes processes, String hosts, String meeting, String job, String body)
+      Processes processes, String hosts, String rendezvous, String job, String body)
       throws Exception {
     List<Processes.Rank> ranks = new ArrayList<>();
     Map<String, String> variables = new HashMap<>();
-    variables.put("WINDLASS_MEETING", meeting);
+    variables.put("WINDLASS_LINK_RENDEZVOUS", rendezvous);
     variables.put("XDG_RUNTIME_DIR", folder.toString());
     variables.put("TEST_JOB", job);
     for (int process = 0; process < hosts.length(); process++) {
@@ -305,7 +305,7 @@ class HostLinksTest {
     Role role = name.equals("trainer") ? Role.SOURCE : Role.TARGET;
     Layout layout = SENDERS.layout(Placement.shard(role == Role.SOURCE ? 1 : 0));
     try (Job job = Job.fromEnvironment(name, OPTIONS, SOON);
-        Link link = job.meet("policy", role, SOON);
+        Link link = job.connect("policy", role, SOON);
         Tensor own =
             Tensor.allocate(DType.F32, layout.localShape(SHAPE, job.communicator().rank()))) {
       LinkTransferBuilder builder = link.transferBuilder();
@@ -338,23 +338,23 @@ class HostLinksTest {
 
   /** The hosts of one job are killed, and it starts anew there; the other job goes on. */
   @Test
-  void hostsThatStartAnewMeetAgain() throws Exception {
-    String meeting = "test-" + UUID.randomUUID();
+  void hostsThatStartAnewConnectAgain() throws Exception {
+    String rendezvous = "test-" + UUID.randomUUID();
     try (Processes source = processes(2);
         Processes target = processes(2);
         Processes anew = processes(2)) {
       List<Processes.Rank> trainers =
-          start(source, "ab", meeting, "trainer", "sendsToWhoeverComes");
+          start(source, "ab", rendezvous, "trainer", "sendsToWhoeverComes");
       List<Processes.Rank> killed =
-          start(target, "cd", meeting, "inference", "receives");
+          start(target, "cd", rendezvous, "inference", "receives");
       for (Processes.Rank rank : killed) {
         rank.await("received 3");
       }
       killed.forEach(Processes.Rank::kill);
       for (Processes.Rank rank : trainers) {
-        rank.await("meets again");
+        rank.await("connects again");
       }
-      for (Processes.Rank rank : start(anew, "cd", meeting, "inference", "receives")) {
+      for (Processes.Rank rank : start(anew, "cd", rendezvous, "inference", "receives")) {
         rank.await("received 10");
       }
     }
@@ -367,7 +367,7 @@ class HostLinksTest {
         Tensor own =
             Tensor.allocate(DType.F32, layout.localShape(SHAPE, job.communicator().rank()))) {
       while (true) {
-        try (Link link = job.meet("policy", Role.SOURCE, SOON);
+        try (Link link = job.connect("policy", Role.SOURCE, SOON);
             LinkTransfer transfer =
                 link.transferBuilder().add("t", SHAPE, own, layout).register(SOON)) {
           version = most(job.communicator(), version); // one rank may have sent one more
@@ -376,7 +376,7 @@ class HostLinksTest {
             transfer.send(version, SOON);
           }
         } catch (PeerLostException | AbortedException e) {
-          System.out.println("meets again");
+          System.out.println("connects again");
         }
       }
     }
@@ -395,7 +395,7 @@ class HostLinksTest {
   static void receives() throws Exception {
     Layout layout = SENDERS.layout(Placement.shard(0));
     try (Job job = Job.fromEnvironment("inference", OPTIONS, SOON);
-        Link link = job.meet("policy", Role.TARGET, SOON);
+        Link link = job.connect("policy", Role.TARGET, SOON);
         Tensor own =
             Tensor.allocate(DType.F32, layout.localShape(SHAPE, job.communicator().rank()));
         LinkTransfer transfer =

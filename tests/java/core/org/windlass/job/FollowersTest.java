@@ -24,7 +24,7 @@ import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
-import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.rendezvous.LinkSearch;
 import org.windlass.internal.store.StoreServer;
 
 /** Jobs that follow one, here threads of one JVM, and how each of them stands. */
@@ -112,7 +112,7 @@ class FollowersTest {
   }
 
   @Test
-  void anotherJobThatStaysTheSourceOfThePairEndsIt() throws Exception {
+  void anotherJobThatStaysTheSourceOfTheLinkEndsIt() throws Exception {
     CountDownLatch isSource = new CountDownLatch(1);
     CountDownLatch isRefused = new CountDownLatch(1);
     var first =
@@ -135,7 +135,7 @@ class FollowersTest {
               Duration patience = Duration.ofMillis(100);
               // As if the store let go at once of a job that has ended.
               Duration beyond = patience.minus(StoreServer.Bounds.defaults().silence());
-              job.meetings.holders = new Pairing.Holders(patience, beyond);
+              job.connector.holders = new LinkSearch.Holders(patience, beyond);
               try (Followers followers = job.followers("policy", builder -> {})) {
                 assertThatThrownBy(
                         () -> {
@@ -171,7 +171,7 @@ class FollowersTest {
                 gone.await();
                 assertThatThrownBy(() -> followers.await(1, MOMENT))
                     .isInstanceOf(DeadlineExceededException.class)
-                    .hasMessageContaining("await of 1 followers of pair 'policy'")
+                    .hasMessageContaining("await of 1 followers of link 'policy'")
                     .hasMessageContaining("inference: lost (");
                 assertThat(followers.now()).hasToString("[inference: lost (rank 2 has left)]");
                 noticed.countDown();
@@ -252,7 +252,7 @@ class FollowersTest {
     JobThreads.end(source, jobs.start("a", 1, body), jobs.start("b", 1, body));
   }
 
-  /** As a pair that is looked at in vain it would go on without a word. */
+  /** As a link that is looked at in vain it would go on without a word. */
   @Test
   void aSendThatIsAnotherCallOnAnotherRankIsRefused() throws Exception {
     var source =
@@ -260,12 +260,12 @@ class FollowersTest {
             "trainer",
             2,
             job -> {
-              String pair = job.communicator().rank() == 0 ? "policy" : "critic";
-              try (Followers followers = job.followers(pair, builder -> {})) {
+              String linkName = job.communicator().rank() == 0 ? "policy" : "critic";
+              try (Followers followers = job.followers(linkName, builder -> {})) {
                 assertThatThrownBy(() -> followers.send(1, SOON))
                     .isInstanceOf(MismatchException.class)
-                    .hasMessageContaining("rank 0 of job 'trainer' calls look for followers of pair"
-                        + " 'policy', rank 1 of job 'trainer' calls look for followers of pair"
+                    .hasMessageContaining("rank 0 of job 'trainer' calls look for followers of link"
+                        + " 'policy', rank 1 of job 'trainer' calls look for followers of link"
                         + " 'critic'");
                 assertThat(followers.searchFailure()).isEmpty();
               }

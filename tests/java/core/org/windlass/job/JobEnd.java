@@ -14,7 +14,7 @@ import org.windlass.link.Link;
 import org.windlass.link.LinkTransfer;
 import org.windlass.link.LinkTransferBuilder;
 
-/** One rank's end of a link of the pair "policy", which moves one tensor, under a layout. */
+/** One rank's end of the link "policy", which moves one tensor, under a layout. */
 public final class JobEnd implements AutoCloseable {
   public static final long[] SHAPE = {12, 5};
   public static final Layout ROWS = DeviceMesh.of(2).layout(Placement.shard(0));
@@ -28,7 +28,7 @@ public final class JobEnd implements AutoCloseable {
   private final int rank;
 
   public JobEnd(Job job, Role role, Layout layout) {
-    this(job, job.meet("policy", role, SOON), layout);
+    this(job, job.connect("policy", role, SOON), layout);
   }
 
   public JobEnd(Job job, Link link, Layout layout) {
@@ -51,7 +51,7 @@ public final class JobEnd implements AutoCloseable {
     }
   }
 
-  /** Meets the other job, and sends or receives version 1. */
+  /** Connects to the other job, and sends or receives version 1. */
   public static void moveOne(Job job, Role role, Layout layout) {
     try (JobEnd end = new JobEnd(job, role, layout)) {
       if (role == Role.SOURCE) {

@@ -80,7 +80,7 @@ class JobStoreTest {
         job -> {
           Role role = job.name().equals("trainer") ? SOURCE : TARGET;
           for (int i = 0; i < 3; i++) {
-            assertThatThrownBy(() -> job.meet("policy", role, none))
+            assertThatThrownBy(() -> job.connect("policy", role, none))
                 .isInstanceOf(DeadlineExceededException.class);
           }
           if (role == SOURCE) {
@@ -98,7 +98,7 @@ class JobStoreTest {
   @Test
   void theVariableIsNamedWhereNoStoreIsAndHowLongThatWas() {
     Map<String, String> environment =
-        Map.of("WINDLASS_MEETING", "192.0.2.1:7000", "WINDLASS_TOKEN", Token.random().digits());
+        Map.of("WINDLASS_LINK_RENDEZVOUS", "192.0.2.1:7000", "WINDLASS_TOKEN", Token.random().digits());
     CommunicatorOptions options = CommunicatorOptions.defaults();
     Duration deadline = Duration.ofMillis(5500); // longer than one attempt
     try (var group = LocalGroup.of(1)) {
@@ -106,7 +106,7 @@ class JobStoreTest {
       assertThatThrownBy(() -> Job.of("alone", alone, options, environment, deadline))
           .isInstanceOf(DeadlineExceededException.class)
           .hasMessageContaining("no store for 5.")
-          .hasMessageContaining("where WINDLASS_MEETING has jobs meet")
+          .hasMessageContaining("where WINDLASS_LINK_RENDEZVOUS has jobs connect")
           .hasMessageContaining("192.0.2.1:7000");
     }
   }
@@ -161,7 +161,7 @@ class JobStoreTest {
   }
 
   @Test
-  void closingAJobEndsItsMeetingAtAStoreThatHangs() throws Exception {
+  void closingAJobEndsItsConnectAtAStoreThatHangs() throws Exception {
     CountDownLatch there = new CountDownLatch(1);
     CountDownLatch hung = new CountDownLatch(1);
     var alone =
@@ -171,14 +171,14 @@ class JobStoreTest {
             job -> {
               there.countDown();
               hung.await();
-              CompletableFuture<Throwable> meets =
+              CompletableFuture<Throwable> connects =
                   CompletableFuture.supplyAsync(
-                      () -> catchThrowable(() -> job.meet("policy", TARGET, SOON)),
-                      meeting -> new Thread(meeting, "meets").start());
+                      () -> catchThrowable(() -> job.connect("policy", TARGET, SOON)),
+                      connecting -> new Thread(connecting, "connects").start());
               Thread.sleep(500);
-              assertThat(meets).isNotDone();
+              assertThat(connects).isNotDone();
               job.close();
-              assertThat(meets.get(10, TimeUnit.SECONDS)).isInstanceOf(ClosedException.class);
+              assertThat(connects.get(10, TimeUnit.SECONDS)).isInstanceOf(ClosedException.class);
             });
     there.await();
     hang();
@@ -189,7 +189,7 @@ class JobStoreTest {
   /** As a target, as a source, and as a source of several. */
   @ParameterizedTest
   @ValueSource(strings = {"target", "source", "followers"})
-  void aMeetingThatWaitsGoesOnWhereItsStoreIsLost(String waits) throws Exception {
+  void aConnectThatWaitsGoesOnWhereItsStoreIsLost(String waits) throws Exception {
     CountDownLatch waiting = new CountDownLatch(1);
     JobThreads.Body source =
         job -> {
@@ -223,7 +223,7 @@ class JobStoreTest {
 
   /** It goes as the ranks of both have matched, and are about to come together. */
   @RandomSeeds(value = 5, inLong = 50)
-  void aMeetingGoesOnWhereItsStoreIsLostAtAnyMoment(long seed) throws Exception {
+  void aConnectGoesOnWhereItsStoreIsLostAtAnyMoment(long seed) throws Exception {
     Random random = new Random(seed);
     var source = jobs.start("trainer", 2, job -> JobEnd.moveOne(job, SOURCE, ROWS));
     var target = jobs.start("inference", 2, job -> JobEnd.moveOne(job, TARGET, ROWS));
@@ -233,7 +233,7 @@ class JobStoreTest {
   }
 
   @Test
-  void whatFollowsAMatchKeepsToTheMeetingsDeadline() throws Exception {
+  void whatFollowsAMatchKeepsToTheDeadline() throws Exception {
     CountDownLatch over = new CountDownLatch(1);
     // Whoever waits for the communicator's own deadline waits longer than the test may take.
     CommunicatorOptions patient = CommunicatorOptions.defaults().withDeadline(FOREVER);

@@ -36,7 +36,7 @@ import org.windlass.layout.Layout;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransferBuilder;
 
-/** Jobs that meet, here threads of one JVM: who meets whom, and what is refused. */
+/** Jobs that connect, here threads of one JVM: who connects to whom, and what is refused. */
 @Timeout(180)
 class JobTest {
   private static final Duration MOMENT = Duration.ofMillis(700);
@@ -45,7 +45,7 @@ class JobTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void jobsMeetInAnyOrder(boolean sourceFirst) throws Exception {
+  void jobsConnectInAnyOrder(boolean sourceFirst) throws Exception {
     CountDownLatch first = new CountDownLatch(1);
     var source =
         jobs.start(
@@ -91,18 +91,18 @@ class JobTest {
   }
 
   @Test
-  void aSideThatIsClosedMeetsAgain() throws Exception {
-    int meetings = 4;
+  void aSideThatIsClosedConnectsAgain() throws Exception {
+    int counts = 4;
     var source =
         jobs.start(
             "trainer",
             2,
             job -> {
-              for (long meeting = 1; meeting <= meetings; meeting++) {
+              for (long version = 1; version <= counts; version++) {
                 try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
                   assertThat(end.link().memo().computed()).isEqualTo(1);
-                  end.send(meeting, SOON);
-                  long next = meeting;
+                  end.send(version, SOON);
+                  long next = version;
                   Throwable lost = catchThrowable(() -> end.send(100 + next, SOON));
                   assertThat(lost).isInstanceOf(AbortedException.class);
                 }
@@ -113,10 +113,10 @@ class JobTest {
             "inference",
             3,
             job -> {
-              for (long meeting = 1; meeting <= meetings; meeting++) {
+              for (long version = 1; version <= counts; version++) {
                 try (JobEnd end = new JobEnd(job, TARGET, COLUMNS)) {
                   assertThat(end.link().memo().computed()).isEqualTo(1); // for both halves
-                  assertThat(end.receive(SOON)).isEqualTo(meeting);
+                  assertThat(end.receive(SOON)).isEqualTo(version);
                 }
               }
             });
@@ -124,7 +124,7 @@ class JobTest {
   }
 
   @Test
-  void aMeetingGoesOnWhereTheJobEndsThatHasTheStore() throws Exception {
+  void aConnectGoesOnWhereTheJobEndsThatHasTheStore() throws Exception {
     CountDownLatch there = new CountDownLatch(1);
     CountDownLatch waits = new CountDownLatch(2);
     var owner =
@@ -157,11 +157,11 @@ class JobTest {
             "inference",
             2,
             job -> {
-              assertThatThrownBy(() -> job.meet("policy", TARGET, MOMENT))
+              assertThatThrownBy(() -> job.connect("policy", TARGET, MOMENT))
                   .isInstanceOf(DeadlineExceededException.class)
-                  .hasMessageContaining("meet of pair 'policy' as target")
+                  .hasMessageContaining("connect to link 'policy' as target")
                   .hasMessageContaining("no job sends it here yet");
-              assertThatThrownBy(() -> job.meet("policy", SOURCE, MOMENT))
+              assertThatThrownBy(() -> job.connect("policy", SOURCE, MOMENT))
                   .isInstanceOf(DeadlineExceededException.class)
                   .hasMessageContaining("no job receives it here");
             });
@@ -177,7 +177,7 @@ class JobTest {
             "trainer",
             1,
             job -> {
-              Throwable late = catchThrowable(() -> job.meet("policy", SOURCE, MOMENT));
+              Throwable late = catchThrowable(() -> job.connect("policy", SOURCE, MOMENT));
               assertThat(late).isInstanceOf(DeadlineExceededException.class);
               there.countDown();
               done.await();
@@ -188,7 +188,7 @@ class JobTest {
             1,
             job -> {
               there.countDown();
-              catchThrowable(() -> job.meet("other", TARGET, SOON.dividedBy(10)));
+              catchThrowable(() -> job.connect("other", TARGET, SOON.dividedBy(10)));
               done.await();
             });
     there.await();
@@ -197,7 +197,7 @@ class JobTest {
             "another",
             1,
             job -> {
-              assertThatThrownBy(() -> job.meet("policy", SOURCE, MOMENT))
+              assertThatThrownBy(() -> job.connect("policy", SOURCE, MOMENT))
                   .isInstanceOf(DeadlineExceededException.class)
                   .hasMessageContaining("another sends it already: job 'trainer' (1 rank, rank 0");
               done.countDown();
@@ -208,7 +208,7 @@ class JobTest {
             1,
             job -> {
               Thread.sleep(500);
-              assertThatThrownBy(() -> job.meet("other", TARGET, MOMENT))
+              assertThatThrownBy(() -> job.connect("other", TARGET, MOMENT))
                   .isInstanceOf(DeadlineExceededException.class)
                   .hasMessageContaining("job 'inference' (1 rank, rank 0 is process")
                   .hasMessageContaining("give each job a name of its own");
@@ -228,28 +228,28 @@ class JobTest {
             job -> {
               boolean isFirst = job.communicator().rank() == 0;
               Role role = isFirst ? SOURCE : TARGET;
-              String pair = isFirst ? "policy" : "critic";
+              String linkName = isFirst ? "policy" : "critic";
               Layout layout = isFirst ? ROWS : Layout.parse("3:R"); // which has a rank too many
               requireOtherwise(
-                  () -> job.meet("policy", role, SOON),
-                  "rank 0 of job 'trainer' calls meet of pair 'policy' as source, rank 1 of job"
-                      + " 'trainer' calls meet of pair 'policy' as target");
+                  () -> job.connect("policy", role, SOON),
+                  "rank 0 of job 'trainer' calls connect to link 'policy' as source, rank 1 of job"
+                      + " 'trainer' calls connect to link 'policy' as target");
               requireOtherwise(
-                  () -> job.meet(pair, SOURCE, SOON),
-                  "rank 1 of job 'trainer' calls meet of pair 'critic' as source");
+                  () -> job.connect(linkName, SOURCE, SOON),
+                  "rank 1 of job 'trainer' calls connect to link 'critic' as source");
               requireOtherwise(
-                  () -> job.meet("policy", SOURCE, layout, SOON),
-                  "rank 1 of job 'trainer' calls meet of pair 'policy' as source with layout "
+                  () -> job.connect("policy", SOURCE, layout, SOON),
+                  "rank 1 of job 'trainer' calls connect to link 'policy' as source with layout "
                       + Layout.parse("3:R").qualified());
               requireOtherwise(
                   () -> {
                     if (isFirst) {
-                      job.meet("policy", SOURCE, SOON);
+                      job.connect("policy", SOURCE, SOON);
                     } else {
                       job.requireSameSearch("policy", new Until(SOON.toNanos()));
                     }
                   },
-                  "rank 1 of job 'trainer' calls look for followers of pair 'policy'");
+                  "rank 1 of job 'trainer' calls look for followers of link 'policy'");
               refused.countDown();
               JobEnd.moveOne(job, SOURCE, ROWS);
             });
@@ -274,7 +274,7 @@ class JobTest {
             2,
             job -> {
               Tensor own = allocate(ROWS, job.communicator().rank());
-              try (Link link = job.meet("policy", SOURCE, SOON)) {
+              try (Link link = job.connect("policy", SOURCE, SOON)) {
                 LinkTransferBuilder builder = link.transferBuilder().add("w", SHAPE, own, ROWS);
                 assertThatThrownBy(() -> builder.register(SOON)).satisfies(isNamed);
               }
@@ -287,7 +287,7 @@ class JobTest {
               Layout rows = Layout.parse("tp=2:S0");
               int rank = job.communicator().rank();
               long[] local = rows.localShape(SHAPE, rank);
-              try (Link link = job.meet("policy", TARGET, SOON)) {
+              try (Link link = job.connect("policy", TARGET, SOON)) {
                 assertThatThrownBy(
                         () -> link.transferBuilder()
                             .into("w", SHAPE, Tensor.allocate(DType.F32, 3), rows))
@@ -306,14 +306,14 @@ class JobTest {
   }
 
   @Test
-  void sidesNameALayoutAtTheMeeting() throws Exception {
+  void sidesNameALayoutAsTheyConnect() throws Exception {
     var source =
         jobs.start(
             "trainer",
             2,
             job -> {
               int rank = job.communicator().rank();
-              try (Link link = job.meet("policy", SOURCE, ROWS, SOON)) {
+              try (Link link = job.connect("policy", SOURCE, ROWS, SOON)) {
                 Tensor own = allocate(ROWS, rank).copyFrom(part(ROWS, rank, 3));
                 try (var transfer = link.transferBuilder().add("w", SHAPE, own).register(SOON)) {
                   transfer.send(3, SOON);
@@ -326,13 +326,13 @@ class JobTest {
             3,
             job -> {
               int rank = job.communicator().rank();
-              assertThatThrownBy(() -> job.meet("policy", TARGET, Layout.parse("4:R"), SOON))
+              assertThatThrownBy(() -> job.connect("policy", TARGET, Layout.parse("4:R"), SOON))
                   .isInstanceOf(InvalidArgumentException.class)
                   .hasMessageContaining("holds rank 3; the job has ranks 0 to 2");
-              assertThatThrownBy(() -> job.meet("policy", TARGET, Layout.parse("3:P"), SOON))
+              assertThatThrownBy(() -> job.connect("policy", TARGET, Layout.parse("3:P"), SOON))
                   .isInstanceOf(InvalidArgumentException.class)
                   .hasMessageContaining("holds Partial");
-              try (Link link = job.meet("policy", TARGET, COLUMNS, SOON)) {
+              try (Link link = job.connect("policy", TARGET, COLUMNS, SOON)) {
                 Tensor own = allocate(COLUMNS, rank);
                 try (var transfer = link.transferBuilder().into("w", SHAPE, own).register(SOON)) {
                   assertThat(transfer.receive(SOON)).isEqualTo(3);
@@ -351,7 +351,7 @@ class JobTest {
     JobThreads.Body body =
         job -> {
           Role role = job.name().equals("trainer") ? SOURCE : TARGET;
-          try (Link link = job.meet("policy", role, SOON)) {
+          try (Link link = job.connect("policy", role, SOON)) {
             Communicator both = link.communicator();
             assertThat(both.deadline()).isEqualTo(deadline);
             assertThat(job.communicator().deadline()).isEqualTo(SOON);

@@ -53,12 +53,12 @@ public final class JobThreads implements BeforeEachCallback, AfterEachCallback {
     this.hasServer = hasServer;
   }
 
-  /** Those that meet by a name of their own. */
+  /** Those that connect by a name of their own. */
   public static JobThreads byFile() {
     return new JobThreads(false);
   }
 
-  /** Those that meet at the server of a store, which no job has. */
+  /** Those that connect at the server of a store, which no job has. */
   public static JobThreads atServer() {
     return new JobThreads(true);
   }
@@ -74,15 +74,15 @@ public final class JobThreads implements BeforeEachCallback, AfterEachCallback {
       folder = Files.createTempDirectory("windlass-jobs");
       environment =
           Map.of(
-              "WINDLASS_MEETING", "test-" + UUID.randomUUID(), "XDG_RUNTIME_DIR", "" + folder);
+              "WINDLASS_LINK_RENDEZVOUS", "test-" + UUID.randomUUID(), "XDG_RUNTIME_DIR", "" + folder);
     }
     left.beforeEach(context);
   }
 
-  /** That of jobs that meet at the server, or would with its token. */
+  /** That of jobs that connect at the server, or would with its token. */
   public Map<String, String> withToken(Token shown) {
     String address = "127.0.0.1:" + server.address().getPort();
-    return Map.of("WINDLASS_MEETING", address, "WINDLASS_TOKEN", shown.digits());
+    return Map.of("WINDLASS_LINK_RENDEZVOUS", address, "WINDLASS_TOKEN", shown.digits());
   }
 
   public StoreServer server() {

@@ -12,11 +12,11 @@ import org.windlass.CommunicatorOptions;
 public final class SampleJobs {
   private SampleJobs() {}
 
-  /** One that nobody meets. */
+  /** One that nobody connects to. */
   public static Job alone(Communicator communicator, Path folder) {
     Map<String, String> environment =
         Map.of(
-            "WINDLASS_MEETING", "test-" + UUID.randomUUID(), "XDG_RUNTIME_DIR", folder.toString());
+            "WINDLASS_LINK_RENDEZVOUS", "test-" + UUID.randomUUID(), "XDG_RUNTIME_DIR", folder.toString());
     return Job.of(
         "alone",
         communicator,

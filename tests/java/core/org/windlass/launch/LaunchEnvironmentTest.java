@@ -49,7 +49,7 @@ class LaunchEnvironmentTest {
         arguments(
             "RANK=3 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=10.0.0.1"
                 + " MASTER_PORT=29500 TORCHELASTIC_RUN_ID=ab12",
-            "torchrun: rank 3 of 8, local rank 1, 4 on this host, job ab12, ranks meet by a file of"
+            "torchrun: rank 3 of 8, local rank 1, 4 on this host, job ab12, ranks join by a file of"
                 + " this host"),
         arguments(
             "RANK=3 WORLD_SIZE=8 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 WINDLASS_TOKEN_FILE=/t",
@@ -57,11 +57,11 @@ class LaunchEnvironmentTest {
                 + " WINDLASS_TOKEN_FILE"),
         arguments(
             "RANK=0 WORLD_SIZE=1 TORCHELASTIC_RUN_ID=none",
-            "torchrun: rank 0 of 1, no other rank to meet"),
+            "torchrun: rank 0 of 1, no other rank"),
         arguments(
             "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1",
             "windlass run, or by hand: rank 0 of 2, no job, rendezvous or token, so that ranks"
-                + " can't meet; set WINDLASS_JOB to a name of the job's own"),
+                + " can't join; set WINDLASS_JOB to a name of the job's own"),
         arguments(
             "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_HOST=a WINDLASS_RENDEZVOUS=h:1",
             "windlass run, or by hand: rank 0 of 2, host a, rendezvous h port 1, no token"),
@@ -83,19 +83,19 @@ class LaunchEnvironmentTest {
         arguments(
             "PMIX_RANK=5 PMIX_NAMESPACE=slurm.pmix.7.0 SLURM_PROCID=5 SLURM_NTASKS=6"
                 + " SLURM_LOCALID=2",
-            "PMIx: rank 5 of 6, local rank 2, job slurm.pmix.7.0, ranks meet by a file of this host"),
+            "PMIx: rank 5 of 6, local rank 2, job slurm.pmix.7.0, ranks join by a file of this host"),
         arguments(
             "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_LOCALID=2 SLURM_JOB_ID=77 SLURM_STEP_ID=3",
-            "Slurm: rank 5 of 6, local rank 2, job 77.3, ranks meet by a file of this host"),
+            "Slurm: rank 5 of 6, local rank 2, job 77.3, ranks join by a file of this host"),
         arguments(
             "SLURM_PROCID=1 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=77 SLURM_STEP_ID=3",
-            "Slurm: rank 1 of 2, job 77.3, ranks meet by a file of this host"),
+            "Slurm: rank 1 of 2, job 77.3, ranks join by a file of this host"),
         arguments(
             "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=77 SLURM_STEP_ID=3",
-            "Slurm: rank 1 of 2, job 77.3, ranks meet by a file of this host"),
+            "Slurm: rank 1 of 2, job 77.3, ranks join by a file of this host"),
         arguments(
             "SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_JOB_ID=77",
-            "Slurm: rank 0 of 1, job 77, no other rank to meet"));
+            "Slurm: rank 0 of 1, job 77, no other rank"));
   }
 
   @ParameterizedTest

@@ -278,7 +278,7 @@ class LinkStepsTest {
             communicator -> {
               Throwable end = null;
               while (end == null) {
-                end = catchThrowable(() -> meet(communicator, made));
+                end = catchThrowable(() -> enterBarriers(communicator, made));
               }
               assertThat(end).as("seed %d", seed).isInstanceOf(AbortedException.class);
               assertThat(((AbortedException) end).faultyRanks()).as("seed %d", seed).isNotEmpty();
@@ -293,7 +293,7 @@ class LinkStepsTest {
     System.out.println(incomplete + " ranks were told of one that never joined");
   }
 
-  private static void meet(Communicator communicator, AtomicInteger made) {
+  private static void enterBarriers(Communicator communicator, AtomicInteger made) {
     try (Link link = Link.open(communicator, "weights", SENDERS, RECEIVERS)) {
       made.incrementAndGet();
       link.communicator().barrier();

@@ -49,7 +49,7 @@ class LinkTransferBuilderTest {
     JobThreads.Body body =
         job -> {
           Role role = job.name().equals("trainer") ? SOURCE : TARGET;
-          try (Link link = job.meet("policy", role, SOON)) {
+          try (Link link = job.connect("policy", role, SOON)) {
             Tensor own = Tensor.allocate(DType.F32, 12, 5);
             LinkTransferBuilder builder =
                 role == SOURCE
@@ -74,14 +74,14 @@ class LinkTransferBuilderTest {
   }
 
   @Test
-  void aBatchOverTwoPairsMovesAsOne() throws Exception {
+  void aBatchOverTwoLinksMovesAsOne() throws Exception {
     CountDownLatch half = new CountDownLatch(2);
     JobThreads.Body body =
         job -> {
           Role role = job.name().equals("trainer") ? SOURCE : TARGET;
           int rank = job.communicator().rank();
-          try (Link policy = job.meet("policy", role, SOON);
-              Link critic = job.meet("critic", role, SOON)) {
+          try (Link policy = job.connect("policy", role, SOON);
+              Link critic = job.connect("critic", role, SOON)) {
             Tensor first = allocate(ROWS, rank);
             Tensor second = allocate(ROWS, rank);
             if (role == SOURCE) {
@@ -135,8 +135,8 @@ class LinkTransferBuilderTest {
             "trainer",
             1,
             job -> {
-              try (Link first = job.meet("first", SOURCE, SOON);
-                  Link second = job.meet("second", SOURCE, SOON);
+              try (Link first = job.connect("first", SOURCE, SOON);
+                  Link second = job.connect("second", SOURCE, SOON);
                   Tensor own = allocate(ALONE, 0);
                   Tensor other = allocate(ALONE, 0);
                   LinkTransfer both =
@@ -161,7 +161,7 @@ class LinkTransferBuilderTest {
     JobThreads.Body receives =
         job -> {
           boolean isFirst = job.name().equals("first");
-          try (Link link = job.meet(job.name(), TARGET, SOON);
+          try (Link link = job.connect(job.name(), TARGET, SOON);
               Tensor own = allocate(ALONE, 0);
               LinkTransfer transfer =
                   link.transferBuilder().into(isFirst ? "w" : "v", SHAPE, own, ALONE)

@@ -26,7 +26,7 @@ import org.windlass.transfer.TransferBuilder;
 /** Plans whose routes can be checked by hand. */
 class PlanTest {
   @Test
-  void shardsMeetShards() {
+  void shardsOverlapShards() {
     assertThat(routes("2:S0", "3:S0", 6))
         .containsExactly(
             "P2P 0 -> [2] [0,2)", "P2P 0 -> [3] [2,3)", "P2P 1 -> [3] [3,4)", "P2P 1 -> [4] [4,6)");

@@ -527,7 +527,7 @@ class RunningJobTest {
       assertThatThrownBy(() -> RunningJob.at(address, other, SOON))
           .isInstanceOf(ResourceException.class)
           .hasMessageContaining("the store holds another token than this member; set WINDLASS");
-      // The next start of this job meets there while the first one runs.
+      // The next start of this job begins there while the first one runs.
       try (PairOfRanks second = new PairOfRanks(address, token);
           RunningJob job = RunningJob.at(address, token, SOON)) {
         assertThat(job.report().communicators()).hasSize(2);

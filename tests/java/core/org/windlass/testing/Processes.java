@@ -36,7 +36,7 @@ public final class Processes implements AutoCloseable {
   /** What a launcher around the tests may have set. */
   private static final String LAUNCHER =
       "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)"
-          + "|WINDLASS_(HOST|HOST_SILENCE|RENDEZVOUS|LAUNCHER_STORE|TOKEN|TOKEN_FILE|JOB|MEETING|PEER_MEMORY)"
+          + "|WINDLASS_(HOST|HOST_SILENCE|RENDEZVOUS|LAUNCHER_STORE|TOKEN|TOKEN_FILE|JOB|LINK_RENDEZVOUS|PEER_MEMORY)"
           + "|(MASTER|TORCHELASTIC|OMPI|PMIX|SLURM)_.*";
 
   /** Of a process of ranks: what the test has sent to it. */
@@ -80,7 +80,7 @@ public final class Processes implements AutoCloseable {
     return List.copyOf(ranks);
   }
 
-  /** Where the ranks meet. */
+  /** Where the ranks find each other. */
   public String address() {
     return address;
   }
@@ -255,12 +255,12 @@ public final class Processes implements AutoCloseable {
     return start(0, command, variables);
   }
 
-  /** A guest, which runs a function of tests/python/guests.py, with words behind its name. */
-  public Rank startGuest(int rank, String function, Map<String, String> variables)
+  /** A Python rank, which runs a function of tests/python/ranks.py, with words behind its name. */
+  public Rank startPython(int rank, String function, Map<String, String> variables)
       throws IOException {
     Map<String, String> all = new HashMap<>(variables);
     all.put("WINDLASS_LIBRARY_PATH", System.getProperty("org.windlass.library.path"));
-    Path program = Path.of(System.getProperty("windlass.root"), "tests/python/guests.py");
+    Path program = Path.of(System.getProperty("windlass.root"), "tests/python/ranks.py");
     List<String> command = new ArrayList<>(List.of(Python.required(), program.toString()));
     command.addAll(List.of(function.split(" ")));
     return start(rank, command, all);

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 
-/** The Python that guests of the tests run in. */
+/** The Python that ranks of the tests run in. */
 final class Python {
   private static final List<String> CANDIDATES = List.of("python3", "/usr/bin/python3");
 

@@ -41,7 +41,7 @@ final class RankJvms {
    * @param run its number, the same for all
    * @param variables as a launcher would set them for it
    * @param ranks those that live there
-   * @param limit how long the ranks may take to meet
+   * @param limit how long the ranks may take to start
    */
   private record Part(
       int run,

@@ -20,14 +20,14 @@ import org.windlass.layout.Placement;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransfer;
 
-/** Jobs that meet through etcd, and meet again when the one whose store it was has gone. */
+/** Jobs that connect through etcd, and connect again when the one whose store it was has gone. */
 @Timeout(240)
 class EtcdJobsTest {
   private static final Duration LONG = Duration.ofSeconds(60);
   private static final Layout ALONE = DeviceMesh.of(1).layout(Placement.replicate());
 
   private static Job job(String name) {
-    Etcd.load(System.getenv("WINDLASS_MEETING"));
+    Etcd.load(System.getenv("WINDLASS_LINK_RENDEZVOUS"));
     return Job.fromEnvironment(name, CommunicatorOptions.defaults(), LONG);
   }
 
@@ -36,7 +36,7 @@ class EtcdJobsTest {
     public static void main(String[] arguments) throws Exception {
       try (Job job = job("trainer")) {
         System.out.println("is there");
-        try (Link link = job.meet("policy", Role.SOURCE, LONG);
+        try (Link link = job.connect("policy", Role.SOURCE, LONG);
             Tensor own = Tensor.allocate(DType.I64, 2).copyFrom(new long[] {4, 2});
             LinkTransfer transfer =
                 link.transferBuilder().add("w", new long[] {2}, own, ALONE).register(LONG)) {
@@ -48,12 +48,12 @@ class EtcdJobsTest {
     }
   }
 
-  /** Receives a version of each of two trainers, however often it has to meet. */
+  /** Receives a version of each of two trainers, however often it has to connect. */
   static final class Inference {
     public static void main(String[] arguments) {
       try (Job job = job("inference")) {
         for (int i = 1; i <= 2; ) {
-          try (Link link = job.meet("policy", Role.TARGET, LONG);
+          try (Link link = job.connect("policy", Role.TARGET, LONG);
               Tensor own = Tensor.allocate(DType.I64, 2);
               LinkTransfer transfer =
                   link.transferBuilder().into("w", new long[] {2}, own, ALONE).register(LONG)) {
@@ -74,11 +74,11 @@ class EtcdJobsTest {
         "WINDLASS_RANK", "0",
         "WINDLASS_WORLD_SIZE", "1",
         "WINDLASS_JOB", job,
-        "WINDLASS_MEETING", Etcd.shared().address() + "-jobs");
+        "WINDLASS_LINK_RENDEZVOUS", Etcd.shared().address() + "-jobs");
   }
 
   @Test
-  void jobsMeetAndMeetAgain() throws Exception {
+  void jobsConnectAndConnectAgain() throws Exception {
     try (Child first = new Child(Trainer.class, variables("first"))) {
       first.line("is there"); // so that the store is its
       try (Child inference = new Child(Inference.class, variables("inference"))) {

@@ -80,12 +80,12 @@ class EtcdStartTest {
   }
 
   @Test
-  void processesMeetAndLeaveNothing() throws Exception {
+  void processesStartAndLeaveNothing() throws Exception {
     Etcd etcd = Etcd.shared();
     List<Child> ranks = new ArrayList<>();
     try {
       for (int rank = 1; rank >= 0; rank--) {
-        Map<String, String> variables = variables(etcd.address() + "-meets", rank, "meets");
+        Map<String, String> variables = variables(etcd.address() + "-starts", rank, "starts");
         variables.put("WINDLASS_TOKEN", "ab".repeat(32));
         ranks.add(new Child(Rank.class, variables, "cd".repeat(32)));
       }
@@ -95,7 +95,7 @@ class EtcdStartTest {
         }
         rank.awaitEnd();
       }
-      assertThat(etcd.keys(Etcd.PREFIX + "-meets")).isEmpty();
+      assertThat(etcd.keys(Etcd.PREFIX + "-starts")).isEmpty();
     } finally {
       ranks.forEach(Child::close);
     }
@@ -131,7 +131,7 @@ class EtcdStartTest {
   /** Why a rank could not start in that time. */
   private static WindlassException refusal(Map<String, String> variables, Duration limit) {
     try (LocalGroup group = join(variables, limit)) {
-      throw new AssertionError("met " + group);
+      throw new AssertionError("connected " + group);
     } catch (WindlassException e) {
       return e;
     }

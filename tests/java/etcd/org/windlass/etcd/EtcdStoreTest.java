@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.MeetingStore;
+import org.windlass.internal.rendezvous.LinkRendezvous;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Store;
 
@@ -127,13 +127,13 @@ class EtcdStoreTest {
 
   /** In one of several tries, since this machine may be busy. */
   @Test
-  void whoMeetsInLessTimeThanAnOwnerMayTakeComesToBeTheOwner() {
+  void whoSearchesForLessTimeThanAnOwnerMayTakeBecomesTheOwner() {
     Map<String, String> variables =
-        Map.of("WINDLASS_MEETING", Etcd.shared().address(), "WINDLASS_TOKEN", "0a".repeat(32));
+        Map.of("WINDLASS_LINK_RENDEZVOUS", Etcd.shared().address(), "WINDLASS_TOKEN", "0a".repeat(32));
     boolean isFound = false;
     for (int i = 0; i < 20 && !isFound; i++) {
-      try (MeetingStore meeting = new MeetingStore(variables, Etcd.LIBRARY)) {
-        meeting.find(Duration.ofMillis(2800)); // half of which is for the store to open
+      try (LinkRendezvous rendezvous = new LinkRendezvous(variables, Etcd.LIBRARY)) {
+        rendezvous.find(Duration.ofMillis(2800)); // half of which is for the store to open
         isFound = true;
       } catch (WindlassException e) {
         assertThat(e).hasMessageContaining("no answer of");

@@ -202,7 +202,7 @@ class LauncherFilesTest {
 
   /** Each pod is a process with its variables and command; rank 0's name is known last. */
   @Test
-  void podsOfKubernetesMeetAtANameThatComesLater() throws Exception {
+  void podsOfKubernetesStartAtANameThatComesLater() throws Exception {
     KubernetesManifest manifest = KubernetesManifest.read();
     Path names = Files.createFile(folder.resolve("hosts"));
     Path security =

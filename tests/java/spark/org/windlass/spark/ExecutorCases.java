@@ -124,7 +124,7 @@ abstract class ExecutorCases {
 
   /** In the first attempt the executor of the last rank dies while the others wait for it. */
   @Test
-  void aKilledExecutorIsNamedAndTheStageMeetsAgain() throws Exception {
+  void aKilledExecutorIsNamedAndTheStageStartsAgain() throws Exception {
     for (int kill = 0; kill < KILLS; kill++) {
       String notes = Files.createDirectory(folder.resolve("kill-" + kill)).toString();
       List<Integer> attempts = BarrierStage.call(rows(), rows -> killed(notes));

@@ -65,7 +65,7 @@ class LocalTasksTest {
   }
 
   @Test
-  void tasksMeetAsOftenAsTheyLike() {
+  void tasksStartAsOftenAsTheyLike() {
     List<Integer> ranks =
         BarrierStage.call(
             rows(),
@@ -106,7 +106,7 @@ class LocalTasksTest {
   }
 
   @Test
-  void aTaskThatFailsEndsAllAndTheNextAttemptMeetsAgain() {
+  void aTaskThatFailsEndsAllAndTheNextAttemptStartsAgain() {
     List<Integer> attempts =
         BarrierStage.call(
             rows(),

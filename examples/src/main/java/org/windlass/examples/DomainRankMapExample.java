@@ -13,7 +13,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * The rank map of a domain: some of the ranks, listed as 3, 0, 2, meet in a communicator of their
+ * The rank map of a domain: some of the ranks, listed as 3, 0, 2, form a communicator of their
  * own, where they are ranks 0, 1, 2. {@code rankFromParent} gives a member's rank there, and
  * refuses a rank that is no member.
  */

@@ -31,7 +31,7 @@ import org.windlass.launch.Rendezvous;
 import org.windlass.report.Report;
 
 /**
- * A communicator as one rank has it: the ranks that met, their deadline and their one failure
+ * A communicator as one rank has it: the ranks that joined, their deadline and their one failure
  * record.
  *
  * <p>Operations are collective: every rank calls the same ones in the same order; but those of a
@@ -112,18 +112,18 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Collective: meets the other ranks that a launcher started, each a process; see
+   * Collective: joins the other ranks that a launcher started, each a process; see
    * {@link org.windlass.launch.LaunchEnvironment} for the variables that say which rank this process is, and {@link
-   * org.windlass.launch.LaunchEnvironment#rendezvous} for where they meet. Where all live on one host, peers reach the
-   * tensors of a {@link Window} and of a {@link MemoryPool} as they are, and what others hold is
-   * copied from one process to another; where they live on several, so is all that collectives and
-   * transfers move.
+   * org.windlass.launch.LaunchEnvironment#rendezvous} for where they find each other. Where all
+   * live on one host, peers reach the tensors of a {@link Window} and of a {@link MemoryPool} as
+   * they are, and what others hold is copied from one process to another; where they live on
+   * several, so is all that collectives and transfers move.
    *
    * @param options the same on all ranks; cores 0 means those that all ranks together may use
    * @param deadline for all ranks to have come
    * @throws DeadlineExceededException if some have not; it names them
    * @throws InvalidArgumentException if the environment has no launcher's variables, or wrong ones
-   * @throws ResourceException if rank 0 can't say where the ranks meet, or does so for another job
+   * @throws ResourceException if rank 0 can't announce the rendezvous, or does so for another job
    * @throws MismatchException if ranks run different versions, or ask for different options
    * @throws UnsupportedException if ranks live on several hosts, and one of them has no UCX, or
    *     none of the networks that its settings name
@@ -135,7 +135,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Collective: meets the other ranks by what has started them; each calls it on a
+   * Collective: joins the other ranks by what has started them; each calls it on a
    * thread of its own, with its own {@link Rendezvous}. Ranks of one process share memory as threads
    * do, those of several as {@link #fromEnvironment(CommunicatorOptions, Duration)} has them.
    *
@@ -235,7 +235,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Collective: ranks of one color meet in a new communicator, where they are ordered by key, then
+   * Collective: ranks of one color form a new communicator, where they are ordered by key, then
    * by rank here. It has a control block and a failure record of its own, and is closed on its own.
    *
    * @param color 0 or more; a rank with a negative color takes part but joins nothing
@@ -257,7 +257,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Collective: the listed ranks meet in a new communicator, where they are ranks 0, 1, ... in the
+   * Collective: the listed ranks form a new communicator, where they are ranks 0, 1, ... in the
    * order of the list. Every rank calls it with the same list, also one that isn't listed. Lists of
    * several calls may overlap: each communicator has a control block and a failure record of its
    * own, and is closed on its own.
@@ -313,7 +313,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * After a failure: the ranks that live meet in a new communicator, in the order that they have
+   * After a failure: the ranks that live form a new communicator, in the order that they have
    * here. Every rank that lives calls it, whatever failure it got; those that died or closed are not
    * waited for. Once all others have come, or the deadline of one of them has passed, those that
    * have come go on: a process that is stopped costs the deadline, one that is dead nothing. Where a

@@ -25,8 +25,8 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.rendezvous.AllGather;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.JobProcesses;
-import org.windlass.internal.rendezvous.MeetingFile;
 import org.windlass.internal.rendezvous.OwnStore;
+import org.windlass.internal.rendezvous.RendezvousFile;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.HostAndPort;
@@ -84,7 +84,7 @@ final class EnvironmentStart {
         handles -> Communicator.of(handles[0], options.deadline(), null, "fromEnvironment"),
         communicator -> {
           communicator.keep(kept);
-          meetOnceMore(communicator, until);
+          leaveStart(communicator, until);
         });
   }
 
@@ -96,7 +96,7 @@ final class EnvironmentStart {
         handles -> new LocalGroup(handles, options, "fromEnvironment"),
         group -> {
           group.communicators().get(0).keep(kept);
-          group.run(communicator -> meetOnceMore(communicator, until));
+          group.run(communicator -> leaveStart(communicator, until));
         });
   }
 
@@ -122,11 +122,11 @@ final class EnvironmentStart {
   }
 
   /** After this barrier, no rank can take this start's store for that of the next start. */
-  private static void meetOnceMore(Communicator communicator, Deadline until) {
+  private static void leaveStart(Communicator communicator, Deadline until) {
     communicator.withDeadline(until.left()).barrier();
   }
 
-  /** Returns the handles of this process's ranks, once all ranks have met. */
+  /** Returns the handles of this process's ranks, once all ranks have joined. */
   private long[] handles(Deadline until) {
     Natives.require();
     if (environment.size() == 1) {
@@ -141,32 +141,32 @@ final class EnvironmentStart {
       }
     }
     if (environment.rendezvous().isPresent() || environment.tokenVariable().isPresent()) {
-      MeetingFile.Place place = new MeetingFile.Place(address(), token());
+      RendezvousFile.Place place = new RendezvousFile.Place(address(), token());
       return environment.rank() > 0 || environment.launcherHasStore()
-          ? meet(place, until)
-          : meetAtOwn(place, until);
+          ? joinAt(place, until)
+          : joinAtOwn(place, until);
     }
-    try (MeetingFile file = MeetingFile.of(fileJob(), variables)) {
+    try (RendezvousFile file = RendezvousFile.of(fileJob(), variables)) {
       if (environment.rank() > 0) {
-        return meet(file.await(until.left()), until);
+        return joinAt(file.await(until.left()), until);
       }
-      // Only the file names this store. Both go once all ranks have met.
-      MeetingFile.Place any = new MeetingFile.Place(StoreServer.loopback(), Token.random());
+      // Only the file names this store. Both go once all ranks have joined.
+      RendezvousFile.Place any = new RendezvousFile.Place(StoreServer.loopback(), Token.random());
       try (OwnStore opened = open(any)) {
         file.write(opened.place());
-        return meet(opened.place(), until);
+        return joinAt(opened.place(), until);
       }
     }
   }
 
-  /** Meets the others at a store of this process, which stays open. */
-  private long[] meetAtOwn(MeetingFile.Place place, Deadline until) {
+  /** Joins the others at a store of this process, which stays open. */
+  private long[] joinAtOwn(RendezvousFile.Place place, Deadline until) {
     InetSocketAddress known =
         HostAndPort.awaited(
-            "fromEnvironment: the place where the ranks meet", place.address(), until);
-    OwnStore opened = open(new MeetingFile.Place(known, place.token()));
+            "fromEnvironment: the rendezvous of the ranks", place.address(), until);
+    OwnStore opened = open(new RendezvousFile.Place(known, place.token()));
     try {
-      long[] handles = meet(opened.place(), until);
+      long[] handles = joinAt(opened.place(), until);
       opened.started();
       kept = opened;
       return handles;
@@ -177,8 +177,8 @@ final class EnvironmentStart {
     }
   }
 
-  /** Meets the others at a store of rank 0's process or of the launcher. */
-  private long[] meet(MeetingFile.Place place, Deadline until) {
+  /** Joins the others at a store of rank 0's process or of the launcher. */
+  private long[] joinAt(RendezvousFile.Place place, Deadline until) {
     try {
       while (true) {
         try (Store store = connected(place, until.left())) {
@@ -209,7 +209,7 @@ final class EnvironmentStart {
   }
 
   /** Connects. A launcher opens its store before it starts ranks. */
-  private Store connected(MeetingFile.Place place, Duration deadline) {
+  private Store connected(RendezvousFile.Place place, Duration deadline) {
     return environment.launcherHasStore()
         ? SocketStore.connectToOpen(place.address(), place.token(), member(), deadline)
         : SocketStore.connect(place.address(), place.token(), member(), deadline);
@@ -220,7 +220,7 @@ final class EnvironmentStart {
     boolean isLaunchers = environment.launcherHasStore();
     String whose = isLaunchers ? "the launcher, which" : "rank 0, whose process";
     String why = e.getCause() instanceof WindlassException own ? own.getMessage() : e.getMessage();
-    String message = "waiting for " + whose + " has the store where ranks meet: " + why;
+    String message = "waiting for " + whose + " has the rendezvous store: " + why;
     List<Integer> faultyRanks = isLaunchers ? List.of() : List.of(0);
     return WindlassException.of(e.code().number(), message, e, "", faultyRanks);
   }
@@ -237,7 +237,7 @@ final class EnvironmentStart {
     return Start.join(all, own, size, options.config(), host, until.left());
   }
 
-  private OwnStore open(MeetingFile.Place place) {
+  private OwnStore open(RendezvousFile.Place place) {
     try {
       return OwnStore.open(place, Native.wl_version());
     } catch (ResourceException e) {
@@ -268,7 +268,7 @@ final class EnvironmentStart {
   private InetSocketAddress address() {
     return required(
         environment.rendezvous(),
-        "there is a token, and no variable says where the ranks meet; set WINDLASS_RENDEZVOUS on"
+        "there is a token, and no variable names their rendezvous; set WINDLASS_RENDEZVOUS on"
             + " all of them to HOST:PORT, an address of rank 0's host that all reach, such as"
             + " 10.0.0.1:7000");
   }
@@ -296,12 +296,12 @@ final class EnvironmentStart {
     return environment.launcher().name() + "\n" + job;
   }
 
-  /** Returns the name of this job at a store where other jobs may meet. */
+  /** Returns the name of this job at a store where other jobs may start. */
   private String storeName() {
     Optional<Token> token = Token.fromEnvironment(variables);
     if (environment.job().isEmpty() && token.isEmpty()) {
       throw new InvalidArgumentException(
-          "fromEnvironment: nothing tells this job from others that meet at "
+          "fromEnvironment: nothing tells this job from others at "
               + environment.store().orElseThrow()
               + "; set WINDLASS_JOB to a name of its own, or WINDLASS_TOKEN_FILE, on all ranks");
     }

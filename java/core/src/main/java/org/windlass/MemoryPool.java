@@ -83,7 +83,7 @@ public final class MemoryPool implements AutoCloseable {
    * @throws ResourceException if the pool, or the machine, has no room for it: what was asked for
    *     and what is free
    * @throws WindlassException the communicator's failure once it is dead: what a process that was
-   *     taken for dead still writes may not meet another tensor
+   *     taken for dead still writes may not hit another tensor
    */
   public Tensor allocate(DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("allocate", dtype, shape);

@@ -32,7 +32,7 @@ class LineUpTest {
         (lineUp, rank) -> {
           for (int round = 1; round <= rounds; round++) {
             entered.set(rank, round);
-            lineUp.meet();
+            lineUp.await();
             for (int peer = 0; peer < parties; peer++) {
               if (entered.get(peer) < round) {
                 early.incrementAndGet();
@@ -54,7 +54,7 @@ class LineUpTest {
                       if (rank == 1) {
                         throw new IllegalStateException("broken");
                       }
-                      lineUp.meet();
+                      lineUp.await();
                     }))
         .isInstanceOf(IllegalStateException.class)
         .hasMessage("broken")
@@ -74,7 +74,7 @@ class LineUpTest {
                     Duration.ofMillis(100),
                     (lineUp, rank) -> {
                       if (rank == 1) {
-                        lineUp.meet();
+                        lineUp.await();
                       }
                     }))
         .isInstanceOf(DeadlineExceededException.class)

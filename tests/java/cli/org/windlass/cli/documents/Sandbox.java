@@ -111,7 +111,7 @@ record Sandbox(Path folder) {
     variables.put(
         "WINDLASS_LIBRARY_PATH", folder.resolve("java/cli/target/windlass/lib").toString());
     variables.put("CLASSPATH", folder + ":" + folder.resolve("java/cli/target/windlass/lib/*"));
-    variables.put("XDG_RUNTIME_DIR", folder.toString()); // jobs of one name meet in this test alone
+    variables.put("XDG_RUNTIME_DIR", folder.toString()); // jobs of one name connect in this test alone
     return builder;
   }
 

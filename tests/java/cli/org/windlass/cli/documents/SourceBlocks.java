@@ -32,7 +32,7 @@ final class SourceBlocks {
     QUOTABLE.put("examples/kernels", "suite maven, by the example own-kernel");
     QUOTABLE.put("java/core/src/main/java", "suite maven");
     QUOTABLE.put("java/checkpoint/src/main/java", "suite maven");
-    QUOTABLE.put("tests/python", "GuestsTest and GuestJobsTest");
+    QUOTABLE.put("tests/python", "PythonRanksTest and PythonJobsTest");
   }
 
   /** A source without its white space. */

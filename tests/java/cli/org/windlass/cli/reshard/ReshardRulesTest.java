@@ -505,7 +505,7 @@ class ReshardRulesTest {
   }
 
   @Test
-  void namesThatMeetAreRefused() throws IOException {
+  void namesThatCollideAreRefused() throws IOException {
     refused("[{'match':'*','as':'x'}]", "tensors \"a\" and \"b\" would both be written as \"x\"", tensor("a", 0, 1), tensor("b", 0, 1));
     refused("[{'match':'a','as':'__metadata__'}]", "InvalidArgument: tensor \"a\" would be written as \"__metadata__\", a name", tensor("a", 0, 1));
     refused("[{'match':'a','as':'b'}]", "tensors \"a\" and \"b\" would both be written as \"b\"", tensor("a", 0, 1), tensor("b", 0, 1));

@@ -71,11 +71,11 @@ class RankVariablesTest {
   void theMasterPortCanBeServedAtAndTheStoreIsThere() throws IOException {
     Map<String, String> told = variables(2).of(0);
     InetAddress host = InetAddress.getByName(told.get("MASTER_ADDR"));
-    int meeting = LaunchEnvironment.of(told).orElseThrow().rendezvous().orElseThrow().getPort();
+    int port = LaunchEnvironment.of(told).orElseThrow().rendezvous().orElseThrow().getPort();
     try (ServerSocket master = new ServerSocket(Integer.parseInt(told.get("MASTER_PORT")), 1, host);
-        Socket store = new Socket(host, meeting)) {
+        Socket store = new Socket(host, port)) {
       assertThat(store.isConnected()).isTrue();
-      assertThat(master.getLocalPort()).isNotEqualTo(meeting);
+      assertThat(master.getLocalPort()).isNotEqualTo(port);
     }
   }
 

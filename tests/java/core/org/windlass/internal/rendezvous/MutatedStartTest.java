@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
-import org.windlass.internal.store.Meeting;
+import org.windlass.internal.store.TestStore;
 import org.windlass.testing.RandomSeeds;
 
 /** Starts of two ranks, of which one reads what nobody has said: it throws what is documented. */
@@ -43,9 +43,9 @@ class MutatedStartTest {
   /** What both ranks throw, if rank 1 reads what rank 0 said otherwise, by the round's number. */
   private static List<Throwable> failures(
       Duration deadline, BiFunction<Integer, byte[], byte[]> reading) throws Exception {
-    try (Meeting meeting = new Meeting(Meeting.Kind.SOCKET)) {
-      StoreAllGather zero = new StoreAllGather(meeting.join(), "start", SIZE, null);
-      StoreAllGather one = new StoreAllGather(meeting.join(), "start", SIZE, null);
+    try (TestStore testStore = new TestStore(TestStore.Kind.SOCKET)) {
+      StoreAllGather zero = new StoreAllGather(testStore.join(), "start", SIZE, null);
+      StoreAllGather one = new StoreAllGather(testStore.join(), "start", SIZE, null);
       AtomicInteger rounds = new AtomicInteger();
       AllGather mutated =
           new AllGather() {
@@ -90,7 +90,7 @@ class MutatedStartTest {
       int round, String step, UnaryOperator<byte[]> otherwise, String why) throws Exception {
     Throwable failure =
         failures(
-                Meeting.LONG,
+                TestStore.LONG,
                 (number, said) ->
                     number == round
                         ? withValue(step, said, otherwise.apply(value(step, said)))

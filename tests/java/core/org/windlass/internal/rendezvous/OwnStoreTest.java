@@ -17,17 +17,17 @@ import org.windlass.internal.store.Token;
 class OwnStoreTest {
   private static final Duration LONG = Duration.ofSeconds(30);
 
-  private static void connect(MeetingFile.Place place, Duration limit) {
+  private static void connect(RendezvousFile.Place place, Duration limit) {
     Member member = Member.observer("test", "1");
     SocketStore.connect(place.address(), place.token(), member, limit).close();
   }
 
   @Test
   void whoClosesItsPartTwiceClosesNobodyElses() {
-    OwnStore any = OwnStore.open(new MeetingFile.Place(StoreServer.loopback(), Token.random()), "1");
+    OwnStore any = OwnStore.open(new RendezvousFile.Place(StoreServer.loopback(), Token.random()), "1");
     InetSocketAddress address = any.place().address();
     any.close();
-    MeetingFile.Place place = new MeetingFile.Place(address, Token.random());
+    RendezvousFile.Place place = new RendezvousFile.Place(address, Token.random());
     try (OwnStore first = OwnStore.open(place, "1")) {
       // A store serves one start at a time.
       Failure.assertFails(Native.WL_RESOURCE, () -> OwnStore.open(place, "1"));

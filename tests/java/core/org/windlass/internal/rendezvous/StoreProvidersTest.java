@@ -38,11 +38,11 @@ class StoreProvidersTest {
 
   @Test
   void jobsKeepTheirPasswordToThemselves() {
-    Map<String, String> environment = Map.of("WINDLASS_MEETING", "etcd://user:secret@h:1/p");
+    Map<String, String> environment = Map.of("WINDLASS_LINK_RENDEZVOUS", "etcd://user:secret@h:1/p");
     Failure.assertFails(
             Native.WL_INVALID_ARGUMENT,
-            () -> new MeetingStore(environment, "1").close())
-        .startsWith("WINDLASS_MEETING is no address of a store")
+            () -> new LinkRendezvous(environment, "1").close())
+        .startsWith("WINDLASS_LINK_RENDEZVOUS is no address of a store")
         .doesNotContain("secret");
   }
 }

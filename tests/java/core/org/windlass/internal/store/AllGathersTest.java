@@ -20,12 +20,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
-import org.windlass.internal.store.Meeting.Kind;
+import org.windlass.internal.store.TestStore.Kind;
 
 /** The all-gathers of a store's server, at their edges. */
 @Timeout(120)
 class AllGathersTest {
-  private static final long LONG_MS = Meeting.LONG.toMillis();
+  private static final long LONG_MS = TestStore.LONG.toMillis();
 
   private static Round round(String name, int size, long limitMs, int rank, String said) {
     return new Round(name, size, false, limitMs, null, Map.of(rank, said.getBytes()));
@@ -54,20 +54,20 @@ class AllGathersTest {
 
   @Test
   void asManyRanksAsThereMayBe() {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
       Map<Integer, byte[]> own = new TreeMap<>();
       for (int rank = 0; rank < Native.WL_MAX_RANKS; rank++) {
         own.put(rank, new byte[rank % 200]);
       }
       Round round = new Round("test", own.size(), true, LONG_MS, null, own);
-      assertThat(meeting.join().gather(round, () -> {})).containsExactlyElementsOf(own.values());
+      assertThat(testStore.join().gather(round, () -> {})).containsExactlyElementsOf(own.values());
     }
   }
 
   @Test
   void whatDoesNotFitAFrameIsRefusedBeforeItIsSent() {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      Store store = meeting.join();
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      Store store = testStore.join();
       Map<Integer, byte[]> own = new TreeMap<>();
       for (int rank = 0; rank < 17; rank++) {
         own.put(rank, new byte[Limits.VALUE]);
@@ -76,16 +76,16 @@ class AllGathersTest {
       assertThat(catchThrowable(() -> store.gather(round, () -> {})))
           .isInstanceOf(WindlassException.class)
           .hasMessageContaining("start fewer ranks in one process");
-      assertThat(store.get("any", Meeting.LONG)).isEmpty();
+      assertThat(store.get("any", TestStore.LONG)).isEmpty();
     }
   }
 
   @Test
   void whoWaitsIsToldOnceRankZeroComes() throws Exception {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      Store one = meeting.join();
-      Store zero = meeting.join();
-      Store two = meeting.join();
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      Store one = testStore.join();
+      Store zero = testStore.join();
+      Store two = testStore.join();
       AtomicInteger notes = new AtomicInteger();
       Round first = round("test", 3, LONG_MS, 1, "b");
       CompletableFuture<List<byte[]>> waits =
@@ -107,9 +107,9 @@ class AllGathersTest {
   /** The next start of a name begins at once, and its failure tells of the one before. */
   @Test
   void aNameIsFreeOnceItsStartHasFailed() throws Exception {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      Store zero = meeting.join();
-      Store one = meeting.join();
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      Store zero = testStore.join();
+      Store one = testStore.join();
       assertThat((Throwable) heard(zero, round("test", 2, 50, 0, "a")))
           .hasMessageStartingWith("rank 1 of 2 had not come to ")
           .hasMessageNotContaining("the start before");
@@ -126,12 +126,12 @@ class AllGathersTest {
   @Test
   void whoIsAwaitedIsLoggedBeforeTheDeadline() throws Exception {
     try (Log log = new Log();
-        Meeting meeting = new Meeting(Kind.SOCKET)) {
-      String address = Sockets.name(meeting.server().address());
+        TestStore testStore = new TestStore(Kind.SOCKET)) {
+      String address = Sockets.name(testStore.server().address());
       CompletableFuture<Object> zero =
-          beside(() -> heard(meeting.join(), round("test", 4, 2000, 0, "a")));
+          beside(() -> heard(testStore.join(), round("test", 4, 2000, 0, "a")));
       CompletableFuture<Object> two =
-          beside(() -> heard(meeting.join(), round("test", 4, LONG_MS, 2, "c")));
+          beside(() -> heard(testStore.join(), round("test", 4, LONG_MS, 2, "c")));
       assertThat(get(zero)).isInstanceOf(WindlassException.class);
       assertThat(get(two)).isInstanceOf(WindlassException.class);
       assertThat(log.of(address))
@@ -146,8 +146,8 @@ class AllGathersTest {
   /** A rank between two rounds asks after rank 0 has failed and closed the store. */
   @Test
   void whyItFailedIsToldToARankBetweenTwoRounds() throws Exception {
-    Meeting meeting = new Meeting(Kind.SOCKET);
-    List<Store> stores = List.of(meeting.join(), meeting.join(), meeting.join());
+    TestStore testStore = new TestStore(Kind.SOCKET);
+    List<Store> stores = List.of(testStore.join(), testStore.join(), testStore.join());
     List<CompletableFuture<Object>> first = new ArrayList<>();
     for (int rank = 0; rank < 3; rank++) {
       Round round = round("test", 3, LONG_MS, rank, "a");
@@ -161,19 +161,19 @@ class AllGathersTest {
     String left = "rank 1 came to the start and left";
     assertThat((Throwable) heard(stores.get(0), round("test", 3, LONG_MS, 0, "b")))
         .hasMessageStartingWith(left);
-    CompletableFuture<Void> closes = CompletableFuture.runAsync(meeting.server()::close);
+    CompletableFuture<Void> closes = CompletableFuture.runAsync(testStore.server()::close);
     Thread.sleep(300);
     assertThat((Throwable) heard(stores.get(2), round("test", 3, LONG_MS, 2, "b")))
         .hasMessageStartingWith(left);
     closes.get(30, TimeUnit.SECONDS);
-    meeting.close();
+    testStore.close();
   }
 
   /** What was said in rounds that are over counts no more. */
   @Test
   void manyRoundsTakeNoMoreRoomThanOne() {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      Store store = meeting.join();
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      Store store = testStore.join();
       String said = "x".repeat(500_000);
       for (int times = 0; times < 150; times++) {
         assertThat(heard(store, round("test", 1, LONG_MS, 0, said))).isEqualTo(List.of(said));
@@ -184,14 +184,14 @@ class AllGathersTest {
 
   @Test
   void anotherProcessOfARankThatCountsOthersIsRefused() throws Exception {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      Store one = meeting.join();
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      Store one = testStore.join();
       CompletableFuture<Object> waits =
           beside(() -> heard(one, round("test", 2, LONG_MS, 1, "b")));
       Thread.sleep(200);
-      assertThat((Throwable) heard(meeting.join(), round("test", 3, LONG_MS, 1, "B")))
+      assertThat((Throwable) heard(testStore.join(), round("test", 3, LONG_MS, 1, "B")))
           .hasMessageStartingWith("another process has come to this start as rank 1 too");
-      assertThat(heard(meeting.join(), round("test", 2, LONG_MS, 0, "a")))
+      assertThat(heard(testStore.join(), round("test", 2, LONG_MS, 0, "a")))
           .isEqualTo(List.of("a", "b"));
       assertThat(get(waits)).isEqualTo(List.of("a", "b"));
     }
@@ -199,20 +199,20 @@ class AllGathersTest {
 
   @Test
   void moreRanksThanThereMayBeAreRefusedByName() {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      Store store = meeting.join();
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      Store store = testStore.join();
       assertThat((Throwable) heard(store, round("test", 5000, LONG_MS, 0, "a")))
           .hasMessage("a start of 5000 ranks; it may have 4096");
-      assertThat(store.get("any", Meeting.LONG)).isEmpty();
+      assertThat(store.get("any", TestStore.LONG)).isEmpty();
     }
   }
 
   @Test
   void aLimitIsAsLongAsAnyDuration() {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
       for (Duration limit : List.of(Duration.ofSeconds(Long.MAX_VALUE), Duration.ofNanos(1))) {
         Round round = new Round("test", 1, true, Round.limitMs(limit), null, Map.of(0, new byte[1]));
-        assertThat(meeting.join().gather(round, () -> {})).hasSize(1);
+        assertThat(testStore.join().gather(round, () -> {})).hasSize(1);
       }
     }
   }
@@ -221,37 +221,37 @@ class AllGathersTest {
   @Test
   void whatWasSaidArrivesBeforeTheServerCloses() throws Exception {
     for (int times = 0; times < 20; times++) {
-      Meeting meeting = new Meeting(Kind.SOCKET);
-      Store zero = meeting.join();
-      Store one = meeting.join();
+      TestStore testStore = new TestStore(Kind.SOCKET);
+      Store zero = testStore.join();
+      Store one = testStore.join();
       String large = "x".repeat(400 << 10);
       CompletableFuture<Object> other = beside(() -> heard(one, last(1, large)));
       heard(zero, last(0, large));
       zero.close();
-      meeting.server().close();
+      testStore.server().close();
       assertThat(get(other)).isEqualTo(List.of(large, large));
-      meeting.close();
+      testStore.close();
     }
   }
 
   @Test
   void aSessionThatDoesNotCloseHoldsUpTheServerForTwoSeconds() throws Exception {
-    try (Meeting meeting = new Meeting(Kind.SOCKET);
-        RawConnection silent = raw(meeting)) {
+    try (TestStore testStore = new TestStore(Kind.SOCKET);
+        RawConnection silent = raw(testStore)) {
       silent.send(silent.sealed(frame(round("test", 2, LONG_MS, 1, "b"))));
       CompletableFuture<Object> zero =
-          beside(() -> heard(meeting.join(), round("test", 2, LONG_MS, 0, "a")));
+          beside(() -> heard(testStore.join(), round("test", 2, LONG_MS, 0, "a")));
       assertThat(get(zero)).isEqualTo(List.of("a", "b"));
       long startNs = System.nanoTime();
-      meeting.server().close();
+      testStore.server().close();
       assertThat(Duration.ofNanos(System.nanoTime() - startNs))
           .isBetween(Duration.ofSeconds(1), Duration.ofSeconds(8));
     }
   }
 
-  private static RawConnection raw(Meeting meeting) throws Exception {
+  private static RawConnection raw(TestStore testStore) throws Exception {
     return RawConnection.member(
-        meeting.server().address(), meeting.token(), Member.observer("raw", Meeting.LIBRARY));
+        testStore.server().address(), testStore.token(), Member.observer("raw", TestStore.LIBRARY));
   }
 
   private static byte[] frame(Round round) {
@@ -260,8 +260,8 @@ class AllGathersTest {
 
   @Test
   void aRoundThatIsNoneEndsTheSessionAndNothingElse() throws Exception {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      Store one = meeting.join();
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      Store one = testStore.join();
       CompletableFuture<Object> waits =
           beside(() -> heard(one, round("test", 2, LONG_MS, 1, "b")));
       List<Round> wrong =
@@ -276,13 +276,13 @@ class AllGathersTest {
               new Round("", 2, false, LONG_MS, null, Map.of(0, new byte[1])),
               new Round("test", 2, false, LONG_MS, new Round.Presence("", new byte[1]), Map.of(0, new byte[1])));
       for (Round each : wrong) {
-        try (RawConnection raw = raw(meeting)) {
+        try (RawConnection raw = raw(testStore)) {
           raw.send(raw.sealed(frame(each)));
           assertThat(raw.ended()).as(each.toString()).isTrue();
         }
       }
       assertThat(waits).isNotDone();
-      assertThat(heard(meeting.join(), round("test", 2, LONG_MS, 0, "a")))
+      assertThat(heard(testStore.join(), round("test", 2, LONG_MS, 0, "a")))
           .isEqualTo(List.of("a", "b"));
       assertThat(get(waits)).isEqualTo(List.of("a", "b"));
     }
@@ -293,16 +293,16 @@ class AllGathersTest {
    * others of it.
    */
   @Test
-  void whoMeetsHearsWhatAllOthersHear() throws Exception {
+  void whoGathersHearsWhatAllOthersHear() throws Exception {
     long seed = Long.getLong("windlass.seed", new Random().nextLong());
-    System.out.println("whoMeetsHearsWhatAllOthersHear seed " + seed);
+    System.out.println("whoGathersHearsWhatAllOthersHear seed " + seed);
     int size = 3;
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
       long endNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(700);
       List<CompletableFuture<List<List<String>>>> ranks = new ArrayList<>();
       for (int i = 0; i < size; i++) {
         int rank = i;
-        ranks.add(beside(() -> starts(meeting, rank, size, new Random(seed + rank), endNs)));
+        ranks.add(beside(() -> starts(testStore, rank, size, new Random(seed + rank), endNs)));
       }
       Map<String, List<String>> byWord = new HashMap<>();
       int met = 0;
@@ -322,9 +322,9 @@ class AllGathersTest {
 
   /** What a rank heard in its starts, of two rounds each. */
   private static List<List<String>> starts(
-      Meeting meeting, int rank, int size, Random random, long endNs) {
+      TestStore testStore, int rank, int size, Random random, long endNs) {
     List<List<String>> all = new ArrayList<>();
-    Store store = meeting.join();
+    Store store = testStore.join();
     for (int i = 0; System.nanoTime() < endNs; i++) {
       for (int step = 0; step < 2; step++) {
         String said = step + " " + rank + " " + i;
@@ -339,7 +339,7 @@ class AllGathersTest {
       }
       if (random.nextInt(4) == 0) {
         store.close();
-        store = meeting.join();
+        store = testStore.join();
       } else {
         store.quit("test");
       }

@@ -183,7 +183,7 @@ class FuzzedFramesTest {
     Peer(StoreServer server, boolean isMember) throws IOException {
       session = new Session(server, socket, new Key());
       if (isMember) {
-        byte[] hello = Greeting.hello(Member.observer("fuzzed", Meeting.LIBRARY));
+        byte[] hello = Greeting.hello(Member.observer("fuzzed", TestStore.LIBRARY));
         say(RawConnection.framed(hello));
         Greeting greeting = session.greeting();
         say(RawConnection.framed(greeting.proof()));
@@ -227,9 +227,9 @@ class FuzzedFramesTest {
     try (Log log = new Log();
         StoreServer server =
             StoreServer.open(
-                StoreServer.loopback(), token, Meeting.LIBRARY, StoreServer.Bounds.defaults())) {
+                StoreServer.loopback(), token, TestStore.LIBRARY, StoreServer.Bounds.defaults())) {
       server.table.set("kept", KEPT);
-      byte[] greeting = RawConnection.framed(Greeting.hello(Meeting.rank(0, 1)));
+      byte[] greeting = RawConnection.framed(Greeting.hello(TestStore.rank(0, 1)));
       Peer peer = null;
       boolean isMember = false;
       for (int frames = 0; frames < FRAMES; frames++) {

@@ -2,9 +2,9 @@
 package org.windlass.internal.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.windlass.internal.store.Meeting.LONG;
 import static org.windlass.internal.store.StoreTest.bytes;
 import static org.windlass.internal.store.StoreTest.start;
+import static org.windlass.internal.store.TestStore.LONG;
 
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.internal.Native;
-import org.windlass.internal.store.Meeting.Kind;
+import org.windlass.internal.store.TestStore.Kind;
 import org.windlass.testing.Mutation;
 import org.windlass.testing.RandomSeeds;
 
@@ -34,14 +34,14 @@ class HostileConnectionsTest {
   private static final int HALF = 100;
 
   private Log log;
-  private Meeting shared;
+  private TestStore shared;
   private Store member;
 
   @BeforeAll
   void open() {
     log = new Log();
-    shared = new Meeting(Kind.SOCKET);
-    member = shared.join(Meeting.rank(0, 1));
+    shared = new TestStore(Kind.SOCKET);
+    member = shared.join(TestStore.rank(0, 1));
   }
 
   @AfterAll
@@ -50,14 +50,14 @@ class HostileConnectionsTest {
     log.close();
   }
 
-  /** Ranks meet again and again, while strangers come as fast as they can. */
+  /** Ranks gather again and again, while strangers come as fast as they can. */
   @Test
-  void garbageAndHalfRequestsDoNotKeepMembersFromMeeting() throws Exception {
+  void garbageAndHalfRequestsDoNotKeepMembersOut() throws Exception {
     int ranks = 8;
     Open before = Open.now();
-    try (Meeting meeting = new Meeting(Kind.SOCKET);
+    try (TestStore testStore = new TestStore(Kind.SOCKET);
         Strangers strangers =
-            new Strangers(meeting.server().address(), meeting.token(), Meeting.LIBRARY)) {
+            new Strangers(testStore.server().address(), testStore.token(), TestStore.LIBRARY)) {
       strangers.sendHalves(HALF);
       FutureTask<Void> garbage =
           start(
@@ -65,17 +65,17 @@ class HostileConnectionsTest {
                 strangers.sendGarbage(GARBAGE);
                 return null;
               });
-      int meetings = 0;
-      while (meetings == 0 || !garbage.isDone()) {
-        meet(meeting, ranks);
-        meetings++;
+      int rounds = 0;
+      while (rounds == 0 || !garbage.isDone()) {
+        gather(testStore, ranks);
+        rounds++;
       }
       garbage.get();
     }
     before.requireNoMoreNow();
   }
 
-  private static void meet(Meeting meeting, int ranks) throws Exception {
+  private static void gather(TestStore testStore, int ranks) throws Exception {
     List<SocketStore> stores = new ArrayList<>();
     List<FutureTask<Integer>> all = new ArrayList<>();
     for (int rank = 0; rank < ranks; rank++) {
@@ -83,18 +83,18 @@ class HostileConnectionsTest {
       all.add(
           start(
               () -> {
-                SocketStore store = meeting.join(Meeting.rank(own, ranks));
+                SocketStore store = testStore.join(TestStore.rank(own, ranks));
                 synchronized (stores) {
                   stores.add(store);
                 }
-                return SocketStoreTest.meet(store, own, ranks, LONG);
+                return SocketStoreTest.gather(store, own, ranks, LONG);
               }));
     }
     for (FutureTask<Integer> task : all) {
       assertThat(task.get()).isEqualTo(ranks * (ranks - 1) / 2);
     }
     stores.forEach(Store::close);
-    Store watcher = meeting.join();
+    Store watcher = testStore.join();
     while (!watcher.keys("", LONG).isEmpty()) {
       Thread.sleep(1);
     }
@@ -104,15 +104,15 @@ class HostileConnectionsTest {
   @Test
   void whoIsTurnedAwayIsLoggedAndAFloodIsCounted() throws Exception {
     int more = 24;
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      String address = Sockets.name(meeting.server().address());
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      String address = Sockets.name(testStore.server().address());
       for (int i = 0; i < RefusalLog.LINES + more; i++) {
-        try (RawConnection stranger = new RawConnection(meeting.server().address())) {
+        try (RawConnection stranger = new RawConnection(testStore.server().address())) {
           stranger.sendFrame(new byte[] {42});
           assertThat(stranger.ended()).isTrue();
         }
       }
-      meeting.server().close();
+      testStore.server().close();
       List<String> own = log.of(address);
       assertThat(own).hasSize(RefusalLog.LINES + 1);
       assertThat(own.get(0)).matches(".*turned 127\\.0\\.0\\.1:\\d+ away: it sent no hello");
@@ -123,24 +123,24 @@ class HostileConnectionsTest {
   @Test
   void theOldestStrangerGoesAndNoMemberDoes() throws Exception {
     StoreServer.Bounds bounds = new StoreServer.Bounds(4, 2, LONG, LONG);
-    try (Meeting meeting = new Meeting(Kind.SOCKET, bounds)) {
-      Store store = meeting.join(Meeting.rank(0, 3));
+    try (TestStore testStore = new TestStore(Kind.SOCKET, bounds)) {
+      Store store = testStore.join(TestStore.rank(0, 3));
       List<RawConnection> strangers = new ArrayList<>();
       for (int i = 0; i < 10; i++) {
-        strangers.add(new RawConnection(meeting.server().address()));
+        strangers.add(new RawConnection(testStore.server().address()));
       }
       for (int i = 0; i < 6; i++) {
         assertThat(strangers.get(i).ended()).as("stranger " + i).isTrue();
       }
-      byte[] hello = Greeting.hello(Meeting.rank(1, 3));
+      byte[] hello = Greeting.hello(TestStore.rank(1, 3));
       for (RawConnection left : strangers.subList(6, 10)) {
         left.sendFrame(hello);
         assertThat(left.frame()[0]).isEqualTo(Wire.CHALLENGE);
       }
       store.set("a", bytes(1), LONG);
-      meeting.join(Meeting.rank(1, 3)).set("a", bytes(2), LONG);
+      testStore.join(TestStore.rank(1, 3)).set("a", bytes(2), LONG);
       Failure.assertFails(
-              Native.WL_RESOURCE, () -> meeting.join(Meeting.rank(2, 3)))
+              Native.WL_RESOURCE, () -> testStore.join(TestStore.rank(2, 3)))
           .contains("2 members");
       strangers.forEach(RawConnection::close);
     }
@@ -149,14 +149,14 @@ class HostileConnectionsTest {
   @Test
   void aStrangerHasLittleTime() throws Exception {
     StoreServer.Bounds bounds = new StoreServer.Bounds(64, 8, SHORT, LONG);
-    try (Meeting meeting = new Meeting(Kind.SOCKET, bounds)) {
-      Store store = meeting.join(Meeting.rank(0, 3));
-      byte[] hello = Greeting.hello(Meeting.rank(1, 3));
+    try (TestStore testStore = new TestStore(Kind.SOCKET, bounds)) {
+      Store store = testStore.join(TestStore.rank(0, 3));
+      byte[] hello = Greeting.hello(TestStore.rank(1, 3));
       byte[] whole = RawConnection.framed(hello);
       long begin = System.nanoTime();
-      try (RawConnection silent = new RawConnection(meeting.server().address());
-          RawConnection half = new RawConnection(meeting.server().address());
-          RawConnection greeted = new RawConnection(meeting.server().address())) {
+      try (RawConnection silent = new RawConnection(testStore.server().address());
+          RawConnection half = new RawConnection(testStore.server().address());
+          RawConnection greeted = new RawConnection(testStore.server().address())) {
         half.send(Arrays.copyOf(whole, whole.length / 2));
         greeted.send(whole);
         for (RawConnection stranger : List.of(silent, half, greeted)) {
@@ -172,18 +172,18 @@ class HostileConnectionsTest {
   @Test
   void whatAStrangerAnnouncesIsRefusedBeforeItComes() throws Exception {
     StoreServer.Bounds bounds = new StoreServer.Bounds(64, 8, LONG, LONG);
-    try (Meeting meeting = new Meeting(Kind.SOCKET, bounds);
-        RawConnection stranger = new RawConnection(meeting.server().address())) {
-      stranger.send(ByteBuffer.allocate(4).putInt(Wire.MEETING_FRAME + 1).array());
+    try (TestStore testStore = new TestStore(Kind.SOCKET, bounds);
+        RawConnection stranger = new RawConnection(testStore.server().address())) {
+      stranger.send(ByteBuffer.allocate(4).putInt(Wire.HANDSHAKE_FRAME + 1).array());
       assertThat(stranger.ended()).isTrue();
-      meeting.join().set("a", bytes(1), LONG);
+      testStore.join().set("a", bytes(1), LONG);
     }
   }
 
   @RandomSeeds(value = 60, inLong = 3000)
   void mutatedGreetingsLeaveTheServerServing(long seed) throws Exception {
     Random random = new Random(seed);
-    byte[] hello = Greeting.hello(Meeting.rank(0, 1));
+    byte[] hello = Greeting.hello(TestStore.rank(0, 1));
     try (RawConnection stranger = new RawConnection(shared.server().address())) {
       boolean atOnce = random.nextBoolean();
       byte[] whole = RawConnection.framed(hello);
@@ -200,7 +200,7 @@ class HostileConnectionsTest {
   @RandomSeeds(value = 120, inLong = 5000)
   void mutatedRequestsOfAMemberLeaveTheServerServing(long seed) throws Exception {
     Random random = new Random(seed);
-    Member observer = Member.observer("mutated", Meeting.LIBRARY);
+    Member observer = Member.observer("mutated", TestStore.LIBRARY);
     InetSocketAddress address = shared.server().address();
     try (RawConnection connection = RawConnection.member(address, shared.token(), observer)) {
       for (int i = 0; i < 4; i++) {
@@ -215,7 +215,7 @@ class HostileConnectionsTest {
   private void requireServing() {
     byte[] served = ByteBuffer.allocate(Long.BYTES).putLong(System.nanoTime()).array();
     member.set("served", served, LONG);
-    SocketStore next = shared.join(Member.observer("next", Meeting.LIBRARY));
+    SocketStore next = shared.join(Member.observer("next", TestStore.LIBRARY));
     assertThat(next.get("served", LONG)).hasValue(served);
     next.close();
   }

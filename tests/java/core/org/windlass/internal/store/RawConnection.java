@@ -59,7 +59,7 @@ final class RawConnection implements AutoCloseable {
       RawConnection connection = accept(listener);
       try {
         byte[] hello = connection.frame();
-        Greeting greeting = Greeting.answering(hello, token, Meeting.LIBRARY);
+        Greeting greeting = Greeting.answering(hello, token, TestStore.LIBRARY);
         connection.sendFrame(greeting.wholeChallenge());
         connection.frame();
         connection.sent = greeting.serverSeal();

@@ -4,9 +4,9 @@ package org.windlass.internal.store;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.windlass.internal.store.Failure.assertFails;
-import static org.windlass.internal.store.Meeting.LONG;
 import static org.windlass.internal.store.StoreTest.bytes;
 import static org.windlass.internal.store.StoreTest.start;
+import static org.windlass.internal.store.TestStore.LONG;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -28,8 +28,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
-import org.windlass.internal.store.Meeting.Kind;
 import org.windlass.internal.store.TamperingRelay.Direction;
+import org.windlass.internal.store.TestStore.Kind;
 
 /** Someone between a member and its store, who has no token, changes nothing that either believes. */
 @Timeout(300)
@@ -39,29 +39,29 @@ class SealTest {
   private static final Duration FEW_SECONDS = Duration.ofSeconds(3);
 
   private Log log;
-  private Meeting meeting;
+  private TestStore testStore;
   private Store honest;
 
   @BeforeAll
   void open() {
     log = new Log();
-    meeting = new Meeting(Kind.SOCKET);
-    honest = meeting.join(Meeting.rank(0, 1));
+    testStore = new TestStore(Kind.SOCKET);
+    honest = testStore.join(TestStore.rank(0, 1));
     honest.set("kept", bytes(1), LONG);
   }
 
   @AfterAll
   void close() {
-    meeting.close();
+    testStore.close();
     log.close();
   }
 
   private InetSocketAddress address() {
-    return meeting.server().address();
+    return testStore.server().address();
   }
 
   private RawConnection join() throws Exception {
-    return RawConnection.member(address(), meeting.token(), Member.observer("raw", Meeting.LIBRARY));
+    return RawConnection.member(address(), testStore.token(), Member.observer("raw", TestStore.LIBRARY));
   }
 
   /** A request of each kind. Each of them would change the value of the key, or its absence. */
@@ -165,11 +165,11 @@ class SealTest {
       FutureTask<Void> victim =
           start(
               () -> {
-                Member member = Member.observer("victim", Meeting.LIBRARY);
+                Member member = Member.observer("victim", TestStore.LIBRARY);
                 assertFails(
                         Native.WL_DEADLINE_EXCEEDED,
                         () ->
-                            SocketStore.connect(there, meeting.token(), member, FEW_SECONDS))
+                            SocketStore.connect(there, testStore.token(), member, FEW_SECONDS))
                     .contains("does not fit its seal");
                 return null;
               });
@@ -197,7 +197,7 @@ class SealTest {
   /** Bytes of a greeting with their seals: HELLO, PROOF and PING, or CHALLENGE, WELCOME and reply. */
   private int greeting(Direction direction, Member member) {
     byte[] hello = Greeting.hello(member);
-    Greeting greeting = Greeting.answering(hello, meeting.token(), Meeting.LIBRARY);
+    Greeting greeting = Greeting.answering(hello, testStore.token(), TestStore.LIBRARY);
     int lengths = 3 * Integer.BYTES;
     return direction == Direction.TO_SERVER
         ? lengths + hello.length + greeting.proof().length + Wire.HEAD + Seal.BYTES
@@ -212,12 +212,12 @@ class SealTest {
   @ParameterizedTest
   @EnumSource(Direction.class)
   void aGreetingIsRefusedWhicheverBitOfItChanges(Direction direction) throws Exception {
-    Member member = Member.observer("victim", Meeting.LIBRARY);
+    Member member = Member.observer("victim", TestStore.LIBRARY);
     for (int at = 0; at < greeting(direction, member); at++) {
       byte[] own = bytes(at);
       try (TamperingRelay relay = new TamperingRelay(address(), direction, at);
           SocketStore store =
-              SocketStore.connect(relay.address(), meeting.token(), member, MOMENT)) {
+              SocketStore.connect(relay.address(), testStore.token(), member, MOMENT)) {
         store.set("own", own, LONG);
         assertThat(relay.connections()).as("byte %d", at).isGreaterThan(1);
         assertThat(honest.get("own", LONG)).hasValue(own);
@@ -232,7 +232,7 @@ class SealTest {
   @ParameterizedTest
   @EnumSource(Direction.class)
   void aRefusalStaysOneWhicheverBitOfItChanges(Direction direction) throws Exception {
-    Member member = Member.observer("victim", Meeting.LIBRARY);
+    Member member = Member.observer("victim", TestStore.LIBRARY);
     for (int at = 0; at < greeting(direction, member); at++) {
       try (TamperingRelay relay = new TamperingRelay(address(), direction, at)) {
         assertThatThrownBy(
@@ -249,18 +249,18 @@ class SealTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aRelayOfTheGreetingDoesNotKeepARankOut(boolean passesRequest) throws Exception {
-    Member rank = new Member("kept out", 1, 2, Meeting.LIBRARY);
-    try (RawConnection relayed = RawConnection.member(address(), meeting.token(), rank)) {
+    Member rank = new Member("kept out", 1, 2, TestStore.LIBRARY);
+    try (RawConnection relayed = RawConnection.member(address(), testStore.token(), rank)) {
       if (passesRequest) {
         relayed.sendFrame(Wire.body(Wire.PING, Wire.NO_CALL));
         relayed.frame();
-        assertFails(Native.WL_MISMATCH, () -> meeting.join(rank)).contains("is connected already");
+        assertFails(Native.WL_MISMATCH, () -> testStore.join(rank)).contains("is connected already");
         Thread.sleep(2100);
       }
-      SocketStore own = meeting.join(rank);
+      SocketStore own = testStore.join(rank);
       own.set("own", bytes(4), LONG);
       assertThat(relayed.ended()).isTrue();
-      assertFails(Native.WL_MISMATCH, () -> meeting.join(rank)).contains("is connected already");
+      assertFails(Native.WL_MISMATCH, () -> testStore.join(rank)).contains("is connected already");
       own.close();
     }
   }
@@ -269,7 +269,7 @@ class SealTest {
   @Test
   void aReplyIsRefusedWhicheverBitOfItChanges() throws Exception {
     byte[] reply = RawConnection.framed(Wire.body(Wire.DONE, 1));
-    Member member = Member.observer("victim", Meeting.LIBRARY);
+    Member member = Member.observer("victim", TestStore.LIBRARY);
     for (int at = 0; at < reply.length + Seal.BYTES; at++) {
       int changed = at;
       try (ServerSocket listener = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
@@ -277,7 +277,7 @@ class SealTest {
             start(
                 () -> {
                   try (RawConnection session =
-                      RawConnection.server(listener, meeting.token(), 60_000)) {
+                      RawConnection.server(listener, testStore.token(), 60_000)) {
                     session.frame();
                     byte[] sealed = session.sealed(reply);
                     sealed[changed] ^= (byte) (1 << changed % 8);
@@ -293,7 +293,7 @@ class SealTest {
                 });
         InetSocketAddress there = (InetSocketAddress) listener.getLocalSocketAddress();
         try (SocketStore store =
-            SocketStore.connect(there, meeting.token(), member, LONG)) {
+            SocketStore.connect(there, testStore.token(), member, LONG)) {
           assertFails(Native.WL_PEER_LOST, () -> store.set("a", bytes(1), LONG))
               .contains("this member got a frame");
         }
@@ -314,12 +314,12 @@ class SealTest {
     FutureTask<SocketStore> member =
         start(
             () ->
-                SocketStore.connect(there, token, Meeting.rank(0, 1), LONG));
+                SocketStore.connect(there, token, TestStore.rank(0, 1), LONG));
     try (var taken = silent.accept()) {
       silent.close();
       StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
       try (StoreServer server =
-              StoreServer.open(there, token, Meeting.LIBRARY, bounds);
+              StoreServer.open(there, token, TestStore.LIBRARY, bounds);
           SocketStore store = member.get()) {
         store.set("a", bytes(1), LONG);
         assertThat(server.address()).isEqualTo(taken.getLocalSocketAddress());

@@ -3,11 +3,11 @@ package org.windlass.internal.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.windlass.internal.store.Failure.assertFails;
-import static org.windlass.internal.store.Meeting.JOB;
-import static org.windlass.internal.store.Meeting.LIBRARY;
-import static org.windlass.internal.store.Meeting.LONG;
 import static org.windlass.internal.store.StoreTest.bytes;
 import static org.windlass.internal.store.StoreTest.start;
+import static org.windlass.internal.store.TestStore.JOB;
+import static org.windlass.internal.store.TestStore.LIBRARY;
+import static org.windlass.internal.store.TestStore.LONG;
 
 import java.io.IOException;
 import java.net.InetAddress;
@@ -27,7 +27,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.internal.Native;
-import org.windlass.internal.store.Meeting.Kind;
+import org.windlass.internal.store.TestStore.Kind;
 import org.windlass.testing.Ports;
 
 /** Who gets into a store behind a socket, and what those inside see when it ends. */
@@ -48,13 +48,13 @@ class SocketStoreTest {
   }
 
   @Test
-  void ranksMeet() throws Exception {
+  void ranksGather() throws Exception {
     int ranks = 8;
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
       List<FutureTask<Integer>> all = new ArrayList<>();
       for (int rank = 0; rank < ranks; rank++) {
         int own = rank;
-        all.add(start(() -> meet(meeting.join(Meeting.rank(own, ranks)), own, ranks, LONG)));
+        all.add(start(() -> gather(testStore.join(TestStore.rank(own, ranks)), own, ranks, LONG)));
       }
       for (FutureTask<Integer> task : all) {
         assertThat(task.get()).isEqualTo(ranks * (ranks - 1) / 2);
@@ -63,7 +63,7 @@ class SocketStoreTest {
   }
 
   /** The sum of what all ranks say. */
-  static int meet(Store store, int rank, int ranks, Duration deadline) {
+  static int gather(Store store, int rank, int ranks, Duration deadline) {
     assertThat(store.hold("rank/" + rank, bytes(rank), deadline)).isTrue();
     int sum = 0;
     for (int peer = 0; peer < ranks; peer++) {
@@ -74,19 +74,19 @@ class SocketStoreTest {
 
   @Test
   void whoHoldsAnotherTokenStaysOutOnBothSides() throws Exception {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
       Token other = Token.random();
-      assertFails(Native.WL_RESOURCE, () -> meeting.join(Meeting.rank(0, 1), other, LONG))
-          .contains("another token", Sockets.name(meeting.server().address()), "rank 0 of 1");
-      try (RawConnection stranger = new RawConnection(meeting.server().address())) {
-        byte[] hello = Greeting.hello(Meeting.rank(0, 1));
+      assertFails(Native.WL_RESOURCE, () -> testStore.join(TestStore.rank(0, 1), other, LONG))
+          .contains("another token", Sockets.name(testStore.server().address()), "rank 0 of 1");
+      try (RawConnection stranger = new RawConnection(testStore.server().address())) {
+        byte[] hello = Greeting.hello(TestStore.rank(0, 1));
         stranger.sendFrame(hello);
         byte[] challenge = stranger.frame();
-        byte[] proof = meeting.token().hmac("windlass store: server", hello, challenge);
+        byte[] proof = testStore.token().hmac("windlass store: server", hello, challenge);
         stranger.sendFrame(ByteBuffer.allocate(1 + proof.length).put(Wire.PROOF).put(proof).array());
         assertThat(stranger.refusal()).contains("another token");
       }
-      meeting.join(Meeting.rank(0, 1)).set("a", bytes(1), LONG);
+      testStore.join(TestStore.rank(0, 1)).set("a", bytes(1), LONG);
     }
   }
 
@@ -94,15 +94,15 @@ class SocketStoreTest {
   @Test
   void theOwnerIsToldThatTokensDiffer() throws Exception {
     Log log = new Log();
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      InetSocketAddress address = meeting.server().address();
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      InetSocketAddress address = testStore.server().address();
       Token other = Token.random();
-      assertFails(Native.WL_RESOURCE, () -> meeting.join(Meeting.rank(0, 1), other, LONG));
+      assertFails(Native.WL_RESOURCE, () -> testStore.join(TestStore.rank(0, 1), other, LONG));
       while (log.of(Sockets.name(address)).isEmpty()) {
         Thread.onSpinWait();
       }
       try (RawConnection stranger = new RawConnection(address)) {
-        stranger.sendFrame(Greeting.hello(Meeting.rank(0, 1)));
+        stranger.sendFrame(Greeting.hello(TestStore.rank(0, 1)));
         stranger.frame();
       }
       while (log.of(Sockets.name(address)).size() < 2) {
@@ -120,13 +120,13 @@ class SocketStoreTest {
   /** What one heard in one greeting is worth nothing in the next. */
   @Test
   void aProofThatWasHeardIsRefused() throws Exception {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      InetSocketAddress address = meeting.server().address();
-      byte[] hello = Greeting.hello(Meeting.rank(0, 1));
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      InetSocketAddress address = testStore.server().address();
+      byte[] hello = Greeting.hello(TestStore.rank(0, 1));
       byte[] proof;
       try (RawConnection heard = new RawConnection(address)) {
         heard.sendFrame(hello);
-        proof = Greeting.answered(hello, meeting.token(), heard.frame()).proof();
+        proof = Greeting.answered(hello, testStore.token(), heard.frame()).proof();
         heard.sendFrame(proof);
         assertThat(heard.frame()[0]).isEqualTo(Wire.WELCOME);
       }
@@ -141,26 +141,26 @@ class SocketStoreTest {
 
   @Test
   void aRankIsConnectedOnceAndMayComeAgain() throws Exception {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      SocketStore first = meeting.join(Meeting.rank(1, 4));
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      SocketStore first = testStore.join(TestStore.rank(1, 4));
       assertThat(first.hold("rank/1", bytes(1), LONG)).isTrue();
-      assertFails(Native.WL_MISMATCH, () -> meeting.join(Meeting.rank(1, 4)))
+      assertFails(Native.WL_MISMATCH, () -> testStore.join(TestStore.rank(1, 4)))
           .contains("rank 1 of 4 of job \"" + JOB + "\"", "connected already", "127.0.0.1:");
-      meeting.join(new Member("another", 1, 8, LIBRARY)).set("b", bytes(1), LONG);
-      meeting.join(Member.observer(JOB, LIBRARY)).set("c", bytes(1), LONG);
-      meeting.join(Member.observer(JOB, LIBRARY));
+      testStore.join(new Member("another", 1, 8, LIBRARY)).set("b", bytes(1), LONG);
+      testStore.join(Member.observer(JOB, LIBRARY)).set("c", bytes(1), LONG);
+      testStore.join(Member.observer(JOB, LIBRARY));
       first.close();
-      Store watcher = meeting.join();
+      Store watcher = testStore.join();
       assertThat(watcher.awaitOther("rank/1", bytes(1), LONG)).isEmpty();
-      SocketStore again = meeting.join(Meeting.rank(1, 8));
+      SocketStore again = testStore.join(TestStore.rank(1, 8));
       assertThat(again.hold("rank/1", bytes(2), LONG)).isTrue();
     }
   }
 
   @Test
   void anotherVersionOfTheProtocolIsRefusedAndBothAreNamed() throws Exception {
-    try (Meeting meeting = new Meeting(Kind.SOCKET);
-        RawConnection later = new RawConnection(meeting.server().address())) {
+    try (TestStore testStore = new TestStore(Kind.SOCKET);
+        RawConnection later = new RawConnection(testStore.server().address())) {
       byte[] hello = Greeting.hello(new Member(JOB, 0, 1, "9.8\u009b.7"));
       ByteBuffer.wrap(hello).putInt(1 + Integer.BYTES, Wire.PROTOCOL + 1);
       later.sendFrame(hello);
@@ -173,9 +173,9 @@ class SocketStoreTest {
 
   @Test
   void aStoreThatIsLostIsNamedToThoseWhoWaitAndThoseWhoCome() throws Exception {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      String address = Sockets.name(meeting.server().address());
-      SocketStore store = meeting.join(Meeting.rank(0, 1));
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      String address = Sockets.name(testStore.server().address());
+      SocketStore store = testStore.join(TestStore.rank(0, 1));
       List<FutureTask<Void>> waits = new ArrayList<>();
       for (int i = 0; i < 4; i++) {
         String key = "absent/" + i;
@@ -188,16 +188,16 @@ class SocketStoreTest {
                 }));
       }
       Thread.sleep(50);
-      meeting.server().close();
+      testStore.server().close();
       for (FutureTask<Void> wait : waits) {
         wait.get(10, TimeUnit.SECONDS);
       }
       assertFails(Native.WL_PEER_LOST, () -> store.set("a", bytes(1), LONG))
           .contains("set a", address);
       assertFails(Native.WL_DEADLINE_EXCEEDED,
-          () -> meeting.join(Meeting.rank(0, 1), meeting.token(), SHORT))
+          () -> testStore.join(TestStore.rank(0, 1), testStore.token(), SHORT))
           .contains(address, "no store there");
-      meeting.server().close();
+      testStore.server().close();
     }
   }
 
@@ -205,7 +205,7 @@ class SocketStoreTest {
   void aMemberMayComeBeforeTheStore() throws Exception {
     InetSocketAddress address = ofNobody();
     Token token = Token.random();
-    Member member = Meeting.rank(0, 1);
+    Member member = TestStore.rank(0, 1);
     FutureTask<SocketStore> early =
         start(() -> SocketStore.connect(address, token, member, LONG));
     Thread.sleep(100);
@@ -255,7 +255,7 @@ class SocketStoreTest {
     }
   }
 
-  /** Who has not shown the token may not say more than how a meeting can fail. */
+  /** Who has not shown the token may not say more than how a start can fail. */
   @Test
   void aStrangerDoesNotChooseWhatIsThrown() throws Exception {
     try (ServerSocket stranger = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
@@ -308,19 +308,19 @@ class SocketStoreTest {
   }
 
   private static SocketStore connect(InetSocketAddress address, Token token, Duration deadline) {
-    return SocketStore.connect(address, token, Meeting.rank(0, 1), deadline);
+    return SocketStore.connect(address, token, TestStore.rank(0, 1), deadline);
   }
 
   @Test
   void aMemberThatSaysNothingIsTakenForGoneAndOneThatIsIdleIsNot() throws Exception {
     StoreServer.Bounds bounds = new StoreServer.Bounds(8, 8, LONG, Duration.ofSeconds(2));
-    try (Meeting meeting = new Meeting(Kind.SOCKET, bounds)) {
-      Store idle = meeting.join(Meeting.rank(0, 2));
+    try (TestStore testStore = new TestStore(Kind.SOCKET, bounds)) {
+      Store idle = testStore.join(TestStore.rank(0, 2));
       idle.hold("idle", bytes(1), LONG);
-      Store watcher = meeting.join();
+      Store watcher = testStore.join();
       try (RawConnection hung =
           RawConnection.member(
-              meeting.server().address(), meeting.token(), Meeting.rank(1, 2))) {
+              testStore.server().address(), testStore.token(), TestStore.rank(1, 2))) {
         byte[] key = {'h'};
         hung.send(hung.sealed(Strangers.request(Wire.HOLD, 7, "h", null, key)));
         assertThat(hung.frame()).endsWith((byte) 1);
@@ -334,12 +334,12 @@ class SocketStoreTest {
 
   @Test
   void aConnectionHasSoManyWaitsAndNoMore() throws Exception {
-    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-      SocketStore store = meeting.join(Meeting.rank(0, 1));
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      SocketStore store = testStore.join(TestStore.rank(0, 1));
       List<FutureTask<byte[]>> waits = new ArrayList<>();
       try (RawConnection many =
           RawConnection.member(
-              meeting.server().address(), meeting.token(), Member.observer(JOB, LIBRARY))) {
+              testStore.server().address(), testStore.token(), Member.observer(JOB, LIBRARY))) {
         for (int id = 0; id <= Session.WAITS; id++) {
           many.send(many.sealed(Strangers.request(Wire.AWAIT, id, "k", null, null)));
         }
@@ -392,8 +392,8 @@ class SocketStoreTest {
 
   private static void openAndClose(int times) throws Exception {
     for (int i = 0; i < times; i++) {
-      try (Meeting meeting = new Meeting(Kind.SOCKET)) {
-        SocketStore store = meeting.join(Meeting.rank(0, 2));
+      try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+        SocketStore store = testStore.join(TestStore.rank(0, 2));
         FutureTask<Void> wait =
             start(
                 () -> {
@@ -401,14 +401,14 @@ class SocketStoreTest {
                       Native.WL_PEER_LOST, () -> store.await("absent", LONG)).isNotEmpty();
                   return null;
                 });
-        meeting.join(Meeting.rank(1, 2)).set("a", bytes(1), LONG);
+        testStore.join(TestStore.rank(1, 2)).set("a", bytes(1), LONG);
         Token other = Token.random();
-        assertFails(Native.WL_RESOURCE, () -> meeting.join(Meeting.rank(1, 2), other, LONG))
+        assertFails(Native.WL_RESOURCE, () -> testStore.join(TestStore.rank(1, 2), other, LONG))
             .isNotEmpty();
         RawConnection.member(
-            meeting.server().address(), meeting.token(), Member.observer(JOB, LIBRARY)).close();
+            testStore.server().address(), testStore.token(), Member.observer(JOB, LIBRARY)).close();
         Thread.sleep(10);
-        meeting.server().close();
+        testStore.server().close();
         wait.get(30, TimeUnit.SECONDS);
       }
     }

@@ -21,10 +21,10 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
-import org.windlass.internal.store.Meeting;
 import org.windlass.internal.store.OthersGoneException;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
+import org.windlass.internal.store.TestStore;
 
 /** The steps of ranks at a store: what all of them hear if one fails, goes or is late. */
 @Timeout(60)
@@ -58,9 +58,9 @@ class StartStepsTest {
     }
   }
 
-  private static List<Process> processes(Meeting meeting, int size, Duration deadline) {
+  private static List<Process> processes(TestStore testStore, int size, Duration deadline) {
     return IntStream.range(0, size)
-        .mapToObj(rank -> Process.of(meeting.join(), List.of(rank), size, deadline))
+        .mapToObj(rank -> Process.of(testStore.join(), List.of(rank), size, deadline))
         .toList();
   }
 
@@ -87,10 +87,10 @@ class StartStepsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(Meeting.Kind.class)
-  void aFailureOfOneRankIsToldToAll(Meeting.Kind kind) throws Exception {
-    try (Meeting meeting = new Meeting(kind)) {
-      List<Process> two = processes(meeting, 2, Meeting.LONG);
+  @EnumSource(TestStore.Kind.class)
+  void aFailureOfOneRankIsToldToAll(TestStore.Kind kind) throws Exception {
+    try (TestStore testStore = new TestStore(kind)) {
+      List<Process> two = processes(testStore, 2, TestStore.LONG);
       CompletableFuture<Throwable> other =
           failing(() -> two.get(1).refuse("share", Native.WL_RESOURCE, "no room"));
       Failure.assertFails(Native.WL_RESOURCE, () -> two.get(0).say("share", 0))
@@ -100,12 +100,12 @@ class StartStepsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(Meeting.Kind.class)
-  void aRankThatGoesBetweenTwoStepsIsNamedToAll(Meeting.Kind kind) throws Exception {
-    String left = "rank 2 came to the start and left before all had met";
+  @EnumSource(TestStore.Kind.class)
+  void aRankThatGoesBetweenTwoStepsIsNamedToAll(TestStore.Kind kind) throws Exception {
+    String left = "rank 2 came to the start and left before all had joined";
     for (boolean quits : new boolean[] {false, true}) {
-      try (Meeting meeting = new Meeting(kind)) {
-        List<Process> three = processes(meeting, 3, Meeting.LONG);
+      try (TestStore testStore = new TestStore(kind)) {
+        List<Process> three = processes(testStore, 3, TestStore.LONG);
         assertThat(all(three, "arrive")).containsOnlyNulls();
         if (quits) {
           three.get(2).all.quit();
@@ -123,11 +123,11 @@ class StartStepsTest {
 
   /** Its process was started again before all had come. */
   @ParameterizedTest
-  @EnumSource(Meeting.Kind.class)
-  void aRankThatLeavesTheFirstStepMayComeAgain(Meeting.Kind kind) throws Exception {
+  @EnumSource(TestStore.Kind.class)
+  void aRankThatLeavesTheFirstStepMayComeAgain(TestStore.Kind kind) throws Exception {
     for (boolean quits : new boolean[] {false, true}) {
-      try (Meeting meeting = new Meeting(kind)) {
-        Process killed = Process.of(meeting.join(), List.of(1), 3, Meeting.LONG);
+      try (TestStore testStore = new TestStore(kind)) {
+        Process killed = Process.of(testStore.join(), List.of(1), 3, TestStore.LONG);
         CompletableFuture<Throwable> first = failing(() -> killed.say("arrive", 1));
         Thread.sleep(200);
         if (quits) {
@@ -135,21 +135,21 @@ class StartStepsTest {
         }
         killed.store.close();
         assertThat(get(first)).isInstanceOf(WindlassException.class);
-        assertThat(all(processes(meeting, 3, Meeting.LONG), "arrive")).containsOnlyNulls();
+        assertThat(all(processes(testStore, 3, TestStore.LONG), "arrive")).containsOnlyNulls();
       }
     }
   }
 
   @ParameterizedTest
-  @EnumSource(Meeting.Kind.class)
-  void ranksThatCountOthersAreToldAtOnce(Meeting.Kind kind) throws Exception {
+  @EnumSource(TestStore.Kind.class)
+  void ranksThatCountOthersAreToldAtOnce(TestStore.Kind kind) throws Exception {
     for (int first : new int[] {0, 2}) {
-      try (Meeting meeting = new Meeting(kind)) {
+      try (TestStore testStore = new TestStore(kind)) {
         int last = 2 - first;
         Process[] ranks = new Process[3];
         for (int rank : new int[] {0, 2}) {
           ranks[rank] =
-              Process.of(meeting.join(), List.of(rank), rank == 2 ? 4 : 3, Meeting.LONG);
+              Process.of(testStore.join(), List.of(rank), rank == 2 ? 4 : 3, TestStore.LONG);
         }
         CompletableFuture<Throwable> one = failing(() -> ranks[first].say("arrive", first));
         Thread.sleep(100);
@@ -163,15 +163,15 @@ class StartStepsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(Meeting.Kind.class)
-  void theFirstDeadlineIsToldToAll(Meeting.Kind kind) throws Exception {
+  @EnumSource(TestStore.Kind.class)
+  void theFirstDeadlineIsToldToAll(TestStore.Kind kind) throws Exception {
     for (int hasty : new int[] {0, 1}) {
-      try (Meeting meeting = new Meeting(kind)) {
+      try (TestStore testStore = new TestStore(kind)) {
         Process[] ranks = new Process[2];
         for (int rank = 0; rank < 2; rank++) {
           ranks[rank] =
               Process.of(
-                  meeting.join(), List.of(rank), 3, rank == hasty ? MOMENT : Meeting.LONG);
+                  testStore.join(), List.of(rank), 3, rank == hasty ? MOMENT : TestStore.LONG);
         }
         CompletableFuture<Throwable> other =
             failing(() -> ranks[1 - hasty].say("arrive", 1 - hasty));
@@ -184,11 +184,11 @@ class StartStepsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(Meeting.Kind.class)
-  void aRankThatStopsBetweenTwoStepsIsNamedAsOneThatCame(Meeting.Kind kind) throws Exception {
+  @EnumSource(TestStore.Kind.class)
+  void aRankThatStopsBetweenTwoStepsIsNamedAsOneThatCame(TestStore.Kind kind) throws Exception {
     for (int stopped : new int[] {1, 0}) {
-      try (Meeting meeting = new Meeting(kind)) {
-        List<Process> two = processes(meeting, 2, Duration.ofSeconds(2));
+      try (TestStore testStore = new TestStore(kind)) {
+        List<Process> two = processes(testStore, 2, Duration.ofSeconds(2));
         assertThat(all(two, "arrive")).containsOnlyNulls();
         int other = 1 - stopped;
         Failure.assertFails(Native.WL_DEADLINE_EXCEEDED, () -> two.get(other).say("share", other))
@@ -200,21 +200,21 @@ class StartStepsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(Meeting.Kind.class)
-  void whoWillNotComeIsNotWaitedFor(Meeting.Kind kind) throws Exception {
+  @EnumSource(TestStore.Kind.class)
+  void whoWillNotComeIsNotWaitedFor(TestStore.Kind kind) throws Exception {
     for (int rank : new int[] {0, 1}) {
-      try (Meeting meeting = new Meeting(kind)) {
-        Store other = meeting.join();
+      try (TestStore testStore = new TestStore(kind)) {
+        Store other = testStore.join();
         Round.Presence presence = new Round.Presence("there", new byte[] {1});
-        other.hold(presence.key(), presence.value(), Meeting.LONG);
-        Process own = Process.of(meeting.join(), List.of(rank), 3, presence, Meeting.LONG);
+        other.hold(presence.key(), presence.value(), TestStore.LONG);
+        Process own = Process.of(testStore.join(), List.of(rank), 3, presence, TestStore.LONG);
         CompletableFuture<Throwable> call = failing(() -> own.say("arrive", rank));
         Thread.sleep(300);
         assertThat(call).isNotDone();
         if (rank == 0) {
-          other.compareAndSet(presence.key(), presence.value(), null, Meeting.LONG);
+          other.compareAndSet(presence.key(), presence.value(), null, TestStore.LONG);
         } else {
-          other.set(presence.key(), new byte[] {2}, Meeting.LONG); // they have met anew
+          other.set(presence.key(), new byte[] {2}, TestStore.LONG); // they have started anew
         }
         assertThat(get(call))
             .isInstanceOf(OthersGoneException.class)
@@ -225,16 +225,16 @@ class StartStepsTest {
 
   /** They are gone as they should be, once all have come. */
   @ParameterizedTest
-  @EnumSource(Meeting.Kind.class)
-  void whoHasComeMayEndItsPresence(Meeting.Kind kind) throws Exception {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store other = meeting.join();
+  @EnumSource(TestStore.Kind.class)
+  void whoHasComeMayEndItsPresence(TestStore.Kind kind) throws Exception {
+    try (TestStore testStore = new TestStore(kind)) {
+      Store other = testStore.join();
       Round.Presence presence = new Round.Presence("there", new byte[] {1});
-      other.hold(presence.key(), presence.value(), Meeting.LONG);
+      other.hold(presence.key(), presence.value(), TestStore.LONG);
       List<Process> two =
           List.of(
-              Process.of(meeting.join(), List.of(0), 2, presence, Meeting.LONG),
-              Process.of(meeting.join(), List.of(1), 2, presence, Meeting.LONG));
+              Process.of(testStore.join(), List.of(0), 2, presence, TestStore.LONG),
+              Process.of(testStore.join(), List.of(1), 2, presence, TestStore.LONG));
       assertThat(all(two, "arrive")).containsOnlyNulls();
       other.close();
       assertThat(all(two, "share")).containsOnlyNulls();
@@ -242,29 +242,29 @@ class StartStepsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(Meeting.Kind.class)
-  void aSecondProcessOfARankIsRefused(Meeting.Kind kind) throws Exception {
-    try (Meeting meeting = new Meeting(kind)) {
-      Process one = Process.of(meeting.join(), List.of(1), 2, Meeting.LONG);
+  @EnumSource(TestStore.Kind.class)
+  void aSecondProcessOfARankIsRefused(TestStore.Kind kind) throws Exception {
+    try (TestStore testStore = new TestStore(kind)) {
+      Process one = Process.of(testStore.join(), List.of(1), 2, TestStore.LONG);
       CompletableFuture<Throwable> first = failing(() -> one.say("arrive", 1));
       Thread.sleep(200);
-      Process again = Process.of(meeting.join(), List.of(1), 2, MOMENT);
+      Process again = Process.of(testStore.join(), List.of(1), 2, MOMENT);
       Failure.assertFails(Native.WL_MISMATCH, () -> again.say("arrive", 1))
           .startsWith("another process has come to this start as rank 1 too");
       assertThat(first).isNotDone();
-      Process.of(meeting.join(), List.of(0), 2, Meeting.LONG).say("arrive", 0);
+      Process.of(testStore.join(), List.of(0), 2, TestStore.LONG).say("arrive", 0);
       assertThat(get(first)).isNull();
     }
   }
 
   /** Together they have more than one frame, and more than one value of a store. */
   @ParameterizedTest
-  @EnumSource(Meeting.Kind.class)
-  void longValuesAreToldWhole(Meeting.Kind kind) throws Exception {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store observer = meeting.join();
-      Process two = Process.of(meeting.join(), List.of(0, 1), 3, Meeting.LONG);
-      Process one = Process.of(meeting.join(), List.of(2), 3, Meeting.LONG);
+  @EnumSource(TestStore.Kind.class)
+  void longValuesAreToldWhole(TestStore.Kind kind) throws Exception {
+    try (TestStore testStore = new TestStore(kind)) {
+      Store observer = testStore.join();
+      Process two = Process.of(testStore.join(), List.of(0, 1), 3, TestStore.LONG);
+      Process one = Process.of(testStore.join(), List.of(2), 3, TestStore.LONG);
       for (int length : new int[] {450 << 10, 0, 200 << 10}) {
         byte[][] each = new byte[3][length];
         for (int rank = 0; rank < 3; rank++) {
@@ -277,7 +277,7 @@ class StartStepsTest {
         assertThat(two.steps.gather(step, () -> own)).containsExactly(each);
         assertThat(heard.get(30, TimeUnit.SECONDS)).containsExactly(each);
       }
-      assertThat(observer.keys("", Meeting.LONG)).isEmpty();
+      assertThat(observer.keys("", TestStore.LONG)).isEmpty();
     }
   }
 }

@@ -2,7 +2,7 @@
 package org.windlass.internal.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.windlass.internal.store.Meeting.LONG;
+import static org.windlass.internal.store.TestStore.LONG;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -14,7 +14,7 @@ import java.util.Random;
 import java.util.TreeMap;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Timeout;
-import org.windlass.internal.store.Meeting.Kind;
+import org.windlass.internal.store.TestStore.Kind;
 import org.windlass.testing.RandomSeeds;
 
 /** Random calls of several members, beside a map that does the same. */
@@ -30,17 +30,17 @@ class RandomStoreTest {
   @RandomSeeds(value = 4, inLong = 300)
   void callsInARowDoWhatAMapDoes(long seed) {
     for (Kind kind : Kind.values()) {
-      try (Meeting meeting = new Meeting(kind)) {
-        inARow(meeting, new Random(seed));
+      try (TestStore testStore = new TestStore(kind)) {
+        inARow(testStore, new Random(seed));
       }
     }
   }
 
-  private static void inARow(Meeting meeting, Random random) {
+  private static void inARow(TestStore testStore, Random random) {
     Map<String, Stored> oracle = new TreeMap<>();
     Store[] members = new Store[MEMBERS];
     for (int i = 0; i < MEMBERS; i++) {
-      members[i] = meeting.join();
+      members[i] = testStore.join();
     }
     for (int step = 0; step < STEPS; step++) {
       int who = random.nextInt(MEMBERS);
@@ -89,7 +89,7 @@ class RandomStoreTest {
           if (random.nextInt(10) == 0) {
             store.close();
             oracle.values().removeIf(s -> s.holder == who);
-            members[who] = meeting.join();
+            members[who] = testStore.join();
             awaitGone(members[who], oracle);
           }
         }
@@ -117,17 +117,17 @@ class RandomStoreTest {
   @RandomSeeds(value = 2, inLong = 100)
   void callsSideBySideAreAtomic(long seed) throws Exception {
     for (Kind kind : Kind.values()) {
-      try (Meeting meeting = new Meeting(kind)) {
-        sideBySide(meeting, seed);
+      try (TestStore testStore = new TestStore(kind)) {
+        sideBySide(testStore, seed);
       }
     }
   }
 
-  private static void sideBySide(Meeting meeting, long seed) throws Exception {
+  private static void sideBySide(TestStore testStore, long seed) throws Exception {
     int times = 25;
     List<FutureTask<Void>> all = new ArrayList<>();
     for (int i = 0; i < MEMBERS; i++) {
-      Store store = meeting.join();
+      Store store = testStore.join();
       Random random = new Random(seed + i);
       all.add(
           StoreTest.start(
@@ -141,7 +141,7 @@ class RandomStoreTest {
                 return null;
               }));
     }
-    Store watcher = meeting.join();
+    Store watcher = testStore.join();
     long last = 0;
     byte[] seen = null;
     while (last < MEMBERS * times) {

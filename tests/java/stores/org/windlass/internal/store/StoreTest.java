@@ -3,7 +3,7 @@ package org.windlass.internal.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.windlass.internal.store.Failure.assertFails;
-import static org.windlass.internal.store.Meeting.LONG;
+import static org.windlass.internal.store.TestStore.LONG;
 
 import java.time.Duration;
 import java.util.ArrayList;
@@ -19,9 +19,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
-import org.windlass.internal.store.Meeting.Kind;
+import org.windlass.internal.store.TestStore.Kind;
 
-/** What every store keeps to; a module that has one has the {@link Meeting} of its kinds. */
+/** What every store keeps to; a module that has one has the {@link TestStore} of its kinds. */
 @Timeout(120)
 public class StoreTest {
   private static final Duration SHORT = Duration.ofMillis(60);
@@ -29,9 +29,9 @@ public class StoreTest {
   @ParameterizedTest
   @EnumSource
   void aValueIsWhatWasSetLast(Kind kind) {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store one = meeting.join();
-      Store other = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store one = testStore.join();
+      Store other = testStore.join();
       assertThat(one.get("a", LONG)).isEmpty();
       byte[] value = bytes(1, 2, 3);
       one.set("a", value, LONG);
@@ -48,9 +48,9 @@ public class StoreTest {
   @ParameterizedTest
   @EnumSource
   void aWaitEndsWithTheValueThatIsThereOrComes(Kind kind) throws Exception {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store one = meeting.join();
-      Store other = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store one = testStore.join();
+      Store other = testStore.join();
       FutureTask<byte[]> wait = start(() -> one.await("a", LONG));
       FutureTask<byte[]> second = start(() -> one.await("a", LONG));
       other.set("b", bytes(1), LONG);
@@ -66,9 +66,9 @@ public class StoreTest {
   @ParameterizedTest
   @EnumSource
   void aWaitForAnotherValueEndsWithItOrWithNone(Kind kind) throws Exception {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store one = meeting.join();
-      Store other = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store one = testStore.join();
+      Store other = testStore.join();
       other.set("a", bytes(1), LONG);
       assertThat(one.awaitOther("a", bytes(2), LONG)).contains(bytes(1));
       FutureTask<Optional<byte[]>> changed = start(() -> one.awaitOther("a", bytes(1), LONG));
@@ -88,8 +88,8 @@ public class StoreTest {
   @ParameterizedTest
   @EnumSource
   void aValueIsExchangedForAnotherWhereItIsAsExpected(Kind kind) {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store store = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store store = testStore.join();
       assertThat(store.compareAndSet("a", bytes(1), bytes(2), LONG)).isFalse();
       assertThat(store.compareAndSet("a", bytes(), bytes(2), LONG)).isFalse();
       assertThat(store.compareAndSet("a", null, null, LONG)).isTrue();
@@ -108,11 +108,11 @@ public class StoreTest {
   @ParameterizedTest
   @EnumSource
   void oneOfManyWinsAnExchange(Kind kind) throws Exception {
-    try (Meeting meeting = new Meeting(kind)) {
+    try (TestStore testStore = new TestStore(kind)) {
       CountDownLatch go = new CountDownLatch(1);
       List<FutureTask<Boolean>> all = new ArrayList<>();
       for (int i = 0; i < 8; i++) {
-        Store store = meeting.join();
+        Store store = testStore.join();
         byte[] own = bytes(i);
         all.add(
             start(
@@ -129,16 +129,16 @@ public class StoreTest {
         }
       }
       assertThat(winners).hasSize(1);
-      assertThat(meeting.join().get("winner", LONG)).contains(bytes(winners.get(0)));
+      assertThat(testStore.join().get("winner", LONG)).contains(bytes(winners.get(0)));
     }
   }
 
   @ParameterizedTest
   @EnumSource
   void whatIsHeldLastsAsLongAsItsHolder(Kind kind) throws Exception {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store holder = meeting.join();
-      Store other = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store holder = testStore.join();
+      Store other = testStore.join();
       assertThat(holder.hold("a", bytes(1), LONG)).isTrue();
       assertThat(holder.hold("a", bytes(1), LONG)).isFalse();
       assertThat(other.hold("a", bytes(2), LONG)).isFalse();
@@ -153,15 +153,15 @@ public class StoreTest {
       assertThat(gone.get()).isEmpty();
       assertThat(other.get("b", LONG)).contains(bytes(3));
       assertThat(other.hold("a", bytes(5), LONG)).isTrue();
-      assertThat(meeting.join().get("a", LONG)).contains(bytes(5));
+      assertThat(testStore.join().get("a", LONG)).contains(bytes(5));
     }
   }
 
   @ParameterizedTest
   @EnumSource
   void keysAreListedByWhatTheyBeginWith(Kind kind) {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store store = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store store = testStore.join();
       assertThat(store.keys("", LONG)).isEmpty();
       for (String key : List.of("job/b", "job/a", "jobs", "k", "job/\u00e9\ud83d\ude00")) {
         store.set(key, bytes(1), LONG);
@@ -181,8 +181,8 @@ public class StoreTest {
     String longest = "k".repeat(Limits.KEY);
     byte[] largest = new byte[Limits.VALUE];
     byte[] larger = new byte[Limits.VALUE + 1];
-    try (Meeting meeting = new Meeting(kind)) {
-      Store store = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store store = testStore.join();
       store.set(longest, largest, LONG);
       assertThat(store.get(longest, LONG)).contains(largest);
       assertThat(store.compareAndSet(longest, largest, largest, LONG)).isTrue();
@@ -213,8 +213,8 @@ public class StoreTest {
   void aFullStoreRefusesMoreAndGoesOn(Kind kind) {
     byte[] largest = new byte[Limits.VALUE];
     int fit = (int) (Limits.TOTAL / (Limits.VALUE + Limits.ENTRY + 2));
-    try (Meeting meeting = new Meeting(kind)) {
-      Store store = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store store = testStore.join();
       for (int i = 0; i < fit; i++) {
         store.set(Character.toString('a' + i), largest, LONG);
       }
@@ -231,8 +231,8 @@ public class StoreTest {
   @EnumSource
   void aListingThatIsTooLongIsRefused(Kind kind) {
     int fit = Limits.LISTING / (Limits.KEY + 2);
-    try (Meeting meeting = new Meeting(kind)) {
-      Store store = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store store = testStore.join();
       for (int i = 0; i < fit; i++) {
         store.set(String.format("%0" + Limits.KEY + "d", i), bytes(), LONG);
       }
@@ -245,8 +245,8 @@ public class StoreTest {
   @ParameterizedTest
   @EnumSource
   void aWaitEndsAtItsDeadline(Kind kind) {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store store = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store store = testStore.join();
       long begin = System.nanoTime();
       assertFails(Native.WL_DEADLINE_EXCEEDED, () -> store.await("job/absent", SHORT))
           .contains("job/absent", store.address(), Deadline.text(SHORT));
@@ -263,8 +263,8 @@ public class StoreTest {
   @ParameterizedTest
   @EnumSource
   void anInterruptEndsAWaitAndStaysSet(Kind kind) throws Exception {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store store = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store store = testStore.join();
       CountDownLatch begun = new CountDownLatch(1);
       FutureTask<Boolean> wait =
           new FutureTask<>(
@@ -288,9 +288,9 @@ public class StoreTest {
   @ParameterizedTest
   @EnumSource
   void closingEndsOwnCallsAndNobodyElses(Kind kind) throws Exception {
-    try (Meeting meeting = new Meeting(kind)) {
-      Store store = meeting.join();
-      Store other = meeting.join();
+    try (TestStore testStore = new TestStore(kind)) {
+      Store store = testStore.join();
+      Store other = testStore.join();
       FutureTask<byte[]> others = start(() -> other.await("a", LONG));
       FutureTask<Void> own =
           start(

@@ -33,7 +33,7 @@ final class InferenceJob {
   private static void infer(Job job) throws InterruptedException {
     Communicator ranks = job.communicator();
     Layout rows = SyncedModel.layout(job, 0);
-    try (var link = job.meet(WeightSyncJobs.PAIR, Role.TARGET, WeightSyncJobs.LIMIT)) {
+    try (var link = job.connect(WeightSyncJobs.LINK, Role.TARGET, WeightSyncJobs.LIMIT)) {
       var builder = link.transferBuilder();
       for (int layer = 0; layer < SyncedModel.LAYERS; layer++) {
         Tensor weights =

@@ -19,12 +19,12 @@ import java.util.stream.Stream;
 import org.windlass.kernel.Target;
 
 /**
- * The processes of an example's jobs, which meet by a name of their own, and the folder that has
+ * The processes of an example's jobs, which connect by a name of their own, and the folder that has
  * their files. All of it goes at the close, which any thread may call.
  */
 final class StartedProcesses implements AutoCloseable {
   /** The variable of each of them, and of what it starts, whose value no others have. */
-  private static final String MARK = "WINDLASS_MEETING";
+  private static final String MARK = "WINDLASS_LINK_RENDEZVOUS";
 
   /** How long killed processes may take to be gone. */
   private static final Duration DEATH = Duration.ofSeconds(5);
@@ -47,12 +47,12 @@ final class StartedProcesses implements AutoCloseable {
     unique = example + "-" + UUID.randomUUID();
   }
 
-  /** By which they meet. */
+  /** By which they find each other. */
   String unique() {
     return unique;
   }
 
-  /** Has their files, and those by which they meet. */
+  /** Has their files, and those by which they find each other. */
   synchronized Path folder() {
     requireOpen();
     try {

@@ -55,7 +55,7 @@ final class TorchInference {
   }
 
   private static void infer(Job job, Path casts) {
-    try (var link = job.meet(WeightSyncJobs.PAIR, Role.TARGET, WeightSyncJobs.LIMIT)) {
+    try (var link = job.connect(WeightSyncJobs.LINK, Role.TARGET, WeightSyncJobs.LIMIT)) {
       var builder = link.transferBuilder();
       for (Parameter each : MODEL) {
         Layout layout = each.layout(job);

@@ -90,7 +90,7 @@ public final class TorchTrainer {
     }
   }
 
-  /** The guests take the library that this JVM has. */
+  /** The Python ranks take the library that this JVM has. */
   private static Map<String, String> variables() {
     Map<String, String> variables = new HashMap<>(Map.of("OMP_NUM_THREADS", "1"));
     String natives = System.getProperty("org.windlass.library.path");

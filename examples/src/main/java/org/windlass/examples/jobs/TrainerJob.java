@@ -41,7 +41,7 @@ final class TrainerJob {
     }
     try (Followers followers =
         job.followers(
-            WeightSyncJobs.PAIR,
+            WeightSyncJobs.LINK,
             builder -> {
               for (int layer = 0; layer < weights.length; layer++) {
                 builder.add(SyncedModel.name(layer), SyncedModel.SHAPE, weights[layer], columns);

@@ -15,8 +15,8 @@ import org.windlass.job.Job;
  * {@link InferenceJob} are what the processes run.
  */
 public final class WeightSyncJobs {
-  /** The name by which the jobs meet. */
-  static final String PAIR = "policy";
+  /** The name of the link between the jobs. */
+  static final String LINK = "policy";
 
   static final int VERSIONS = 5;
   static final Duration LIMIT = Duration.ofSeconds(60);

@@ -41,8 +41,8 @@ final class WorkFolder {
   // A file name has at most 255 bytes, and a character of Java at most three of them.
   private static final int NAME_LIMIT = 60;
   private static final int ATTEMPTS = 100;
-  // So many meetings of writers that began at the same time are no reason to give up.
-  private static final int MEETINGS = 5;
+  // So many conflicts with writers that began at the same time are no reason to give up.
+  private static final int CONFLICTS = 5;
   private static final int PAUSE_MILLIS = 20;
 
   // The system drops all locks of a process on a file when any of its descriptors is closed. So no
@@ -67,14 +67,14 @@ final class WorkFolder {
    * @throws InvalidArgumentException if another writer of that name has one
    */
   static WorkFolder create(Path folder, String name) {
-    for (int meeting = 0; ; meeting++) {
+    for (int attempt = 0; ; attempt++) {
       WorkFolder made = make(folder, name);
       Optional<String> rival = made.rival(folder, name);
       if (rival.isEmpty()) {
         return made;
       }
       made.remove();
-      if (meeting == MEETINGS) {
+      if (attempt == CONFLICTS) {
         throw new InvalidArgumentException(
             folder.resolve(name) + ": process " + rival.get() + " is writing it");
       }
@@ -104,7 +104,7 @@ final class WorkFolder {
       try {
         makeFolder(folder, path);
         FileChannel channel = lock(path.resolve(LOCK));
-        for (int look = 0; channel == null && look < MEETINGS; look++) {
+        for (int look = 0; channel == null && look < CONFLICTS; look++) {
           // Another writer looks whether someone has it.
           pause();
           channel = lock(path.resolve(LOCK));
@@ -154,7 +154,7 @@ final class WorkFolder {
         }
       }
     } catch (IOException | DirectoryIteratorException unreadable) {
-      // Whoever cannot list the folder meets the other at the commit.
+      // Whoever cannot list the folder finds the other at the commit.
     }
     return Optional.empty();
   }

@@ -36,7 +36,7 @@ import picocli.CommandLine.Spec;
         "Shows version, JDK, processor, launch environment, targets, transports and NVIDIA GPUs.")
 final class DoctorCommand implements Runnable {
   private static final String NET_DEVICES = "WINDLASS_UCX_NET_DEVICES";
-  private static final String MEETING = "WINDLASS_MEETING";
+  private static final String LINK_RENDEZVOUS = "WINDLASS_LINK_RENDEZVOUS";
   private static final String AVAILABLE = "available";
   private static final String NO_NATIVES = "the natives do not load";
 
@@ -123,7 +123,7 @@ final class DoctorCommand implements Runnable {
             () -> facts.put("shm", "/dev/shm is not there"));
     facts.put("launch", launch(System.getenv()));
     facts.put("token", token(System.getenv()));
-    facts.put("meeting", meeting(System.getenv()));
+    facts.put("link_rendezvous", linkRendezvous(System.getenv()));
     return facts;
   }
 
@@ -189,12 +189,14 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /** Where these variables have jobs meet; nothing of a password that an address may not have. */
-  static String meeting(Map<String, String> variables) {
+  /**
+   * Where these variables have jobs connect; nothing of a password that an address may not have.
+   */
+  static String linkRendezvous(Map<String, String> variables) {
     try {
-      return Job.meetingPlace(variables)
-          .map(place -> MEETING + " is " + place)
-          .orElse(MEETING + " is not set");
+      return Job.linkRendezvous(variables)
+          .map(place -> LINK_RENDEZVOUS + " is " + place)
+          .orElse(LINK_RENDEZVOUS + " is not set");
     } catch (InvalidArgumentException refused) {
       return "refused: " + refused.getMessage().replaceAll("(?s)'.*@", "'...@");
     }

@@ -114,7 +114,7 @@ final class ProcessLaunch {
     }
   }
 
-  /** @param onStart runs once all ranks have met */
+  /** @param onStart runs once all ranks have joined */
   private void runRank(
       Map<String, String> variables, Consumer<LocalGroup> body, Runnable onStart) {
     try (LocalGroup group =
@@ -181,7 +181,10 @@ final class ProcessLaunch {
     }
   }
 
-  /** A watch over ranks that have not met yet: where one of them fails, this thread waits no more. */
+  /**
+   * A watch over ranks that have not joined yet: where one of them fails, this thread waits no
+   * more.
+   */
   private static final class StartWatch implements AutoCloseable {
     private final Thread starting = Thread.currentThread();
     private final Thread watching;
@@ -200,7 +203,7 @@ final class ProcessLaunch {
           interrupt();
         }
       } catch (InterruptedException over) {
-        // All have met.
+        // All have joined.
       }
     }
 

@@ -33,7 +33,7 @@ import picocli.CommandLine.Parameters;
       "%nWhat stands behind COMMAND is its own. Each rank gets RANK, WORLD_SIZE, LOCAL_RANK,"
           + " LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them, the first four"
           + " also behind WINDLASS_; WINDLASS_RENDEZVOUS and WINDLASS_LAUNCHER_STORE, where this has"
-          + " the store at which they meet; and WINDLASS_TOKEN_FILE, which is removed at the end.",
+          + " the store at which they join; and WINDLASS_TOKEN_FILE, which is removed at the end.",
       "%nA line of a rank's output stands whole behind the rank in brackets. Rank 0 reads standard"
           + " input, the others none.",
       "%nThe first rank that ends with another status than 0 ends all: they and what they have"

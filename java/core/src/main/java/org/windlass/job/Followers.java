@@ -18,7 +18,7 @@ import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Log;
-import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.rendezvous.LinkSearch;
 import org.windlass.internal.transfer.Until;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransfer;
@@ -26,8 +26,8 @@ import org.windlass.link.LinkTransferBuilder;
 import org.windlass.report.Report;
 
 /**
- * Jobs that follow a source by one pair, each at its own pace. A target that comes is linked. A
- * target that is lost is unlinked, and is linked again when it comes back. Each send offers a
+ * Jobs that follow a source by one link name, each at its own pace. A target that comes is linked.
+ * A target that is lost is unlinked, and is linked again when it comes back. Each send offers a
  * version to all of them at once. A follower that does not request the version in time skips it.
  *
  * <pre>{@code
@@ -42,7 +42,7 @@ import org.windlass.report.Report;
  * <p>Operations are collective over the source's ranks. One thread at a time may call them. Sends
  * to different followers do not wait for each other. A follower that hangs while it receives a
  * version is lost at the deadline. A follower that one rank of the source loses is lost for all of
- * them. While the store where jobs meet is lost, linked followers still get versions.
+ * them. While the store where jobs find each other is lost, linked followers still get versions.
  */
 public final class Followers implements AutoCloseable {
   // A send waits this long for the store, and a fourth of its deadline at most. If the store does
@@ -56,7 +56,7 @@ public final class Followers implements AutoCloseable {
   private static final long LOST = 2;
 
   private final Job job;
-  private final String pair;
+  private final String linkName;
   private final Consumer<LinkTransferBuilder> binding;
 
   /** All followers by name. The ranks have the same ones, and have the same ones linked. */
@@ -138,9 +138,9 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  Followers(Job job, String pair, Consumer<LinkTransferBuilder> binding) {
+  Followers(Job job, String linkName, Consumer<LinkTransferBuilder> binding) {
     this.job = job;
-    this.pair = pair;
+    this.linkName = linkName;
     this.binding = Objects.requireNonNull(binding, "binding");
   }
 
@@ -160,11 +160,11 @@ public final class Followers implements AutoCloseable {
         return now;
       }
       try {
-        job.requireSameSearch(pair, until);
-        open = job.search(pair, until, pairing -> pairing.awaitOpen(null));
+        job.requireSameSearch(linkName, until);
+        open = job.search(linkName, until, linkSearch -> linkSearch.awaitOpen(null));
       } catch (DeadlineExceededException e) {
         throw new DeadlineExceededException(
-            "await of " + count + " followers of pair '" + pair + "': there are " + now, e);
+            "await of " + count + " followers of link '" + linkName + "': there are " + now, e);
       }
     }
   }
@@ -215,20 +215,20 @@ public final class Followers implements AutoCloseable {
 
   /** Returns the names of open targets; none if the store does not answer in time. */
   private List<String> newcomers(Until until) {
-    job.requireSameSearch(pair, until);
+    job.requireSameSearch(linkName, until);
     long startNs = System.nanoTime();
     if (searchFailure != null && job.max(until, startNs - searchAgainNs < 0 ? 1 : 0)[0] != 0) {
       return List.of();
     }
     long limitNs = Math.max(1, Math.min(until.leftNs() / 4, SEARCH_LIMIT.toNanos()));
     try {
-      List<String> open = job.search(pair, new Until(limitNs), Pairing::open);
+      List<String> open = job.search(linkName, new Until(limitNs), LinkSearch::open);
       searchFailure = null;
       return open;
     } catch (WindlassException e) {
       job.requireAlive();
       if (e instanceof MismatchException && linked().isEmpty()) {
-        throw e; // another job is the source of the pair
+        throw e; // another job is the source of the link
       }
       if (searchFailure == null && job.communicator().rank() == 0) {
         Log.warn(
@@ -246,7 +246,7 @@ public final class Followers implements AutoCloseable {
     for (String name : names) {
       Entry follower = all.computeIfAbsent(name, Entry::new);
       if (follower.link != null) {
-        follower.lose(new AbortedException("the job has come to meet again"));
+        follower.lose(new AbortedException("the job has connected again"));
       }
       follower.set(DONE, null);
       try {
@@ -262,7 +262,7 @@ public final class Followers implements AutoCloseable {
   }
 
   private void link(Entry follower, Until until) {
-    Link link = job.meet(pair, Role.SOURCE, null, follower.name, until);
+    Link link = job.connect(linkName, Role.SOURCE, null, follower.name, until);
     follower.link = link;
     follower.lost = null;
     LinkTransferBuilder builder = link.transferBuilder();
@@ -281,7 +281,7 @@ public final class Followers implements AutoCloseable {
    * @param version at least 0, and larger than the last one
    * @return the state of each follower. A lost one stays in the list until it comes again.
    * @throws MismatchException if no follower is linked, and another job has been the source of this
-   *     pair for longer than the store keeps the keys of a job that has ended
+   *     link for longer than the store keeps the keys of a job that has ended
    * @throws WindlassException if this job's own ranks fail. A failure of a follower is part of its
    *     state instead.
    */
@@ -382,6 +382,6 @@ public final class Followers implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "Followers of pair '" + pair + "': " + now;
+    return "Followers of link '" + linkName + "': " + now;
   }
 }

@@ -24,8 +24,8 @@ import org.windlass.internal.Copies;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Failures;
 import org.windlass.internal.rendezvous.Host;
-import org.windlass.internal.rendezvous.MeetingStore;
-import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.rendezvous.LinkRendezvous;
+import org.windlass.internal.rendezvous.LinkSearch;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.transfer.Names;
 import org.windlass.internal.transfer.Until;
@@ -34,13 +34,13 @@ import org.windlass.link.Link;
 import org.windlass.link.LinkTransferBuilder;
 
 /**
- * A rank of a job that meets other jobs. Each job has a communicator of its own. Jobs are launched
- * separately, in any order. They meet by the name of a pair, which has one source and any number of
- * targets. The source sends tensors, and the targets receive them.
+ * A rank of a job that connects to other jobs. Each job has a communicator of its own. Jobs are
+ * launched separately, in any order. They connect by the name of a link, which has one source and
+ * any number of targets. The source sends tensors, and the targets receive them.
  *
  * <pre>{@code
  * try (var job = Job.fromEnvironment("inference");
- *     var link = job.meet("policy", Role.TARGET, ofMinutes(5))) {
+ *     var link = job.connect("policy", Role.TARGET, ofMinutes(5))) {
  *   var transfer = link.transferBuilder()
  *       .into("l0.q_proj", shape, qkv.narrow(0, 0, 128), tp.layout(shard(0)))
  *       .register(ofMinutes(1));
@@ -51,15 +51,16 @@ import org.windlass.link.LinkTransferBuilder;
  * }
  * }</pre>
  *
- * <p>Jobs meet at a store, which the environment variable {@code WINDLASS_MEETING} names. It is
- * HOST:PORT, with a token as for the start of a communicator; an etcd:// address; or a name, for
- * jobs of one user on one host. The first job opens the store, and has it until it closes. With
- * HOST:PORT, only a job whose rank 0 runs on HOST opens it. Jobs that have met do not need the
- * store any more. If it is lost, one of the jobs that are left opens another.
+ * <p>Jobs find each other at a store, which the environment variable
+ * {@code WINDLASS_LINK_RENDEZVOUS} names. It is HOST:PORT, with a token as for the start of a
+ * communicator; an etcd:// address; or a name, for jobs of one user on one host. The first job
+ * opens the store, and has it until it closes. With HOST:PORT, only a job whose rank 0 runs on HOST
+ * opens it. Jobs that have connected do not need the store any more. If it is lost, one of the jobs
+ * that are left opens another.
  *
  * <p>The ranks of a source may be Python processes. The target makes their plans.
  *
- * <p>If a rank of one job is lost or closes, the link ends, and both jobs may meet again. This
+ * <p>If a rank of one job is lost or closes, the link ends, and both jobs may connect again. This
  * includes a job that was restarted.
  */
 public final class Job implements AutoCloseable {
@@ -69,7 +70,7 @@ public final class Job implements AutoCloseable {
   private final JobRanks ranks;
   private final JobStore store;
 
-  final JobMeetings meetings;
+  final JobConnector connector;
 
   /** Thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
@@ -84,7 +85,7 @@ public final class Job implements AutoCloseable {
     Host host = Host.of(environment);
     ranks = new JobRanks(name, communicator, until);
     store = new JobStore(name, ranks, environment);
-    meetings = new JobMeetings(name, ranks, store, options, host);
+    connector = new JobConnector(name, ranks, store, options, host);
     try {
       ranks.testOnRank0(until, () -> store.reach(until) != null);
     } catch (RuntimeException | Error e) {
@@ -104,9 +105,9 @@ public final class Job implements AutoCloseable {
 
   /**
    * Collective over the ranks that a launcher started. Makes their communicator as {@link
-   * Communicator#fromEnvironment} does, and connects to the store where jobs meet.
+   * Communicator#fromEnvironment} does, and connects to the store where jobs find each other.
    *
-   * @param name name of the job, at most 64 bytes without a slash. Jobs of a pair have different
+   * @param name name of the job, at most 64 bytes without a slash. Jobs of a link have different
    *     names.
    * @param options options of the communicator, and of links of which the job is the source
    * @param deadline limit of the whole call
@@ -157,17 +158,17 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Returns the value of {@code WINDLASS_MEETING} in variables as {@link System#getenv()} has them;
-   * empty if it is not set. Checks its text, and looks up no host.
+   * Returns the value of {@code WINDLASS_LINK_RENDEZVOUS} in variables as {@link System#getenv()}
+   * has them; empty if it is not set. Checks its text, and looks up no host.
    *
    * @throws InvalidArgumentException if it is neither a name, nor HOST:PORT, nor a store's address
    */
-  public static Optional<String> meetingPlace(Map<String, String> variables) {
-    String setting = Copies.map(variables, "variables").getOrDefault(MeetingStore.VARIABLE, "");
+  public static Optional<String> linkRendezvous(Map<String, String> variables) {
+    String setting = Copies.map(variables, "variables").getOrDefault(LinkRendezvous.VARIABLE, "");
     if (setting.isEmpty()) {
       return Optional.empty();
     }
-    MeetingStore.check(setting);
+    LinkRendezvous.check(setting);
     return Optional.of(setting);
   }
 
@@ -181,23 +182,25 @@ public final class Job implements AutoCloseable {
     return communicator;
   }
 
-  /** {@link #meet(String, Role, Layout, Duration)} without a layout: each tensor names its own. */
-  public Link meet(String pair, Role role, Duration deadline) {
-    return meet(pair, role, null, null, until(deadline));
+  /**
+   * {@link #connect(String, Role, Layout, Duration)} without a layout: each tensor names its own.
+   */
+  public Link connect(String linkName, Role role, Duration deadline) {
+    return connect(linkName, role, null, null, until(deadline));
   }
 
   /**
-   * Collective over this job's ranks: meets the other job of a pair, which may come later. Both
-   * compare their versions of Windlass. A source meets a target that is not linked with it, and
-   * calls this once for each target. If the other job gives up before both have met, this one waits
-   * for another until its own deadline. The other job gives up at its own deadline, if its call is
-   * interrupted, or if it dies.
+   * Collective over this job's ranks: connects to the other job of a link, which may come later.
+   * Both compare their versions of Windlass. A source connects to a target that is not linked with
+   * it, and calls this once for each target. If the other job gives up before both have connected,
+   * this one waits for another until its own deadline. The other job gives up at its own deadline,
+   * if its call is interrupted, or if it dies.
    *
    * <p>If the call fails on a rank, it fails on all ranks of that job. If the reason concerns both
    * jobs, such as different versions or too little memory, it fails on all ranks of both. Jobs may
-   * try again, and may meet again when a link has ended.
+   * try again, and may connect again when a link has ended.
    *
-   * @param pair name by which the jobs find each other, at most 64 bytes without a slash
+   * @param linkName name by which the jobs find each other, at most 64 bytes without a slash
    * @param layout layout of tensors for which none is named, over ranks of this job; on the target
    *     without {@code Partial}
    * @param deadline limit of the whole call, which includes the wait for the other job
@@ -205,21 +208,24 @@ public final class Job implements AutoCloseable {
    *     their own job.
    * @throws DeadlineExceededException if the other job did not come
    * @throws MismatchException if the jobs run different versions, or if ranks of this job call it
-   *     with another pair, role or layout. A source also throws it if another job stays the source
-   *     of this pair for 65 seconds, in etcd 15. It waits until its deadline for an earlier start
-   *     of this job to end, and logs that after two seconds.
+   *     with another link name, role or layout. A source also throws it if another job stays the
+   *     source of this link for 65 seconds, in etcd 15. It waits until its deadline for an earlier
+   *     start of this job to end, and logs that after two seconds.
    * @throws PeerLostException if a rank was lost meanwhile
    */
-  public Link meet(String pair, Role role, Layout layout, Duration deadline) {
+  public Link connect(String linkName, Role role, Layout layout, Duration deadline) {
     Objects.requireNonNull(layout, "layout");
-    return meet(pair, role, layout, null, until(deadline));
+    return connect(linkName, role, layout, null, until(deadline));
   }
 
-  /** Meets as the public methods do. A source meets only job {@code target} if it is not null. */
-  Link meet(String pair, Role role, Layout layout, String target, Until until) {
-    Names.require("pair", pair);
+  /**
+   * Connects as the public methods do. A source connects only to job {@code target} if it is not
+   * null.
+   */
+  Link connect(String linkName, Role role, Layout layout, String target, Until until) {
+    Names.require("link name", linkName);
     Objects.requireNonNull(role, "role");
-    String operation = "meet of pair '" + pair + "' as " + role.name().toLowerCase(Locale.ROOT);
+    String operation = "connect to link '" + linkName + "' as " + role.name().toLowerCase(Locale.ROOT);
     String call =
         operation + (target == null ? "" : " of job '" + target + "'")
             + (layout == null ? "" : " with layout " + layout.qualified());
@@ -231,7 +237,7 @@ public final class Job implements AutoCloseable {
             requireLayout(role, layout);
             Link link;
             do {
-              link = meetings.tryMeet(pair, role, layout, target, until);
+              link = connector.tryConnect(linkName, role, layout, target, until);
             } while (link == null);
             return link;
           } catch (WindlassException e) {
@@ -245,39 +251,39 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Returns the followers of this job, which is the source of a pair.
+   * Returns the followers of this job, which is the source of a link.
    *
    * @param binding adds the tensors to send to a builder. It is called for each new follower.
    */
-  public Followers followers(String pair, Consumer<LinkTransferBuilder> binding) {
-    Names.require("pair", pair);
-    return new Followers(this, pair, binding);
+  public Followers followers(String linkName, Consumer<LinkTransferBuilder> binding) {
+    Names.require("link name", linkName);
+    return new Followers(this, linkName, binding);
   }
 
   /** Collective: throws on every rank if a rank calls something other than this search. */
-  void requireSameSearch(String pair, Until until) {
+  void requireSameSearch(String linkName, Until until) {
     exclusively(
-        searching(pair),
+        searching(linkName),
         () -> {
-          ranks.requireSame(until, searching(pair));
+          ranks.requireSame(until, searching(linkName));
           return null;
         });
   }
 
   /** Collective, after {@link #requireSameSearch}: returns the names of targets on every rank. */
-  List<String> search(String pair, Until until, Function<Pairing, List<String>> search) {
+  List<String> search(String linkName, Until until, Function<LinkSearch, List<String>> search) {
     Supplier<Encoding> step =
         () -> {
-          String names = String.join("/", meetings.atStore(pair, null, until, search));
+          String names = String.join("/", connector.atStore(linkName, null, until, search));
           return out -> out.write(names.getBytes(StandardCharsets.UTF_8));
         };
     JobRanks.Decoder<String> decoder = in -> new String(in.readAllBytes(), StandardCharsets.UTF_8);
-    String names = exclusively(searching(pair), () -> ranks.fromRank0(until, decoder, step));
+    String names = exclusively(searching(linkName), () -> ranks.fromRank0(until, decoder, step));
     return names.isEmpty() ? List.of() : List.of(names.split("/"));
   }
 
-  private static String searching(String pair) {
-    return "look for followers of pair '" + pair + "'";
+  private static String searching(String linkName) {
+    return "look for followers of link '" + linkName + "'";
   }
 
   /** Collective: {@link JobRanks#max}. */
@@ -296,12 +302,12 @@ public final class Job implements AutoCloseable {
     }
     if (layout.mesh().highestRank() >= communicator.size()) {
       throw new InvalidArgumentException(
-          "meet: layout " + layout + " holds rank " + layout.mesh().highestRank()
+          "connect: layout " + layout + " holds rank " + layout.mesh().highestRank()
               + "; the job has ranks 0 to " + (communicator.size() - 1));
     }
     if (role == Role.TARGET && layout.hasPartial()) {
       throw new InvalidArgumentException(
-          "meet: layout " + layout + " holds Partial; a target holds values: use R or S");
+          "connect: layout " + layout + " holds Partial; a target holds values: use R or S");
     }
   }
 
@@ -314,7 +320,7 @@ public final class Job implements AutoCloseable {
               + "\"; one thread at a time may call operations on it");
     }
     try {
-      if (meetings.closed) {
+      if (connector.closed) {
         throw new ClosedException(what + ": job '" + name + "' was closed");
       }
       return call.get();
@@ -330,11 +336,11 @@ public final class Job implements AutoCloseable {
    */
   @Override
   public void close() {
-    meetings.closed = true;
+    connector.closed = true;
     Communicator own = ownsCommunicator ? communicator : null;
     try (own;
         ranks;
-        meetings) {
+        connector) {
       store.close();
     }
   }

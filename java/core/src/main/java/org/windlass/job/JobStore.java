@@ -12,17 +12,17 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.memory.Leaks;
-import org.windlass.internal.rendezvous.MeetingStore;
-import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.rendezvous.LinkRendezvous;
+import org.windlass.internal.rendezvous.LinkSearch;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.transfer.Until;
 
 /**
- * Connection of rank 0 of a job to the store where jobs meet, which it finds or opens. A new
- * connection replaces a lost one. Other ranks make none. One thread at a time may call the methods
- * other than {@link #close}, which ends calls in progress.
+ * Connection of rank 0 of a job to the store where jobs find each other, which it finds or opens. A
+ * new connection replaces a lost one. Other ranks make none. One thread at a time may call the
+ * methods other than {@link #close}, which ends calls in progress.
  */
 final class JobStore implements AutoCloseable {
   // Limits of one attempt to find or reach the store, of a test whether it answers, and of the wait
@@ -40,7 +40,7 @@ final class JobStore implements AutoCloseable {
 
   /** Resources that outlive an object which nobody closes. Thread-safe. */
   private static final class Resources extends Leaks.Resource {
-    private volatile MeetingStore meeting; // null before the first search
+    private volatile LinkRendezvous rendezvous; // null before the first search
     private Store store; // null while there is no connection
     private volatile boolean isClosed;
 
@@ -63,13 +63,13 @@ final class JobStore implements AutoCloseable {
     void connect(Map<String, String> environment, Member member, Until until) {
       replace(null);
       requireOpen();
-      if (meeting == null) {
-        meeting = new MeetingStore(environment, Native.wl_version());
+      if (rendezvous == null) {
+        rendezvous = new LinkRendezvous(environment, Native.wl_version());
       }
       try {
-        meeting.find(atMost(ATTEMPT_LIMIT, until));
+        rendezvous.find(atMost(ATTEMPT_LIMIT, until));
         requireOpen();
-        replace(meeting.connect(member, atMost(ATTEMPT_LIMIT, until)));
+        replace(rendezvous.connect(member, atMost(ATTEMPT_LIMIT, until)));
       } finally {
         if (isClosed) {
           free();
@@ -98,8 +98,8 @@ final class JobStore implements AutoCloseable {
     protected void free() {
       isClosed = true;
       replace(null);
-      if (meeting != null) {
-        meeting.close();
+      if (rendezvous != null) {
+        rendezvous.close();
       }
     }
   }
@@ -188,8 +188,8 @@ final class JobStore implements AutoCloseable {
         if (until.isOver()) {
           Duration waited = Duration.ofNanos(System.nanoTime() - startNs);
           throw new DeadlineExceededException(
-              "no store for " + Deadline.text(waited) + " where " + MeetingStore.VARIABLE
-                  + " has jobs meet; the last attempt: " + e.getMessage(),
+              "no store for " + Deadline.text(waited) + " where " + LinkRendezvous.VARIABLE
+                  + " has jobs connect; the last attempt: " + e.getMessage(),
               e);
         }
       }
@@ -201,7 +201,7 @@ final class JobStore implements AutoCloseable {
     try {
       Store store = resources.store();
       if (store != null) {
-        Pairing.remove(store, own);
+        LinkSearch.remove(store, own);
       }
     } catch (WindlassException e) {
       // The key disappears with the connection.

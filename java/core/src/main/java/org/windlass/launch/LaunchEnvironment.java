@@ -20,7 +20,7 @@ import org.windlass.internal.store.Token;
 
 /**
  * The environment variables of a process that a launcher started: its rank, the number of ranks,
- * where the ranks meet, and the source of their token. An empty variable counts as not set.
+ * the rendezvous of the ranks, and the source of their token. An empty variable counts as not set.
  *
  * <p>One launcher may run inside another one's allocation. The first launcher whose variables are
  * set counts. {@code WINDLASS_RENDEZVOUS}, {@code WINDLASS_JOB}, {@code WINDLASS_TOKEN_FILE} and
@@ -96,7 +96,10 @@ public final class LaunchEnvironment {
 
   static final String RENDEZVOUS = "WINDLASS_RENDEZVOUS";
 
-  /** Variable with the address of the launcher's store. It counts if the ranks meet there. */
+  /**
+   * Variable with the address of the launcher's store. It counts if the ranks find each other
+   * there.
+   */
   static final String LAUNCHER_STORE = "WINDLASS_LAUNCHER_STORE";
 
   static final String MASTER_ADDRESS = "MASTER_ADDR";
@@ -287,13 +290,13 @@ public final class LaunchEnvironment {
   }
 
   /**
-   * Unresolved address where the ranks meet: {@code WINDLASS_RENDEZVOUS} if it is HOST:PORT. If it
+   * Unresolved address of the rendezvous: {@code WINDLASS_RENDEZVOUS} if it is HOST:PORT. If it
    * is not set and a token is, the host is {@code MASTER_ADDR}. The port is the one after {@code
    * MASTER_PORT}, which torchrun's agent may use; after the last port, the one before.
    *
-   * <p>Without an address and a {@link #tokenVariable}, the ranks meet on one host as one user.
-   * Rank 0 writes a local address and a new token to a file that only this user can read. {@link
-   * #job} determines the file's name.
+   * <p>Without an address and a {@link #tokenVariable}, the ranks find each other on one host as
+   * one user. Rank 0 writes a local address and a new token to a file that only this user can read.
+   * {@link #job} determines the file's name.
    */
   public Optional<InetSocketAddress> rendezvous() {
     boolean hasToken = tokenVariable().isPresent();
@@ -332,7 +335,7 @@ public final class LaunchEnvironment {
   }
 
   /**
-   * Address of an external store where the ranks meet, such as {@code
+   * Address of an external store where the ranks find each other, such as {@code
    * etcd://10.0.0.1:2379/windlass}, if {@code WINDLASS_RENDEZVOUS} has one. Then {@link
    * #rendezvous} is empty. A token only distinguishes {@link #job} from others of its name.
    */
@@ -368,10 +371,10 @@ public final class LaunchEnvironment {
     localSize().ifPresent(local -> text.add(local + " on this host"));
     variables.value(Host.NAME_VARIABLE).ifPresent(name -> text.add("host " + name));
     job().ifPresent(id -> text.add("job " + id));
-    return text.add(meeting()).toString() + others().map(other -> "; " + other).orElse("");
+    return text.add(rendezvousText()).toString() + others().map(other -> "; " + other).orElse("");
   }
 
-  private String meeting() {
+  private String rendezvousText() {
     Optional<String> token = tokenVariable().map(name -> ", token from " + name);
     boolean hasJob = job().isPresent();
     if (store().isPresent()) {
@@ -386,11 +389,11 @@ public final class LaunchEnvironment {
           + token.orElse(", no token");
     }
     if (size == 1) {
-      return "no other rank to meet";
+      return "no other rank";
     }
     return hasJob
-        ? "ranks meet by a file of this host"
-        : "no job, rendezvous or token, so that ranks can't meet; set " + JOB
+        ? "ranks join by a file of this host"
+        : "no job, rendezvous or token, so that ranks can't join; set " + JOB
             + " to a name of the job's own";
   }
 

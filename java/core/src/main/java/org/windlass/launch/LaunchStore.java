@@ -10,9 +10,9 @@ import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 
 /**
- * A store where the ranks meet that this process launches, as in {@code windlass run}. It lasts
- * until it is closed, even if ranks stop or end. So {@link org.windlass.report.RunningJob} finds
- * the job there even if rank 0's process is stopped. It needs no natives.
+ * The store where the ranks find each other that this process launches, as in {@code windlass run}.
+ * It lasts until it is closed, even if ranks stop or end. So {@link org.windlass.report.RunningJob}
+ * finds the job there even if rank 0's process is stopped. It needs no natives.
  */
 public final class LaunchStore implements AutoCloseable {
   private final StoreServer server;
@@ -43,7 +43,7 @@ public final class LaunchStore implements AutoCloseable {
             StoreServer.Bounds.defaults()));
   }
 
-  /** Variables that the ranks need in addition to those of {@link #open} to meet here. */
+  /** Variables that the ranks need in addition to those of {@link #open} to join here. */
   public Map<String, String> variables() {
     String address = server.name();
     return Map.of(

@@ -47,8 +47,8 @@ import org.windlass.layout.Layout;
  * }
  * }</pre>
  *
- * <p>{@link org.windlass.job.Job#meet} makes one of two jobs, each with a communicator of its own.
- * There a layout is over ranks as its own job counts them.
+ * <p>{@link org.windlass.job.Job#connect} makes one of two jobs, each with a communicator of its
+ * own. There a layout is over ranks as its own job counts them.
  *
  * <p>A link has a communicator of its own: when it fails, each side goes on with its own work and
  * may join another.
@@ -72,7 +72,7 @@ public final class Link implements AutoCloseable {
   private final Handover handover;
 
   /** Whether the senders are Python ranks, whose parts of a plan the receivers make. */
-  private final boolean hasGuests;
+  private final boolean hasPythonSenders;
 
   /** Layout of tensors for which none is named; may be null. */
   private final Layout layout;
@@ -108,13 +108,13 @@ public final class Link implements AutoCloseable {
   /** Collective over {@code communicator}, which it takes over. */
   private Link(
       String name, String whose, LinkRanks ranks, Communicator communicator, Handover handover,
-      boolean hasGuests, Layout layout, StepsMemo memo) {
+      boolean hasPythonSenders, Layout layout, StepsMemo memo) {
     this.name = name;
     this.whose = whose;
     this.ranks = ranks;
     this.communicator = communicator;
     this.handover = handover;
-    this.hasGuests = hasGuests;
+    this.hasPythonSenders = hasPythonSenders;
     this.layout = layout;
     this.memo = memo;
     this.sends = ranks.sends(communicator.rank());
@@ -160,7 +160,7 @@ public final class Link implements AutoCloseable {
       int senders = jobs.senders();
       return new Link(
           name, jobs.whose(), LinkRanks.ofJobs(name, senders, communicator.size() - senders),
-          communicator, new Handover(communicator, side, senders, until), jobs.hasGuests(),
+          communicator, new Handover(communicator, side, senders, until), jobs.hasPythonSenders(),
           communicator.rank() < senders ? jobs.from() : jobs.to(), memo);
     } catch (RuntimeException | Error e) {
       try (side;
@@ -347,8 +347,8 @@ public final class Link implements AutoCloseable {
     return ranks;
   }
 
-  boolean hasGuests() {
-    return hasGuests;
+  boolean hasPythonSenders() {
+    return hasPythonSenders;
   }
 
   /**
@@ -387,7 +387,7 @@ public final class Link implements AutoCloseable {
   Layout layout(String what) {
     if (layout == null) {
       throw new InvalidArgumentException(
-          what + ": link '" + name + "' has no layout of its own; name one, or one at the meeting");
+          what + ": link '" + name + "' has no layout of its own; name one, or one as the jobs connect");
     }
     return layout;
   }

@@ -172,7 +172,7 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * {@link #add(String, long[], Tensor, Layout)} under the layout that this job met with.
+   * {@link #add(String, long[], Tensor, Layout)} under the layout with which this job connected.
    *
    * @param source this rank's part; a rank that holds nothing adds nothing
    */
@@ -215,7 +215,7 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * {@link #into(String, long[], Tensor, Layout)} under the layout that this job met with.
+   * {@link #into(String, long[], Tensor, Layout)} under the layout with which this job connected.
    *
    * @param target this rank's part; a rank that takes nothing names nothing
    */
@@ -354,8 +354,8 @@ public final class LinkTransferBuilder {
       byte[][] offers =
           Gathered.bytes(link.communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER, offer);
       Planned planned =
-          link.hasGuests()
-              ? GuestTables.told(link, until, () -> planned(share, offers, views))
+          link.hasPythonSenders()
+              ? PythonTables.told(link, until, () -> planned(share, offers, views))
               : planned(share, offers, views);
       StepsMemo memo = link.memo();
       for (TransferBuilder half : planned.halves()) {

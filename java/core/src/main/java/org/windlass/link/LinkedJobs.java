@@ -8,16 +8,16 @@ import org.windlass.layout.Layout;
  *
  * @param whose text behind the link's name in messages; says which ranks are of which job
  * @param senders number of ranks of the source, which are the first ones of the link
- * @param hasGuests whether the senders are Python ranks
+ * @param hasPythonSenders whether the senders are Python ranks
  * @param from layout of tensors for which the source names none; may be null
  * @param to layout of tensors for which the target names none; may be null
  * @hidden
  */
 public record LinkedJobs(
-    String whose, int senders, boolean hasGuests, Layout from, Layout to) {
+    String whose, int senders, boolean hasPythonSenders, Layout from, Layout to) {
   /** Returns the text that all ranks of both jobs have alike, Python ranks too. */
   String text(String name) {
-    return "meets as '" + name + "' from layout " + qualified(from) + " to layout " + qualified(to)
+    return "connects as '" + name + "' from layout " + qualified(from) + " to layout " + qualified(to)
         + whose;
   }
 

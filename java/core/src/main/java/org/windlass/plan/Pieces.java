@@ -11,7 +11,7 @@ import java.util.TreeMap;
 import org.windlass.DType;
 
 /**
- * The source cells that a {@link RouteFinder} meets, and what they have in common with target
+ * The source cells that a {@link RouteFinder} finds, and what they have in common with target
  * cells.
  */
 final class Pieces {

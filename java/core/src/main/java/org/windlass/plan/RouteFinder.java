@@ -13,12 +13,13 @@ import org.windlass.internal.Cut;
 
 /**
  * The search for routes by interval arithmetic, one tensor dimension at a time. A rank's routes are
- * found from its own cell outwards: the cells of the other layout that meet it, in order, each by a
- * binary search, so the cost follows the routes and not the mesh. Where the meshes overlap, sharing
- * a source cell also looks once at each of that cell's members; where they share hosts, at each
- * rank of those members' hosts. Where there are several hosts, it looks once at each target rank's.
+ * found from its own cell outwards: the cells of the other layout that overlap it, in order, each
+ * by a binary search, so the cost follows the routes and not the mesh. Where the meshes overlap,
+ * sharing a source cell also looks once at each of that cell's members; where they share hosts, at
+ * each rank of those members' hosts. Where there are several hosts, it looks once at each target
+ * rank's.
  *
- * <p>An instance remembers cells, overlaps and groups that it met; it serves one thread.
+ * <p>An instance remembers cells, overlaps and groups that it found; it serves one thread.
  */
 final class RouteFinder {
   private final Grid source;
@@ -26,16 +27,16 @@ final class RouteFinder {
   private final Pieces pieces;
   private final Route.Terms terms;
 
-  /** The groups of Partial met so far: (source cell, first member) to ranks. */
+  /** The groups of Partial found so far: (source cell, first member) to ranks. */
   private final Map<Long, List<Integer>> groups = new HashMap<>();
 
   /**
-   * A source slab that meets a certain target slab.
+   * A source slab that overlaps a certain target slab.
    *
    * @param overlap what both have in common
    * @param before elements of the source slab in lesser target cells
    */
-  private record Meeting(Pieces.Slab slab, Overlap overlap, long before) {}
+  private record SlabOverlap(Pieces.Slab slab, Overlap overlap, long before) {}
 
   RouteFinder(Grid source, Grid target, long numel, PlanOptions options, Route.Terms terms) {
     this.source = source;
@@ -143,11 +144,11 @@ final class RouteFinder {
     int member = target.memberOf(place);
     int[] ownCells = placeInSource < 0 ? null : source.cellsOf(placeInSource);
     int ownMember = placeInSource < 0 ? 0 : source.memberOf(placeInSource);
-    Meeting[][] meetings = new Meeting[ndim][];
+    SlabOverlap[][] overlaps = new SlabOverlap[ndim][];
     List<Route> routes = new ArrayList<>();
     for (int d = 0; d < ndim; d++) {
-      meetings[d] = meetings(d, cells[d]);
-      if (meetings[d].length == 0) {
+      overlaps[d] = overlaps(d, cells[d]);
+      if (overlaps[d].length == 0) {
         return routes;
       }
     }
@@ -158,18 +159,18 @@ final class RouteFinder {
       long size = 1;
       long common = 1;
       for (d = 0; d < ndim; d++) {
-        slabs[d] = meetings[d][at[d]].slab();
+        slabs[d] = overlaps[d][at[d]].slab();
         size *= slabs[d].length();
       }
       Overlap[] region = new Overlap[ndim];
       long before = 0;
       long rest = size;
       for (d = 0; d < ndim; d++) {
-        Meeting meeting = meetings[d][at[d]];
-        rest /= meeting.slab().length();
-        before += common * meeting.before() * rest;
-        common *= meeting.overlap().extent;
-        region[d] = meeting.overlap();
+        SlabOverlap found = overlaps[d][at[d]];
+        rest /= found.slab().length();
+        before += common * found.before() * rest;
+        common *= found.overlap().extent;
+        region[d] = found.overlap();
       }
       Pieces.Piece piece = pieces.of(slabs, size);
       List<Nearby.Service> services = piece.nearby().of(rank);
@@ -184,19 +185,19 @@ final class RouteFinder {
         Demand demand = demand(piece, before, common, () -> region);
         addInto(piece, demand, before, cells, member, routes);
       }
-      for (d = ndim - 1; d >= 0 && ++at[d] == meetings[d].length; d--) {
+      for (d = ndim - 1; d >= 0 && ++at[d] == overlaps[d].length; d--) {
         at[d] = 0;
       }
     } while (d >= 0);
     return routes;
   }
 
-  /** The source slabs of dimension {@code dim} that meet a target cell, ascending. */
-  private Meeting[] meetings(int dim, int targetCell) {
+  /** The source slabs of dimension {@code dim} that overlap a target cell, ascending. */
+  private SlabOverlap[] overlaps(int dim, int targetCell) {
     Cut sourceCut = source.cuts[dim];
     Cut targetCut = target.cuts[dim];
     Pieces.Slab own = pieces.targetSlab(dim, targetCell);
-    List<Meeting> meetings = new ArrayList<>();
+    List<SlabOverlap> overlaps = new ArrayList<>();
     int cell = 0;
     long passed = 0;
     while (passed < own.length()) {
@@ -204,10 +205,10 @@ final class RouteFinder {
       Pieces.Slab slab = pieces.sourceSlab(dim, cell);
       Overlap overlap = pieces.overlap(dim, slab, targetCell);
       long before = targetCut.countInBelow(slab.bounds(), targetCell);
-      meetings.add(new Meeting(slab, overlap, before));
+      overlaps.add(new SlabOverlap(slab, overlap, before));
       passed += overlap.extent;
     }
-    return meetings.toArray(new Meeting[0]);
+    return overlaps.toArray(new SlabOverlap[0]);
   }
 
   private void addInto(

@@ -145,7 +145,7 @@ public final class RunningJob implements AutoCloseable {
   }
 
   /**
-   * Finds the job at an address. HOST:PORT is where its ranks have met. Rank 0's process listens
+   * Finds the job at an address. HOST:PORT is the rendezvous of its ranks. Rank 0's process listens
    * there while it has the communicator, or {@code windlass run} while it runs. The process id of a
    * rank works for any job.
    *

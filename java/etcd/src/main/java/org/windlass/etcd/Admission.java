@@ -153,7 +153,7 @@ final class Admission {
   private void requireSameProtocol(Statement owner) {
     if (owner.protocol() != Statement.PROTOCOL) {
       throw mismatch(
-          owner.who() + " runs windlass " + owner.library() + ", which meets by protocol "
+          owner.who() + " runs windlass " + owner.library() + ", which joins by protocol "
               + owner.protocol() + " there; this one runs " + member.library() + ", by protocol "
               + Statement.PROTOCOL + "; use one version on all ranks");
     }

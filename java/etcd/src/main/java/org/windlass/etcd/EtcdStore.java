@@ -210,13 +210,13 @@ final class EtcdStore implements Store {
   }
 
   /**
-   * Changes a key if its value meets a condition. If another member changes the key meanwhile,
+   * Changes a key if its value fulfils a condition. If another member changes the key meanwhile,
    * tries again.
    *
    * @param condition test of the present value, which is null for an absent key
    * @param value null to remove the key
    * @param newLease lease of a key that was absent; another key keeps its lease
-   * @return true if the value met the condition
+   * @return true if the value fulfilled the condition
    */
   private boolean change(
       Call call, String key, Predicate<byte[]> condition, byte[] value, long newLease) {

@@ -15,7 +15,7 @@ import org.windlass.CommunicatorOptions;
  *
  * <p>A communicator ends with its task: where that ends well it is closed, and where it fails it is
  * aborted, with those that came from it, so that no other task waits for it. Spark then tries the
- * stage anew, whose tasks meet in a communicator of their own; and so it does where an executor is
+ * stage anew, whose tasks form a communicator of their own; and so it does where an executor is
  * lost, which tasks in an operation get a {@link org.windlass.error.PeerLostException} of.
  */
 public final class SparkCommunicator {
@@ -29,7 +29,7 @@ public final class SparkCommunicator {
   }
 
   /**
-   * Collective: meets the other tasks of the stage, by {@link BarrierTaskContext#allGather}, which
+   * Collective: joins the other tasks of the stage, by {@link BarrierTaskContext#allGather}, which
    * all of them call as often and in the same order, also for what is theirs. Any number of
    * communicators may be made so, one after the other.
    *

@@ -6,7 +6,7 @@ import org.windlass.bench.data.SharedWords;
 import org.windlass.error.DeadlineExceededException;
 
 /**
- * The place where ranks meet before a sample, threads or processes. It is neutral: one atomic
+ * A barrier of the ranks before a sample, threads or processes. It is neutral: one atomic
  * counter, one sense word, no protocol of the library under measurement.
  */
 public final class LineUp {
@@ -47,7 +47,7 @@ public final class LineUp {
    * @throws org.windlass.error.WindlassException what has ended the communicator, since a rank will not
    *     come then
    */
-  public void meet() {
+  public void await() {
     int sense = words.peek(SENSE);
     if (words.increment(ARRIVED) == parties) {
       words.set(ARRIVED, 0);

@@ -203,13 +203,13 @@ public final class Sampler {
     Stamps stamps = new Stamps(workload.ranks(), iterations);
     forEachRank(
         (work, rank) -> {
-          lineUp.meet();
+          lineUp.await();
           for (int i = 0; i < iterations; i++) {
             long ready = System.nanoTime();
-            lineUp.meet();
+            lineUp.await();
             work.copy();
             stamps.set(rank, i, ready, System.nanoTime());
-            lineUp.meet();
+            lineUp.await();
           }
         });
     crew.gather(stamps);
@@ -268,16 +268,16 @@ public final class Sampler {
     forEachRank(
         (work, rank) -> {
           work.rewrite(first);
-          lineUp.meet();
+          lineUp.await();
           work.call();
           for (int i = 0; i < iterations; i++) {
             work.rewrite(first + 1 + i);
             long ready = System.nanoTime();
-            lineUp.meet();
+            lineUp.await();
             work.call();
             stamps.set(rank, i, ready, System.nanoTime());
             // Nobody rewrites beside a rank that is still in the call.
-            lineUp.meet();
+            lineUp.await();
           }
         });
     return stamps;
@@ -288,13 +288,13 @@ public final class Sampler {
     forEachRank(
         (work, rank) -> {
           work.rewrite(0);
-          lineUp.meet();
+          lineUp.await();
           for (int i = 0; i < iterations; i++) {
             work.rewrite(i);
             long ready = System.nanoTime();
-            lineUp.meet();
+            lineUp.await();
             stamps.set(rank, i, ready, System.nanoTime());
-            lineUp.meet();
+            lineUp.await();
           }
         });
     return stamps;
@@ -310,7 +310,7 @@ public final class Sampler {
         (work, rank) -> {
           work.stream(0);
           long ready = System.nanoTime();
-          lineUp.meet();
+          lineUp.await();
           for (int i = 1; i <= calls; i++) {
             work.stream(i);
           }

@@ -8,7 +8,7 @@ import java.util.function.IntConsumer;
 
 /**
  * One rank's part of collectives that move each byte once, from inputs to outputs, in equal shares
- * between two meetings: before the first, outputs may not be written; before the second, inputs may
+ * between two barriers: before the first, outputs may not be written; before the second, inputs may
  * not be rewritten. What goes to several outputs goes a block at a time, read once.
  */
 final class DirectCalls {
@@ -53,9 +53,9 @@ final class DirectCalls {
           case ALL_REDUCE -> root -> allReduce();
         };
     return root -> {
-      barrier.meet(rank);
+      barrier.await(rank);
       share.accept(root);
-      barrier.meet(rank);
+      barrier.await(rank);
     };
   }
 

@@ -13,7 +13,7 @@ import org.windlass.DType;
  * directly.
  */
 public final class JavaSide implements Side {
-  /** Bytes of input up to which copying them twice costs less than meeting twice. */
+  /** Bytes of input up to which copying them twice costs less than a second barrier. */
   private static final long STAGED_BYTES = 8 << 10;
 
   private static final long STAGED_BYTES_BEYOND_CORES = 64 << 10;
@@ -40,7 +40,7 @@ public final class JavaSide implements Side {
   @Override
   public Runnable barrier(Communicator comm) {
     int rank = comm.rank();
-    return () -> barrier.meet(rank);
+    return () -> barrier.await(rank);
   }
 
   @Override
@@ -55,10 +55,10 @@ public final class JavaSide implements Side {
     long limit = coreForEach ? STAGED_BYTES : STAGED_BYTES_BEYOND_CORES;
     if (inputBytes <= limit) {
       IntConsumer call = staged.open(rank, operation, inputs[rank], outputs[rank], (int) bytes);
-      barrier.meet(rank);
+      barrier.await(rank);
       return new Buffers(inputs[rank], outputs[rank], call);
     }
-    barrier.meet(rank);
+    barrier.await(rank);
     IntConsumer call =
         new DirectCalls(rank, barrier, inputs, outputs, (int) bytes).of(operation);
     return new Buffers(inputs[rank], outputs[rank], call);

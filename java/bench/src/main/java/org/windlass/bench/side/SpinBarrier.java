@@ -21,7 +21,7 @@ final class SpinBarrier {
   }
 
   /** Returns once all ranks have called it as often as {@code rank} has. */
-  void meet(int rank) {
+  void await(int rank) {
     if (coreForEach) {
       int turn = words.peek(rank) + 1;
       words.publish(rank, turn);

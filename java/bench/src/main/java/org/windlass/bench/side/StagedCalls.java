@@ -6,9 +6,9 @@ import java.nio.FloatBuffer;
 import java.util.function.IntConsumer;
 
 /**
- * Collectives of small inputs: each rank copies its own to an array that all see, they meet once,
- * each reads. There are two such arrays a rank, used in turn: who fills one again has met everyone
- * since they read it.
+ * Collectives of small inputs: each rank copies its own to an array that all see, they enter one
+ * barrier, each reads. There are two such arrays a rank, used in turn: who fills one again has been
+ * in a barrier with everyone since they read it.
  */
 final class StagedCalls {
   private final int ranks;
@@ -66,7 +66,7 @@ final class StagedCalls {
     public void accept(int root) {
       byte[][] staged = bytes[half ^= 1];
       in.get(0, staged[rank], 0, in.limit());
-      barrier.meet(rank);
+      barrier.await(rank);
       for (int peer = 0; peer < ranks; peer++) {
         out.put(peer * row, staged[peer], from, row);
       }
@@ -94,7 +94,7 @@ final class StagedCalls {
     public void accept(int root) {
       float[][] staged = floats[half ^= 1];
       in.get(0, staged[rank], 0, in.limit());
-      barrier.meet(rank);
+      barrier.await(rank);
       System.arraycopy(staged[0], first, sums, 0, sums.length);
       for (int peer = 1; peer < ranks; peer++) {
         float[] terms = staged[peer];

@@ -82,7 +82,7 @@ public final class Team implements AutoCloseable {
   }
 
   /**
-   * Collective over all processes: they meet, and compare what they are asked for.
+   * Collective over all processes: they start, and compare what they are asked for.
    *
    * @param request a number that tells requests apart
    * @param deadline for which no process may be silent, or be late here

@@ -13,15 +13,15 @@ import org.windlass.launch.LaunchStore;
 /**
  * The environment variables that ranks of one machine get: their numbers under the names that
  * torchrun gives them and under Windlass's own, a port of the loopback interface that the first rank
- * may serve at, {@code MASTER_PORT}, a token, and where the ranks meet, which is a store of this
- * process: open until this is closed.
+ * may serve at, {@code MASTER_PORT}, a token, and the rendezvous of the ranks, which is a store of
+ * this process: open until this is closed.
  */
 public final class RankVariables implements AutoCloseable {
   private static final String LOOPBACK = "127.0.0.1";
 
   private static final String TOKEN_FILE = "WINDLASS_TOKEN_FILE";
 
-  /** Where one of them is set, the ranks have a token, as two jobs that meet share one. */
+  /** Where one of them is set, the ranks have a token, as two jobs that connect share one. */
   private static final List<String> TOKENS = List.of(TOKEN_FILE, "WINDLASS_TOKEN");
 
   private final int ranks;

@@ -59,7 +59,7 @@ public final class AllGatherStart {
   }
 
   /**
-   * Meets the other ranks.
+   * Joins the other ranks.
    *
    * @return a {@code wl_comm_t*}
    * @throws WindlassException Mismatch if ranks have different versions or options, or say

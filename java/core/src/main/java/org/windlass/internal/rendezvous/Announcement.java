@@ -10,7 +10,7 @@ import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Texts;
 
 /**
- * Description of a job, which it writes into the store for the job that it meets.
+ * Description of a job, which it writes into the store for the job that it connects to.
  *
  * @param versions versions that both jobs must have, as text. Every version of this record begins
  *     with it.
@@ -20,11 +20,11 @@ import org.windlass.internal.store.Texts;
  * @param ranks number of ranks
  * @param layout default layout of the job's tensors, as text; empty for none
  * @param options configuration of the communicator of both jobs, if this job is the source
- * @param areGuests whether the ranks are Python ranks, for which the other job makes the plans
+ * @param arePythonRanks whether the ranks are Python ranks, for which the other job makes the plans
  */
 public record Announcement(
     String versions, String job, String instance, long pid, int ranks, String layout,
-    Start.Config options, boolean areGuests) {
+    Start.Config options, boolean arePythonRanks) {
   private static final int MAGIC = 0x574c4d54; // "WLMT"
   private static final int LONGEST_VERSIONS = 512;
 
@@ -43,7 +43,7 @@ public record Announcement(
           out.writeInt(options.blocks());
           out.writeLong(options.deadlineNs());
           out.writeBoolean(options.adjustThreads());
-          out.writeBoolean(areGuests);
+          out.writeBoolean(arePythonRanks);
         });
   }
 

@@ -18,8 +18,8 @@ import org.windlass.internal.store.Texts;
 import org.windlass.internal.store.Token;
 
 /**
- * The processes of a job at the store where its ranks meet. Each process has a key there, which
- * lasts as long as the store, so that observers find the process.
+ * The processes of a job at the store where its ranks find each other. Each process has a key
+ * there, which lasts as long as the store, so that observers find the process.
  */
 public final class JobProcesses {
   private static final String PREFIX = "process/";

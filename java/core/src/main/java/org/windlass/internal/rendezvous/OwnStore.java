@@ -23,17 +23,17 @@ public final class OwnStore implements AutoCloseable {
     final Set<OwnStore> users = new HashSet<>();
     OwnStore starting; // a server serves one start at a time
 
-    Shared(MeetingFile.Place asked, String library) {
+    Shared(RendezvousFile.Place asked, String library) {
       StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
       server = StoreServer.open(asked.address(), asked.token(), library, bounds);
       digits = asked.token().digits();
     }
   }
 
-  private final MeetingFile.Place asked;
+  private final RendezvousFile.Place asked;
   private Shared shared;
 
-  private OwnStore(MeetingFile.Place asked) {
+  private OwnStore(RendezvousFile.Place asked) {
     this.asked = asked;
   }
 
@@ -44,7 +44,7 @@ public final class OwnStore implements AutoCloseable {
    * @param library version of this library, as errors name it
    * @throws WindlassException Resource if the server can't listen at the address
    */
-  public static OwnStore open(MeetingFile.Place place, String library) {
+  public static OwnStore open(RendezvousFile.Place place, String library) {
     OwnStore user = new OwnStore(place);
     OPEN.compute(
         place.address(),
@@ -60,11 +60,11 @@ public final class OwnStore implements AutoCloseable {
   }
 
   /** Returns the server's address and token. */
-  public MeetingFile.Place place() {
-    return new MeetingFile.Place(shared.server.address(), asked.token());
+  public RendezvousFile.Place place() {
+    return new RendezvousFile.Place(shared.server.address(), asked.token());
   }
 
-  /** Ends the start. All ranks have met. */
+  /** Ends the start. All ranks have joined. */
   public void started() {
     OPEN.compute(asked.address(), (address, open) -> withoutStart(open));
   }

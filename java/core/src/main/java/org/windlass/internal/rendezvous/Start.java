@@ -88,7 +88,7 @@ public final class Start {
   }
 
   /**
-   * Meets the other ranks.
+   * Joins the other ranks.
    *
    * @param all carries what ranks say to one another
    * @param own ranks of this process

@@ -188,7 +188,7 @@ final class Connector {
               + " store's");
     }
     made.send(greeting.proof());
-    made.channel.met(greeting.memberSeal(), greeting.serverSeal());
+    made.channel.sealed(greeting.memberSeal(), greeting.serverSeal());
     try {
       beWelcomed(made, end);
     } catch (MalformedException e) {

@@ -18,7 +18,7 @@ final class FrameChannel {
   /** The most bytes of one read or write. */
   static final int CHUNK = 64 << 10;
 
-  private static final int SMALL = Integer.BYTES + Wire.MEETING_FRAME;
+  private static final int SMALL = Integer.BYTES + Wire.HANDSHAKE_FRAME;
   private static final byte[] NO_SEAL = {};
 
   private final ReadableByteChannel from;
@@ -28,7 +28,7 @@ final class FrameChannel {
   private ByteBuffer in = ByteBuffer.allocate(SMALL);
 
   private int taken;
-  private int longest = Wire.MEETING_FRAME;
+  private int longest = Wire.HANDSHAKE_FRAME;
 
   /** Null before both sides have proved the token. */
   private Seal sent;
@@ -44,7 +44,7 @@ final class FrameChannel {
   }
 
   /** From now on frames are of up to {@link Wire#FRAME} bytes and sealed, in both directions. */
-  void met(Seal sent, Seal received) {
+  void sealed(Seal sent, Seal received) {
     longest = Wire.FRAME;
     this.sent = sent;
     this.received = received;

@@ -22,7 +22,7 @@ public final class RoundFailures {
   public static WindlassException left(int rank) {
     return new PeerLostException(
         "rank " + rank
-            + " came to the start and left before all had met; see what its process says",
+            + " came to the start and left before all had joined; see what its process says",
         List.of(rank));
   }
 

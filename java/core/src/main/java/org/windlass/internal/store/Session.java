@@ -214,7 +214,7 @@ final class Session {
     if (!greeting.isProof(frame)) {
       throw new ResourceException(OTHER_TOKEN);
     }
-    channel.met(greeting.serverSeal(), greeting.memberSeal());
+    channel.sealed(greeting.serverSeal(), greeting.memberSeal());
     server.admit(this);
     stage = Stage.MEMBER;
     isAdmitted = true;

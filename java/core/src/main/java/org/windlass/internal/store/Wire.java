@@ -56,7 +56,7 @@ final class Wire {
   static final int HEAD = 1 + Integer.BYTES;
 
   /** Bytes of the longest frame before the proof of the token. */
-  static final int MEETING_FRAME = 1 << 10;
+  static final int HANDSHAKE_FRAME = 1 << 10;
 
   /** Bytes of the longest frame: a GATHER that has what all ranks of a large job say. */
   static final int FRAME = 8 << 20;

@@ -7,7 +7,7 @@ import java.util.regex.Pattern;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.store.Texts;
 
-/** Names of jobs, pairs and links, which messages and keys of stores hold as they are. */
+/** Names of jobs and links, which messages and keys of stores hold as they are. */
 public final class Names {
   private static final Pattern NAME = Pattern.compile("[^\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}/]+");
 

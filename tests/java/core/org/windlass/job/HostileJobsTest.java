@@ -31,9 +31,11 @@ import org.windlass.internal.Native;
 import org.windlass.internal.store.Strangers;
 import org.windlass.internal.store.Token;
 
-/** Jobs that meet and move where others come to their store who mean harm, or came by mistake. */
+/**
+ * Jobs that connect and move where others come to their store who mean harm, or came by mistake.
+ */
 @Timeout(300)
-class HostileMeetingsTest {
+class HostileJobsTest {
   private static final boolean LONG = Boolean.getBoolean("windlass.long");
   private static final int GARBAGE = LONG ? 10_000 : 1_000;
   private static final int HALF = 100;
@@ -73,11 +75,11 @@ class HostileMeetingsTest {
   }
 
   /**
-   * Two jobs meet again and again until the harm is over, and move two versions each time, which the
-   * receivers check; an odd one tells them that it was the last time.
+   * Two jobs connect again and again until the harm is over, and move two versions each time, which
+   * the receivers check; an odd one tells them that it was the last time.
    */
-  private void meetDuring(FutureTask<Void> harm) throws Exception {
-    AtomicInteger meetings = new AtomicInteger();
+  private void connectDuring(FutureTask<Void> harm) throws Exception {
+    AtomicInteger connects = new AtomicInteger();
     var source =
         jobs.start(
             "trainer",
@@ -106,28 +108,28 @@ class HostileMeetingsTest {
                   assertThat(end.receive(SOON)).isGreaterThan(version);
                   version = end.receive(SOON);
                 }
-                meetings.incrementAndGet();
+                connects.incrementAndGet();
               }
             });
     JobThreads.end(source, target);
     harm.get();
-    System.out.println("jobs met " + meetings.get() / 3 + " times");
+    System.out.println("jobs connected " + connects.get() / 3 + " times");
   }
 
   @Test
-  void garbageAndHalfRequestsDoNotKeepJobsFromMeeting() throws Exception {
+  void garbageAndHalfRequestsDoNotKeepJobsFromConnecting() throws Exception {
     try (Strangers strangers =
         new Strangers(jobs.server().address(), jobs.token(), Native.wl_version())) {
       strangers.sendHalves(HALF);
-      meetDuring(start(() -> strangers.sendGarbage(GARBAGE)));
+      connectDuring(start(() -> strangers.sendGarbage(GARBAGE)));
     }
   }
 
-  /** Each is told at once, at any moment of a meeting or a move. */
+  /** Each is told at once, at any moment of a connect or a move. */
   @Test
   void jobsOfAnotherTokenStayOut() throws Exception {
     Random random = printedRandom("jobsOfAnotherTokenStayOut");
-    meetDuring(
+    connectDuring(
         start(
             () -> {
               try (LocalGroup group = LocalGroup.of(1)) {
@@ -153,7 +155,7 @@ class HostileMeetingsTest {
     Duration moment = MOMENT;
     while (true) {
       Duration deadline = moment;
-      Throwable refused = catchThrowable(() -> twin.meet("policy", TARGET, deadline));
+      Throwable refused = catchThrowable(() -> twin.connect("policy", TARGET, deadline));
       assertThat(refused).isInstanceOf(DeadlineExceededException.class);
       if (deadline.compareTo(SOON) > 0
           || refused.getMessage().contains("give each job a name of its own")) {

@@ -7,7 +7,7 @@ import java.util.List;
 import org.windlass.etcd.Etcd;
 
 /** A store under test, and its members, whom closing this closes. */
-public final class Meeting implements AutoCloseable {
+public final class TestStore implements AutoCloseable {
   public static final Duration LONG = Duration.ofSeconds(60);
 
   /** The stores that keep one contract. */
@@ -20,7 +20,7 @@ public final class Meeting implements AutoCloseable {
   private final Store owner;
   private final List<Store> members = new ArrayList<>();
 
-  public Meeting(Kind kind) {
+  public TestStore(Kind kind) {
     owner = etcd.connect(name, 0, 1, LONG);
   }
 

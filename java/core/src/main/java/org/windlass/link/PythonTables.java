@@ -30,12 +30,12 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
 /**
- * The parts of a plan that guests bind: the senders of a link that are no JVMs and plan nothing.
- * After the offers each guest states where its views lie; the first receiver makes the {@link
- * TransferWords} of each, and all ranks are given them, or what they refuse alike. docs/guests.md
+ * The parts of a plan that Python ranks bind, which send over a link and plan nothing.
+ * After the offers each Python rank states where its views lie; the first receiver makes the {@link
+ * TransferWords} of each, and all ranks are given them, or what they refuse alike. docs/python.md
  * has both encodings.
  */
-final class GuestTables {
+final class PythonTables {
   /** Changes whenever an encoding does. */
   static final int FORMAT = 1;
 
@@ -45,11 +45,11 @@ final class GuestTables {
   /** The most dimensions of a view. */
   private static final int MOST_DIMS = Native.WL_MAX_DIMS;
 
-  private GuestTables() {}
+  private PythonTables() {}
 
   /**
-   * Collective over the link, guests too: what {@code plan} gives on this rank, once guests have
-   * theirs of it. Where it throws, on all receivers alike, guests throw the same.
+   * Collective over the link, Python ranks too: what {@code plan} gives on this rank, once Python
+   * ranks have theirs of it. Where it throws, on all receivers alike, Python ranks throw the same.
    */
   static LinkTransferBuilder.Planned told(Link link, Until until,
       Supplier<LinkTransferBuilder.Planned> plan) {
@@ -82,7 +82,7 @@ final class GuestTables {
     return Gathered.bytes(link.communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER, own);
   }
 
-  /** What each guest has stated, by its rank and the tensors' names. */
+  /** What each Python rank has stated, by its rank and the tensors' names. */
   private static Map<Integer, Map<String, TransferWords.Binding>> checked(
       Link link, LinkTransferBuilder.Planned planned, byte[][] stated) {
     if (planned.agreement().checksums()) {
@@ -103,7 +103,7 @@ final class GuestTables {
   }
 
   /**
-   * What a guest has stated, by the tensors' names.
+   * What a Python rank has stated, by the tensors' names.
    *
    * @param names of what is sent
    * @throws MismatchException if it is malformed
@@ -159,7 +159,7 @@ final class GuestTables {
 
   /**
    * Refuses a view that is not what {@code rank} holds of the tensor; null for none. Senders that
-   * are guests have the same ranks in the link as in their job.
+   * are Python ranks have the same ranks in the link as in their job.
    */
   private static void check(
       Link link, int rank, TensorSpec spec, TransferWords.Binding view) {
@@ -203,7 +203,7 @@ final class GuestTables {
               out.writeInt(planned.halves().size());
               out.writeInt(views.size());
               for (int rank : link.ranks().senders()) {
-                // Of all halves: a guest sends the same, wherever it goes.
+                // Of all halves: a Python rank sends the same, wherever it goes.
                 long[] words = TransferWords.of(bound(planned, views.get(rank)), rank, memo);
                 ByteBuffer bytes =
                     ByteBuffer.allocate(Math.multiplyExact(words.length, Long.BYTES));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks in processes of their own, which meet by the C ABI alone, and what the others learn of one
+// Ranks in processes of their own, which start by the C ABI alone, and what the others learn of one
 // that dies, stops or closes.
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -15,21 +15,21 @@
 #include "native/abi/handles.h"
 #include "native/memory/shared_memory.h"
 #include "tests/native/collective_calls.h"
-#include "tests/native/core/guests.h"
+#include "tests/native/core/forked_rank.h"
 
 namespace windlass_test {
-namespace guests_test {
+namespace forked_ranks_test {
 
-TEST(Guests, MeetByTheCAbiAndMoveWhatLiesInWindows) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+TEST(ForkedRanks, StartByTheCAbiAndMoveWhatLiesInWindows) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
     constexpr uint64_t kCount = 5'000;
-    uint32_t* own = guest.segment(guest.rank);
+    uint32_t* own = forked.segment(forked.rank);
     for (int round = 0; round < 20; ++round) {
       for (uint64_t i = 0; i < kCount; ++i)
-        own[i] = static_cast<uint32_t>(round * 1'000'000 + guest.rank * 100'000 + i);
+        own[i] = static_cast<uint32_t>(round * 1'000'000 + forked.rank * 100'000 + i);
       uint32_t* out = own + kCount;
-      CHECK_IN_CHILD(allGather(guest.comm, own, out, kCount, WL_U32, 0, &error) == WL_OK);
+      CHECK_IN_CHILD(allGather(forked.comm, own, out, kCount, WL_U32, 0, &error) == WL_OK);
       for (int from = 0; from < kRanks; ++from) {
         for (uint64_t i = 0; i < kCount; ++i) {
           CHECK_IN_CHILD(out[from * kCount + i] ==
@@ -43,34 +43,34 @@ TEST(Guests, MeetByTheCAbiAndMoveWhatLiesInWindows) {
 }
 
 // A rank that has closed is missed by nobody, whatever becomes of its process.
-TEST(Guests, EndAfterTheyHaveClosedWithoutHarmToOthers) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+TEST(ForkedRanks, EndAfterTheyHaveClosedWithoutHarmToOthers) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
-    if (guest.rank == 1) {
-      CHECK_IN_CHILD(wl_comm_close(guest.comm, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
+    if (forked.rank == 1) {
+      CHECK_IN_CHILD(wl_comm_close(forked.comm, &error) == WL_OK);
       return 0;
     }
     usleep(200'000);
-    CHECK_IN_CHILD(wl_comm_status(guest.comm, &error) == WL_OK);
+    CHECK_IN_CHILD(wl_comm_status(forked.comm, &error) == WL_OK);
     return 0;
   });
   EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
 }
 
-TEST(Guests, ADeathEndsEveryWaitAtOnceAndNamesTheRank) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+TEST(ForkedRanks, ADeathEndsEveryWaitAtOnceAndNamesTheRank) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
-    auto* died = reinterpret_cast<std::atomic<int64_t>*>(guest.segment(0));
-    auto* pid = reinterpret_cast<pid_t*>(guest.segment(1));
-    if (guest.rank == 1) *pid = getpid();
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
-    if (guest.rank == 1) {
+    auto* died = reinterpret_cast<std::atomic<int64_t>*>(forked.segment(0));
+    auto* pid = reinterpret_cast<pid_t*>(forked.segment(1));
+    if (forked.rank == 1) *pid = getpid();
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
+    if (forked.rank == 1) {
       usleep(50'000);
       *died = wl_clock_ns();
       raise(SIGKILL);
     }
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_PEER_LOST);
     const int64_t tookNs = wl_clock_ns() - *died;
     CHECK_IN_CHILD(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
     char host[65] = {};
@@ -91,39 +91,39 @@ TEST(Guests, ADeathEndsEveryWaitAtOnceAndNamesTheRank) {
 }
 
 // Nobody waits for the memory of an operation in which only the dead are.
-TEST(Guests, TheDeadTouchNothingAnyMore) {
-  const std::vector<int> results = inProcesses(0, [&](Guest& guest) {
+TEST(ForkedRanks, TheDeadTouchNothingAnyMore) {
+  const std::vector<int> results = inProcesses(0, [&](ForkedRank& forked) {
     Error error;
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
-    if (guest.rank == 1) {
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
+    if (forked.rank == 1) {
       std::thread killer([] {
         usleep(50'000);
         raise(SIGKILL);
       });
-      callBarrier(guest.comm, 0, &error);
+      callBarrier(forked.comm, 0, &error);
       killer.join();
     }
     const int64_t start = wl_clock_ns();
-    while (wl_comm_status(guest.comm, &error) == WL_OK && wl_clock_ns() - start < 10'000 * kMs)
+    while (wl_comm_status(forked.comm, &error) == WL_OK && wl_clock_ns() - start < 10'000 * kMs)
       usleep(100);
     CHECK_IN_CHILD(error.code == WL_PEER_LOST);
     wl_rank_state_t state = {};
     state.struct_size = sizeof state;
-    CHECK_IN_CHILD(wl_comm_state(guest.comm, 1, &state) == WL_OK && state.busy == 1);
-    CHECK_IN_CHILD(wl_comm_quiescent(guest.comm) == 1);
+    CHECK_IN_CHILD(wl_comm_state(forked.comm, 1, &state) == WL_OK && state.busy == 1);
+    CHECK_IN_CHILD(wl_comm_quiescent(forked.comm) == 1);
     return 0;
   });
   EXPECT_EQ((std::vector<int>{0, -SIGKILL, 0}), results);
 }
 
-TEST(Guests, AStoppedProcessIsSilentAndNamed) {
+TEST(ForkedRanks, AStoppedProcessIsSilentAndNamed) {
   const std::vector<int> results = inProcesses(
       1'000 * kMs,
-      [](Guest& guest) {
+      [](ForkedRank& forked) {
         Error error;
-        CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
-        if (guest.rank == 2) raise(SIGSTOP);
-        CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
+        CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
+        if (forked.rank == 2) raise(SIGSTOP);
+        CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_PEER_LOST);
         CHECK_IN_CHILD(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 2);
         CHECK_IN_CHILD(std::strstr(error.message, "is silent since 1") != nullptr);
         return 0;
@@ -138,7 +138,7 @@ TEST(Guests, AStoppedProcessIsSilentAndNamed) {
   EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
 }
 
-TEST(Guests, AProcessThatEndedBeforeItWasWatchedIsLostAtOnce) {
+TEST(ForkedRanks, AProcessThatEndedBeforeItWasWatchedIsLostAtOnce) {
   const pid_t child = fork();
   if (child == 0) {
     pause();
@@ -165,7 +165,7 @@ TEST(Guests, AProcessThatEndedBeforeItWasWatchedIsLostAtOnce) {
 }
 
 // Their records stay as they are, half written.
-TEST(Guests, ThatDieInWritingARecordLeaveOthersTheirs) {
+TEST(ForkedRanks, ThatDieInWritingARecordLeaveOthersTheirs) {
   windlass::GroupConfig config;
   config.ranks = 2;
   const std::shared_ptr<windlass::Group> group = windlass::Group::create(config);
@@ -190,13 +190,13 @@ TEST(Guests, ThatDieInWritingARecordLeaveOthersTheirs) {
 }
 
 // Where its record crosses into a page that it may not write, its process dies half way through.
-TEST(Guests, ADeathHalfWayThroughARecordLeavesItToTheNextObserver) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+TEST(ForkedRanks, ADeathHalfWayThroughARecordLeavesItToTheNextObserver) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
-    windlass::Group& group = guest.comm->comm.group();
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
+    windlass::Group& group = forked.comm->comm.group();
     windlass::SharedLines& shared = group.shared();
-    if (guest.rank == 1) {
+    if (forked.rank == 1) {
       uint32_t crosses = 0;
       const auto page = [](const void* at) { return reinterpret_cast<uintptr_t>(at) / 4096; };
       const auto isAcross = [&](const wl_error_t& record) {
@@ -209,10 +209,10 @@ TEST(Guests, ADeathHalfWayThroughARecordLeavesItToTheNextObserver) {
       signal(SIGSEGV, SIG_DFL);
       auto* next = reinterpret_cast<unsigned char*>(&shared) + 4096;
       CHECK_IN_CHILD(mprotect(next, 4096, PROT_READ) == 0);
-      wl_comm_abort(guest.comm, "never told", &error);
+      wl_comm_abort(forked.comm, "never told", &error);
       return 0;
     }
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_PEER_LOST);
     CHECK_IN_CHILD(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
     CHECK_IN_CHILD(contains(error.message, "rank 1 is lost"));
     return 0;
@@ -221,7 +221,7 @@ TEST(Guests, ADeathHalfWayThroughARecordLeavesItToTheNextObserver) {
 }
 
 // One more file than the limit allows: nobody is taken for dead, and later the watch works.
-TEST(Guests, AreNotLostWhereTheyCannotBeLookedAt) {
+TEST(ForkedRanks, AreNotLostWhereTheyCannotBeLookedAt) {
   const ForkedGroup all(configOf(kRanks), kRanks);
   wl_group_t* group = all.attach();
   wl_comm_t* comm = nullptr;
@@ -248,7 +248,7 @@ TEST(Guests, AreNotLostWhereTheyCannotBeLookedAt) {
 }
 
 // Two processes, as far as the group can tell.
-TEST(Guests, JoinOnce) {
+TEST(ForkedRanks, JoinOnce) {
   const ForkedGroup all(configOf(kRanks), kRanks);
   wl_group_t* group = all.attach();
   wl_comm_t* comm = nullptr;
@@ -264,16 +264,16 @@ TEST(Guests, JoinOnce) {
   for (wl_group_t* each : {group, other}) wl_group_release(each);
 }
 
-TEST(Guests, PublishWhatOnlyTheySee) {
-  const std::vector<int> results = inProcesses(0, [](Guest& guest) {
+TEST(ForkedRanks, PublishWhatOnlyTheySee) {
+  const std::vector<int> results = inProcesses(0, [](ForkedRank& forked) {
     Error error;
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
-    if (guest.rank == 0) {
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_OK);
+    if (forked.rank == 0) {
       const int32_t faultyRanks[] = {1, 2};
-      CHECK_IN_CHILD(wl_group_fail(guest.own.group, WL_PEER_LOST, faultyRanks, 2,
+      CHECK_IN_CHILD(wl_group_fail(forked.own.group, WL_PEER_LOST, faultyRanks, 2,
                                    "host b is silent", &error) == WL_OK);
     }
-    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
+    CHECK_IN_CHILD(callBarrier(forked.comm, 0, &error) == WL_PEER_LOST);
     CHECK_IN_CHILD(error.faulty_rank_count == 2 && error.faulty_ranks[1] == 2);
     CHECK_IN_CHILD(std::strstr(error.message, "host b is silent") != nullptr);
     return 0;
@@ -281,7 +281,7 @@ TEST(Guests, PublishWhatOnlyTheySee) {
   EXPECT_EQ((std::vector<int>{0, 0, 0}), results);
 }
 
-TEST(Guests, AreToldWhatTheyGotWrong) {
+TEST(ForkedRanks, AreToldWhatTheyGotWrong) {
   Error error;
   int32_t file = -1;
   EXPECT_EQ(WL_RESOURCE, windlass::shareMemory(uint64_t{1} << 45, &file, &error));
@@ -336,5 +336,5 @@ TEST(Guests, AreToldWhatTheyGotWrong) {
   wl_group_release(group);
 }
 
-}  // namespace guests_test
+}  // namespace forked_ranks_test
 }  // namespace windlass_test

@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** A store under test, and its members, whom closing this closes. */
-public final class Meeting implements AutoCloseable {
+public final class TestStore implements AutoCloseable {
   public static final Duration LONG = Duration.ofSeconds(60);
   public static final String JOB = "test";
   public static final String LIBRARY = "1.2.3";
@@ -20,12 +20,12 @@ public final class Meeting implements AutoCloseable {
   private final Token token = Token.random();
   private final List<Store> members = new ArrayList<>();
 
-  public Meeting(Kind kind) {
+  public TestStore(Kind kind) {
     this(kind, StoreServer.Bounds.defaults());
   }
 
   /** Bounds are those of a socket's server. */
-  public Meeting(Kind kind, StoreServer.Bounds bounds) {
+  public TestStore(Kind kind, StoreServer.Bounds bounds) {
     server = StoreServer.open(StoreServer.loopback(), token, LIBRARY, bounds);
   }
 

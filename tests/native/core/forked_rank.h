@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks in processes of their own, forked, which meet by the C ABI alone.
+// Ranks in processes of their own, forked, which start by the C ABI alone.
 #pragma once
 
 #include <cstdio>
@@ -22,17 +22,17 @@ inline wl_group_config_t configOf(int ranks) {
 }
 
 // One rank in a process of its own, joined, that watches all others, and a window of all.
-struct Guest {
-  Guest(const ForkedGroup& all, int process, int64_t silenceNs)
+struct ForkedRank {
+  ForkedRank(const ForkedGroup& all, int process, int64_t silenceNs)
       : own(all, process, silenceNs), rank(process), comm(own.comms[0]) {
     Error error;
     const int32_t code = wl_window_create(comm, kSegment, 0, &window, &error);
     // A peer may be killed this early.
     if (code != WL_OK && code != WL_PEER_LOST) std::abort();
   }
-  ~Guest() { wl_window_free(window); }
-  Guest(const Guest&) = delete;
-  Guest& operator=(const Guest&) = delete;
+  ~ForkedRank() { wl_window_free(window); }
+  ForkedRank(const ForkedRank&) = delete;
+  ForkedRank& operator=(const ForkedRank&) = delete;
 
   uint32_t* segment(int of) const {
     return static_cast<uint32_t*>(wl_window_address(window, of));
@@ -51,8 +51,8 @@ std::vector<int> inProcesses(int64_t silenceNs, Body&& body,
                              const std::function<void(const std::vector<pid_t>&)>& meanwhile = {}) {
   const ForkedGroup all(configOf(kRanks), kRanks);
   Forks forks(kRanks, [&](int process) {
-    Guest guest(all, process, silenceNs);
-    return body(guest);
+    ForkedRank forked(all, process, silenceNs);
+    return body(forked);
   });
   if (meanwhile) meanwhile(forks.pids());
   return forks.wait(60'000 * kMs);

@@ -51,17 +51,19 @@ import org.windlass.testing.Processes;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.Ucx;
 
-/** A job of guests that sends to one of JVMs, here threads of the test's JVM, or processes. */
+/**
+ * A job of Python ranks that sends to one of JVMs, here threads of the test's JVM, or processes.
+ */
 @Timeout(240)
-class GuestJobsTest {
+class PythonJobsTest {
   private static final CommunicatorOptions OPTIONS =
       CommunicatorOptions.defaults().withDeadline(SOON);
 
   @TempDir private Path folder;
-  private final String meeting = "guests-" + UUID.randomUUID();
+  private final String rendezvous = "python-" + UUID.randomUUID();
   private Processes processes;
 
-  /** As tests/python/guests.py has them, cut for the receivers. */
+  /** As tests/python/ranks.py has them, cut for the receivers. */
   private record Taken(String name, long[] shape, DType dtype, String layout) {
     double value(long index, long version) {
       return (index % 61 + 3 * version) % 120;
@@ -92,12 +94,12 @@ class GuestJobsTest {
   void closeFolder() throws Exception {
     Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
     processes =
-        new Processes(GuestJobsTest.class, 1, Files.createDirectory(folder.resolve("tokens")));
+        new Processes(PythonJobsTest.class, 1, Files.createDirectory(folder.resolve("tokens")));
   }
 
   private Map<String, String> environment(String host) {
     return Map.of(
-        "WINDLASS_MEETING", meeting,
+        "WINDLASS_LINK_RENDEZVOUS", rendezvous,
         "XDG_RUNTIME_DIR", folder.toString(),
         "WINDLASS_HOST", host);
   }
@@ -106,22 +108,22 @@ class GuestJobsTest {
     Map<String, String> variables = new HashMap<>(environment(host));
     variables.put("WINDLASS_RANK", "" + rank);
     variables.put("WINDLASS_WORLD_SIZE", "" + size);
-    variables.put("WINDLASS_JOB", job + meeting);
+    variables.put("WINDLASS_JOB", job + rendezvous);
     return variables;
   }
 
-  private List<Processes.Rank> guests(String function) throws Exception {
-    return guests(function, List.of("", ""));
+  private List<Processes.Rank> pythonRanks(String function) throws Exception {
+    return pythonRanks(function, List.of("", ""));
   }
 
   /** Each on the host of that name. */
-  private List<Processes.Rank> guests(String function, List<String> hosts) throws Exception {
-    List<Processes.Rank> guests = new ArrayList<>();
+  private List<Processes.Rank> pythonRanks(String function, List<String> hosts) throws Exception {
+    List<Processes.Rank> pythonRanks = new ArrayList<>();
     for (int rank = 0; rank < 2; rank++) {
       Map<String, String> variables = launched("trainer", rank, 2, hosts.get(rank));
-      guests.add(processes.startGuest(rank, function, variables));
+      pythonRanks.add(processes.startPython(rank, function, variables));
     }
-    return guests;
+    return pythonRanks;
   }
 
   /** A job of threads. */
@@ -151,12 +153,12 @@ class GuestJobsTest {
     return task;
   }
 
-  /** Waits for both jobs; each guest has said last of all that it is done. */
-  private static void requireDone(FutureTask<Void> fleet, List<Processes.Rank> guests)
+  /** Waits for both jobs; each Python rank has said last of all that it is done. */
+  private static void requireDone(FutureTask<Void> fleet, List<Processes.Rank> pythonRanks)
       throws Exception {
     fleet.get(120, TimeUnit.SECONDS);
-    for (Processes.Rank guest : guests) {
-      assertThat(guest.ended()).endsWith("done\n");
+    for (Processes.Rank pythonRank : pythonRanks) {
+      assertThat(pythonRank.ended()).endsWith("done\n");
     }
   }
 
@@ -210,7 +212,7 @@ class GuestJobsTest {
   /** One rank and three: on other hosts, and here without UCX or in the long form. */
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3})
-  void versionsGoFromGuestsToEachLayout(int ranks) throws Exception {
+  void versionsGoFromPythonToEachLayout(int ranks) throws Exception {
     assumeTrue(
         ranks == 2 || !Ucx.isThere() || Boolean.getBoolean("windlass.long"),
         "-Dwindlass.long=true runs it");
@@ -219,21 +221,21 @@ class GuestJobsTest {
 
   @ParameterizedTest
   @CsvSource({"a, a, b, 2", "a, b, c, 1", "a, b, b, 3"})
-  void versionsGoFromGuestsToJobsOnOtherHosts(String one, String other, String fleet, int ranks)
+  void versionsGoFromPythonToJobsOnOtherHosts(String one, String other, String fleet, int ranks)
       throws Exception {
     Ucx.require();
     sendVersions(List.of(one, other), fleet, ranks);
   }
 
   private void sendVersions(List<String> hosts, String fleetHost, int ranks) throws Exception {
-    List<Processes.Rank> guests = guests("trainer", hosts);
+    List<Processes.Rank> pythonRanks = pythonRanks("trainer", hosts);
     FutureTask<Void> fleet =
         fleet(
             ranks,
             fleetHost,
             job -> {
               List<Taken> tensors = tensors(ranks);
-              try (Link link = job.meet("policy", Role.TARGET, SOON);
+              try (Link link = job.connect("policy", Role.TARGET, SOON);
                   LinkTransfer transfer = register(link, job, tensors)) {
                 for (long version = 1; version <= 5; version++) {
                   assertThat(transfer.receive(SOON)).isEqualTo(version);
@@ -241,13 +243,13 @@ class GuestJobsTest {
                 }
               }
             });
-    requireDone(fleet, guests);
+    requireDone(fleet, pythonRanks);
   }
 
-  /** The sum of both guests' terms, in either view of it. */
+  /** The sum of both Python ranks' terms, in either view of it. */
   @Test
-  void termsOfGuestsAreReduced() throws Exception {
-    List<Processes.Rank> guests = guests("trainer");
+  void termsOfPythonRanksAreReduced() throws Exception {
+    List<Processes.Rank> pythonRanks = pythonRanks("trainer");
     FutureTask<Void> fleet =
         fleet(
             1,
@@ -255,7 +257,7 @@ class GuestJobsTest {
               List<Taken> tensors = tensors(1);
               Tensor sum = Tensor.allocate(DType.F32, 4, 6);
               Tensor rounded = Tensor.allocate(DType.BF16, 4, 6);
-              try (Link link = job.meet("policy", Role.TARGET, SOON)) {
+              try (Link link = job.connect("policy", Role.TARGET, SOON)) {
                 LinkTransferBuilder builder =
                     builder(
                         link, job, tensors.stream().filter(t -> !t.name.equals("sum")).toList());
@@ -273,7 +275,7 @@ class GuestJobsTest {
                 }
               }
             });
-    requireDone(fleet, guests);
+    requireDone(fleet, pythonRanks);
   }
 
   @Test
@@ -285,13 +287,13 @@ class GuestJobsTest {
     refused.put("layout", MismatchException.class);
     refused.put("mesh", MismatchException.class);
     refused.put("checksums", UnsupportedException.class);
-    List<Processes.Rank> guests =
-        guests("refused " + String.join(" ", refused.keySet()));
+    List<Processes.Rank> pythonRanks =
+        pythonRanks("refused " + String.join(" ", refused.keySet()));
     FutureTask<Void> fleet =
         fleet(
             2,
             job -> {
-              try (Link link = job.meet("policy", Role.TARGET, SOON)) {
+              try (Link link = job.connect("policy", Role.TARGET, SOON)) {
                 for (String what : refused.keySet()) {
                   LinkTransferBuilder builder = builder(link, job, ONE);
                   assertThatThrownBy(
@@ -307,9 +309,9 @@ class GuestJobsTest {
                 }
               }
             });
-    requireDone(fleet, guests);
-    for (Processes.Rank guest : guests) {
-      String said = guest.said();
+    requireDone(fleet, pythonRanks);
+    for (Processes.Rank pythonRank : pythonRanks) {
+      String said = pythonRank.said();
       refused.forEach(
           (what, kind) -> assertThat(said).contains(what + " " + kind.getSimpleName()));
       assertThat(said)
@@ -324,13 +326,13 @@ class GuestJobsTest {
   void arraysThatChangeInPlaceAreNotSent() throws Exception {
     List<String> kinds =
         List.of("dtype", "strides", "shape", "resize", "base", "order", "tensor", "early");
-    List<Processes.Rank> guests = guests("changes " + String.join(" ", kinds));
+    List<Processes.Rank> pythonRanks = pythonRanks("changes " + String.join(" ", kinds));
     FutureTask<Void> fleet =
         fleet(
             1,
             job -> {
               for (String kind : kinds) {
-                try (Link link = job.meet("policy", Role.TARGET, SOON);
+                try (Link link = job.connect("policy", Role.TARGET, SOON);
                     LinkTransfer transfer =
                         register(
                             link,
@@ -346,17 +348,17 @@ class GuestJobsTest {
                 }
               }
             });
-    requireDone(fleet, guests);
+    requireDone(fleet, pythonRanks);
   }
 
   @Test
-  void receiversAreToldWhatEndedAGuest() throws Exception {
-    List<Processes.Rank> guests = guests("throws_in_link");
+  void receiversAreToldWhatEndedAPythonRank() throws Exception {
+    List<Processes.Rank> pythonRanks = pythonRanks("throws_in_link");
     FutureTask<Void> fleet =
         fleet(
             2,
             job -> {
-              try (Link link = job.meet("policy", Role.TARGET, SOON);
+              try (Link link = job.connect("policy", Role.TARGET, SOON);
                   LinkTransfer transfer = register(link, job, ONE)) {
                 assertThatThrownBy(() -> transfer.receive(SOON))
                     .isInstanceOf(AbortedException.class)
@@ -364,114 +366,114 @@ class GuestJobsTest {
               }
             });
     fleet.get(120, TimeUnit.SECONDS);
-    assertThat(guests.get(0).ended()).contains("rank 1 ended with KeyError: 'mine'");
+    assertThat(pythonRanks.get(0).ended()).contains("rank 1 ended with KeyError: 'mine'");
   }
 
   @Test
   void aVersionThatNobodyAsksForIsSkipped() throws Exception {
-    List<Processes.Rank> guests = guests("late");
+    List<Processes.Rank> pythonRanks = pythonRanks("late");
     FutureTask<Void> fleet =
         fleet(
             2,
             job -> {
               List<Taken> tensors = tensors(2);
-              try (Link link = job.meet("policy", Role.TARGET, SOON);
+              try (Link link = job.connect("policy", Role.TARGET, SOON);
                   LinkTransfer transfer = register(link, job, tensors)) {
-                for (Processes.Rank guest : guests) {
-                  guest.await("is there");
+                for (Processes.Rank pythonRank : pythonRanks) {
+                  pythonRank.await("is there");
                 }
                 assertThat(transfer.receive(SOON)).isEqualTo(2);
                 require(transfer, job, tensors, 2);
               }
             });
     fleet.get(120, TimeUnit.SECONDS);
-    for (Processes.Rank guest : guests) {
-      assertThat(guest.ended()).contains("DeadlineExceededException send of version 1 on link");
+    for (Processes.Rank pythonRank : pythonRanks) {
+      assertThat(pythonRank.ended()).contains("DeadlineExceededException send of version 1 on link");
     }
   }
 
-  /** Receivers wait while the guests finish, or ask once these have ended. */
+  /** Receivers wait while the Python ranks finish, or ask once these have ended. */
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
-  void receiversGetTheEndOfGuestsAsAResult(boolean isWaiting) throws Exception {
+  void receiversGetTheEndOfPythonRanksAsAResult(boolean isWaiting) throws Exception {
     finish(isWaiting, List.of("", ""), "");
   }
 
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
-  void receiversOnOtherHostsGetTheEndOfGuests(boolean isWaiting) throws Exception {
+  void receiversOnOtherHostsGetTheEndOfPythonRanks(boolean isWaiting) throws Exception {
     Ucx.require();
     finish(isWaiting, List.of("a", "b"), "c");
   }
 
   private void finish(boolean isWaiting, List<String> hosts, String fleetHost) throws Exception {
-    List<Processes.Rank> guests = guests(isWaiting ? "finishes" : "finishes late", hosts);
+    List<Processes.Rank> pythonRanks = pythonRanks(isWaiting ? "finishes" : "finishes late", hosts);
     FutureTask<Void> fleet =
         fleet(
             2,
             fleetHost,
             job -> {
               List<Taken> tensors = tensors(2);
-              try (Link link = job.meet("policy", Role.TARGET, SOON);
+              try (Link link = job.connect("policy", Role.TARGET, SOON);
                   LinkTransfer transfer = register(link, job, tensors)) {
                 for (long version = 1; version <= 2; version++) {
                   assertThat(transfer.tryReceive(SOON)).hasValue(version);
                   require(transfer, job, tensors, version);
                 }
-                for (Processes.Rank guest : isWaiting ? List.<Processes.Rank>of() : guests) {
-                  guest.ended();
+                for (Processes.Rank pythonRank : isWaiting ? List.<Processes.Rank>of() : pythonRanks) {
+                  pythonRank.ended();
                 }
                 assertThat(transfer.tryReceive(SOON)).isEmpty();
                 assertThat(transfer.isFinished()).isTrue();
                 require(transfer, job, tensors, 2);
               }
             });
-    requireDone(fleet, guests);
+    requireDone(fleet, pythonRanks);
   }
 
   @Test
-  void guestsThatWouldSendWhereAnotherJobDoesAreRefused() throws Exception {
+  void pythonRanksThatWouldSendWhereAnotherJobDoesAreRefused() throws Exception {
     CountDownLatch there = new CountDownLatch(1);
     CountDownLatch over = new CountDownLatch(1);
     FutureTask<Void> fleet =
         fleet(
             1,
             job -> {
-              catchThrowable(() -> job.meet("policy", Role.SOURCE, Duration.ofMillis(500)));
+              catchThrowable(() -> job.connect("policy", Role.SOURCE, Duration.ofMillis(500)));
               there.countDown();
               over.await();
             });
     there.await();
     try {
-      List<Processes.Rank> guests = guests("second");
-      assertThat(guests.get(0).ended())
-          .contains("logged job 'trainer', pair 'policy': another sends it already: job 'fleet'")
-          .contains("MismatchException meet", "another sends it already: job 'fleet'");
-      guests.get(1).ended();
+      List<Processes.Rank> pythonRanks = pythonRanks("second");
+      assertThat(pythonRanks.get(0).ended())
+          .contains("logged job 'trainer', link 'policy': another sends it already: job 'fleet'")
+          .contains("MismatchException connect", "another sends it already: job 'fleet'");
+      pythonRanks.get(1).ended();
     } finally {
       over.countDown();
     }
     fleet.get(120, TimeUnit.SECONDS);
   }
 
-  /** Strikes at a moment of its own each time; the guests that come next are met. */
+  /** Strikes at a moment of its own each time; the Python ranks that come next connect. */
   @Test
-  void aGuestThatIsKilledAmidVersionsIsNamedAndMetAgain() throws Exception {
+  void aPythonRankThatIsKilledAmidVersionsIsNamedAndComesAgain() throws Exception {
     int kills = Boolean.getBoolean("windlass.long") ? 20 : 2; // one of each rank
     Random random = new Random(5);
-    List<List<Processes.Rank>> guests = new ArrayList<>();
-    guests.add(guests("again_and_again"));
+    List<List<Processes.Rank>> pythonRanks = new ArrayList<>();
+    pythonRanks.add(pythonRanks("again_and_again"));
     FutureTask<Void> fleet =
         fleet(
             2,
             job -> {
               for (int kill = 0; kill < kills; kill++) {
                 int killed = kill % 2;
-                try (Link link = job.meet("policy", Role.TARGET, SOON);
+                try (Link link = job.connect("policy", Role.TARGET, SOON);
                     LinkTransfer transfer = register(link, job, tensors(2))) {
                   transfer.receive(SOON);
                   if (job.communicator().rank() == 0) {
-                    strike(guests, killed, random.nextInt(30));
+                    strike(pythonRanks, killed, random.nextInt(30));
                   }
                   assertThatThrownBy(() -> receiveOn(transfer, job))
                       .isInstanceOfSatisfying(
@@ -481,9 +483,9 @@ class GuestJobsTest {
                   require(transfer, job, tensors(2), held);
                 }
                 if (job.communicator().rank() == 0) {
-                  guests.get(guests.size() - 1).forEach(Processes.Rank::kill);
+                  pythonRanks.get(pythonRanks.size() - 1).forEach(Processes.Rank::kill);
                   if (kill + 1 < kills) {
-                    guests.add(guests("again_and_again"));
+                    pythonRanks.add(pythonRanks("again_and_again"));
                   }
                 }
               }
@@ -491,8 +493,8 @@ class GuestJobsTest {
     fleet.get(200, TimeUnit.SECONDS);
   }
 
-  private static void strike(List<List<Processes.Rank>> guests, int rank, int afterMs) {
-    Processes.Rank guest = guests.get(guests.size() - 1).get(rank);
+  private static void strike(List<List<Processes.Rank>> pythonRanks, int rank, int afterMs) {
+    Processes.Rank pythonRank = pythonRanks.get(pythonRanks.size() - 1).get(rank);
     Thread striking =
         new Thread(
             () -> {
@@ -501,7 +503,7 @@ class GuestJobsTest {
               } catch (InterruptedException e) {
                 return;
               }
-              guest.kill();
+              pythonRank.kill();
             });
     striking.start();
   }
@@ -515,7 +517,7 @@ class GuestJobsTest {
   /** What a process of the fleet runs that is killed. */
   static void inference() throws Exception {
     try (Job job = Job.fromEnvironment("fleet", OPTIONS, SOON);
-        Link link = job.meet("policy", Role.TARGET, SOON);
+        Link link = job.connect("policy", Role.TARGET, SOON);
         LinkTransfer transfer = register(link, job, tensors(2))) {
       System.out.println("received " + transfer.receive(SOON));
       receiveOn(transfer, job);
@@ -523,8 +525,8 @@ class GuestJobsTest {
   }
 
   @Test
-  void guestsNameAPeerThatIsKilledAndMeetAgain() throws Exception {
-    List<Processes.Rank> guests = guests("again_and_again");
+  void pythonRanksNameAPeerThatIsKilledAndConnectAgain() throws Exception {
+    List<Processes.Rank> pythonRanks = pythonRanks("again_and_again");
     for (int round = 0; round < 2; round++) {
       List<Processes.Rank> fleet = new ArrayList<>();
       for (int rank = 0; rank < 2; rank++) {
@@ -532,14 +534,14 @@ class GuestJobsTest {
       }
       fleet.get(1).await("received");
       fleet.get(1).kill();
-      for (Processes.Rank guest : guests) {
-        guest.await("[3]");
+      for (Processes.Rank pythonRank : pythonRanks) {
+        pythonRank.await("[3]");
       }
       fleet.get(0).await("PeerLostException");
       fleet.get(0).kill();
     }
-    for (Processes.Rank guest : guests) {
-      assertThat(guest.said()).containsPattern("(PeerLost|Aborted)Exception \\[3\\]");
+    for (Processes.Rank pythonRank : pythonRanks) {
+      assertThat(pythonRank.said()).containsPattern("(PeerLost|Aborted)Exception \\[3\\]");
     }
   }
 
@@ -568,8 +570,8 @@ class GuestJobsTest {
       }
     }
     Path file = Files.write(folder.resolve("cases"), cases);
-    String said = processes.startGuest(0, "layouts " + file, Map.of()).ended();
-    List<String> expected = cases.stream().map(GuestJobsTest::read).toList();
+    String said = processes.startPython(0, "layouts " + file, Map.of()).ended();
+    List<String> expected = cases.stream().map(PythonJobsTest::read).toList();
     assertThat(said.lines().toList()).isEqualTo(expected);
     assertThat(expected).contains("refused").anyMatch(each -> each.startsWith("3 2 2 0 1 cut 1 [7, 4,"));
   }
@@ -603,13 +605,13 @@ class GuestJobsTest {
   }
 
   @Test
-  void aGuestChecksItsPartOfThePlan() throws Exception {
-    assertThat(processes.startGuest(0, "tampered", Map.of()).ended()).endsWith("done\n");
+  void aPythonRankChecksItsPartOfThePlan() throws Exception {
+    assertThat(processes.startPython(0, "tampered", Map.of()).ended()).endsWith("done\n");
   }
 
   @Test
-  void guestsRunTheProtocolsOfTheseClasses() throws Exception {
-    assertThat(processes.startGuest(0, "versions", Map.of()).ended())
-        .isEqualTo(JobMeetings.versions() + "\n");
+  void pythonRunsTheProtocolsOfTheseClasses() throws Exception {
+    assertThat(processes.startPython(0, "versions", Map.of()).ended())
+        .isEqualTo(JobConnector.versions() + "\n");
   }
 }

@@ -16,7 +16,7 @@ import org.windlass.internal.Log;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Announcement;
 import org.windlass.internal.rendezvous.Host;
-import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.rendezvous.LinkSearch;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.OthersGoneException;
@@ -30,14 +30,14 @@ import org.windlass.link.LinkedJobs;
 import org.windlass.plan.Plan;
 
 /**
- * Meetings of a job with other jobs. Rank 0 finds the other job at the store. Then all ranks of both
+ * Connects a job to other jobs. Rank 0 finds the other job at the store. Then all ranks of both
  * join one communicator, of which they make a link.
  */
-final class JobMeetings implements AutoCloseable {
-  /** Version of what jobs and their ranks exchange until they have met. */
+final class JobConnector implements AutoCloseable {
+  /** Version of what jobs and their ranks exchange until they have connected. */
   private static final int PROTOCOL = 4;
 
-  // Outcomes of a meeting on a rank. All ranks of a job take the highest one.
+  // Outcomes of an attempt to connect on a rank. All ranks of a job take the highest one.
   private static final long JOINED = 0;
   private static final long LOST = 1; // the store, the other job, or another rank of this job
   private static final long GONE = 2; // the other job gave up before it joined
@@ -51,15 +51,15 @@ final class JobMeetings implements AutoCloseable {
   private final StepsMemo memo = new StepsMemo();
 
   /** Jobs that hold keys which this job needs, as rank 0 has seen them. */
-  Pairing.Holders holders = new Pairing.Holders();
+  LinkSearch.Holders holders = new LinkSearch.Holders();
 
   /** Whether the job was closed. */
   volatile boolean closed;
 
-  private Pairing.Match match; // on rank 0: the other job that was found last
-  private volatile Communicator meeting; // of this job or of both, while they join
+  private LinkSearch.Match match; // on rank 0: the other job that was found last
+  private volatile Communicator joining; // of this job or of both, while they join
 
-  JobMeetings(
+  JobConnector(
       String name, JobRanks ranks, JobStore store, CommunicatorOptions options, Host host) {
     this.name = name;
     this.ranks = ranks;
@@ -69,13 +69,13 @@ final class JobMeetings implements AutoCloseable {
   }
 
   /** On rank 0: searches at the store, and begins again at another one if that is lost. */
-  <T> T atStore(String pair, Layout layout, Until until, Function<Pairing, T> search) {
+  <T> T atStore(String linkName, Layout layout, Until until, Function<LinkSearch, T> search) {
     while (true) {
       try {
         Store reached = store.reach(until);
         Announcement own = announcement(layout);
         return search.apply(
-            new Pairing(reached, pair, own, until.left(), holders));
+            new LinkSearch(reached, linkName, own, until.left(), holders));
       } catch (PeerLostException e) {
         if (until.isOver()) {
           throw e;
@@ -98,31 +98,31 @@ final class JobMeetings implements AutoCloseable {
         false);
   }
 
-  /** Returns the versions that both jobs of a pair must have. */
+  /** Returns the versions that both jobs of a link must have. */
   static String versions() {
     return "windlass " + Native.wl_version() + ", ABI " + Native.wl_abi_version()
-        + ", meeting protocol " + PROTOCOL + ", plan " + Plan.VERSION + ", offer " + Offer.FORMAT;
+        + ", link protocol " + PROTOCOL + ", plan " + Plan.VERSION + ", offer " + Offer.FORMAT;
   }
 
   /**
    * Collective: finds the other job and links with it. Returns null on all ranks if they are to try
    * again, because the store was lost or the other job gave up.
    */
-  Link tryMeet(String pair, Role role, Layout layout, String target, Until until) {
-    Function<Pairing, Pairing.Match> search =
-        pairing -> role == Role.SOURCE ? pairing.source(target) : pairing.target();
+  Link tryConnect(String linkName, Role role, Layout layout, String target, Until until) {
+    Function<LinkSearch, LinkSearch.Match> search =
+        linkSearch -> role == Role.SOURCE ? linkSearch.source(target) : linkSearch.target();
     Announcement other =
         ranks.fromRank0(
             until,
             in -> Announcement.of(in.readAllBytes(), versions()),
             () -> {
-              match = atStore(pair, layout, until, search);
+              match = atStore(linkName, layout, until, search);
               return out -> out.write(match.other().toBytes());
             });
     Link link = null;
     Throwable failure = null;
     try {
-      link = join(pair, role, announcement(layout), other, until);
+      link = join(linkName, role, announcement(layout), other, until);
     } catch (RuntimeException | Error e) {
       failure = e;
     }
@@ -138,7 +138,7 @@ final class JobMeetings implements AutoCloseable {
       if (worst == JOINED) {
         failure = new ClosedException("the job was closed");
       } else if (worst != FAILED
-          && ranks.testOnRank0(until, () -> mayRetry(pair, target, worst, own, until))) {
+          && ranks.testOnRank0(until, () -> mayRetry(linkName, target, worst, own, until))) {
         failure = null;
       } else if (failure == null) {
         failure =
@@ -172,7 +172,7 @@ final class JobMeetings implements AutoCloseable {
 
   /** On rank 0: returns whether to look for the other job again, after it or the store was lost. */
   private boolean mayRetry(
-      String pair, String target, long outcome, Throwable failure, Until until) {
+      String linkName, String target, long outcome, Throwable failure, Until until) {
     if (outcome == LOST && store.isLost(until)) {
       return true;
     }
@@ -180,9 +180,9 @@ final class JobMeetings implements AutoCloseable {
       return false;
     }
     Log.warn(
-        "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited"
+        "job ''{0}'', link ''{1}'': {2} gave up before they had connected, and another is waited"
             + " for: {3}",
-        name, pair, match.other(),
+        name, linkName, match.other(),
         failure == null ? "another rank of this job saw it" : failure.getMessage());
     return true;
   }
@@ -202,7 +202,7 @@ final class JobMeetings implements AutoCloseable {
 
   /** Starts a communicator with the ranks of the other job, and makes a link of it. */
   private Link join(
-      String pair, Role role, Announcement own, Announcement other, Until until) {
+      String linkName, Role role, Announcement own, Announcement other, Until until) {
     boolean sends = role == Role.SOURCE;
     Announcement source = sends ? own : other;
     Announcement target = sends ? other : own;
@@ -213,7 +213,7 @@ final class JobMeetings implements AutoCloseable {
     JobRanks side = null;
     try {
       side = ranks.copy(until);
-      meeting = side.communicator();
+      joining = side.communicator();
       StoreAllGather atStore =
           ranks.rank() == 0
               ? new StoreAllGather(store.store(), match.name(), size, match.theirs())
@@ -223,15 +223,15 @@ final class JobMeetings implements AutoCloseable {
               new JobAllGather(side, first, atStore, until), List.of(first + ranks.rank()), size,
               source.options(), host, until.left())[0];
       Duration deadline = Duration.ofNanos(source.options().deadlineNs());
-      Communicator both = Communicator.of(handle, deadline, "meet");
-      meeting = both;
+      Communicator both = Communicator.of(handle, deadline, "connect");
+      joining = both;
       if (closed) {
         both.close();
       }
       LinkedJobs jobs =
           new LinkedJobs(
-              whose, source.ranks(), source.areGuests(), layout(source), layout(target));
-      link = Link.between(pair, jobs, both, side.communicator(), memo, until);
+              whose, source.ranks(), source.arePythonRanks(), layout(source), layout(target));
+      link = Link.between(linkName, jobs, both, side.communicator(), memo, until);
       return link;
     } catch (OthersGoneException e) {
       throw new PeerLostException(e.getMessage() + whose, e);
@@ -239,7 +239,7 @@ final class JobMeetings implements AutoCloseable {
       throw WindlassException.of(
           e.code().number(), e.getMessage() + whose, e, e.operation(), e.faultyRanks());
     } finally {
-      meeting = null;
+      joining = null;
       // A linked target keeps its key, so that no other job of its name takes it.
       if (ranks.rank() == 0 && (sends || link == null)) {
         store.remove(match.own());
@@ -262,10 +262,10 @@ final class JobMeetings implements AutoCloseable {
         + " job '" + job.job() + "'";
   }
 
-  /** Ends a meeting in progress. */
+  /** Ends an attempt in progress. */
   @Override
   public void close() {
-    Communicator both = meeting;
+    Communicator both = joining;
     if (both != null) {
       both.close();
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What guests of the tests run: `guests.py NAME`, with what a launcher would tell. A failure of
+"""What Python ranks of the tests run: `ranks.py NAME`, with what a launcher would tell. A failure of
 Windlass is printed as the name of its class, its faulty_ranks and its message. It ends when whoever
 started it does."""
 
@@ -33,7 +33,7 @@ def joined():
 
 
 def collectives():
-    """As GuestsTest's method of this name."""
+    """As PythonRanksTest's method of this name."""
     with joined() as comm:
         for round_ in range(3):
             for dtype in ("uint8", "int64", "float16", "float32", "float64"):
@@ -58,7 +58,7 @@ def sums(comm, round_, dtype, count):
 
 
 def page():
-    """What docs/guests.md shows."""
+    """What docs/python.md shows."""
     with windlass.Communicator.from_environment(deadline=60) as comm:
         gradient = np.full(1000, comm.rank, np.float32)
         comm.all_reduce(gradient, op="avg", deadline=10)
@@ -284,7 +284,7 @@ def leaves():
 
 
 def forks():
-    """A child that is forked while ranks meet leaves them alone, whatever it does with the handle."""
+    """A child that is forked while ranks start leaves them alone, whatever it does with the handle."""
     with joined() as comm:
         child = os.fork()
         if child == 0:
@@ -665,7 +665,7 @@ def interrupts():
 
 # ---- jobs ----
 
-# Each tensor's name, shape, dtype, layout over two senders, and how it moves; GuestJobsTest has
+# Each tensor's name, shape, dtype, layout over two senders, and how it moves; PythonJobsTest has
 # what receives it.
 TENSORS = [
     ("columns", [6, 40], "float32", "2:S1", {}),
@@ -731,7 +731,7 @@ def in_job(work):
 def trainer():
     """Sends five versions."""
     def work(job):
-        with job.meet("policy", SOON) as link:
+        with job.connect("policy", SOON) as link:
             sources, transfer = bound(job, link)
             with transfer:
                 for version in range(1, 6):
@@ -744,7 +744,7 @@ def trainer():
 def finishes():
     """Sends two versions, one that no receiver asks for, and then the end."""
     def work(job):
-        with job.meet("policy", SOON) as link:
+        with job.connect("policy", SOON) as link:
             sources, transfer = bound(job, link)
             for version in (1, 2):
                 fill(job, sources, version)
@@ -760,14 +760,14 @@ def finishes():
 
 
 def again_and_again():
-    """Sends version after version, and meets again once a link has ended; until it is ended."""
+    """Sends version after version, and connects again once a link has ended; until it is ended."""
     def work(job):
         version = 0
         while True:
             try:
-                with job.meet("policy", SOON) as link:
+                with job.connect("policy", SOON) as link:
                     sources, transfer = bound(job, link)
-                    say("met")
+                    say("connected")
                     while True:
                         version += 1
                         fill(job, sources, version)
@@ -788,7 +788,7 @@ def refused():
     """Registers what the receivers refuse, then what they take."""
     def work(job):
         tensors = [("w", [8, 4], "float32", "2:S0", {})]
-        with job.meet("policy", SOON) as link:
+        with job.connect("policy", SOON) as link:
             for what in sys.argv[2:]:
                 try:
                     if what == "layout":
@@ -853,7 +853,7 @@ def changes():
     """Sends a version, changes the array in place, and sends no other."""
     def work(job):
         for what in sys.argv[2:]:
-            with job.meet("policy", SOON) as link:
+            with job.connect("policy", SOON) as link:
                 base = np.zeros((64, 4), np.float32)
                 array = base[8:16] if what == "base" else np.zeros((8, 4), np.float32)
                 if what == "tensor":
@@ -876,7 +876,7 @@ def changes():
 def throws_in_link():
     """One rank ends with an error amid a link."""
     def work(job):
-        with job.meet("policy", SOON) as link:
+        with job.connect("policy", SOON) as link:
             _, transfer = bound(job, link, [("w", [8, 4], "float32", "2:S0", {})])
             for version in (-1, 1.5, "1", True, 1 << 63):
                 raised(lambda: transfer.send(version), "send: version is %r; it must" % (version,))
@@ -889,7 +889,7 @@ def throws_in_link():
 def late():
     """Sends a version that no receiver asks for, then one that it does; then has moved a tensor."""
     def work(job):
-        with job.meet("policy", SOON) as link:
+        with job.connect("policy", SOON) as link:
             sources, transfer = bound(job, link)
             try:
                 transfer.send(1, 1.0)
@@ -906,13 +906,13 @@ def late():
 def second():
     """Would send where another job does."""
     # As if the store let go at once of a job that has ended: it keeps what it held for 60 s.
-    pairing = windlass.job._Pairing
-    pairing._WARN_AFTER, pairing._FAIL_AFTER = 0.1, 0.5 - 60
+    search = windlass.job._LinkSearch
+    search._WARN_AFTER, search._FAIL_AFTER = 0.1, 0.5 - 60
     logging.basicConfig(stream=sys.stdout, format="logged %(message)s")
 
     def work(job):
         try:
-            job.meet("policy", SOON)
+            job.connect("policy", SOON)
         except windlass.WindlassException as e:
             say(type(e).__name__, e)
     in_job(work)

@@ -28,12 +28,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.MeetingFile.Place;
+import org.windlass.internal.rendezvous.RendezvousFile.Place;
 import org.windlass.internal.store.Token;
 
 /** What the others find in the file that rank 0 writes, and what they don't take for one. */
 @Timeout(60)
-class MeetingFileTest {
+class RendezvousFileTest {
   private static final Duration LONG = Duration.ofSeconds(30);
   private static final Duration SHORT = Duration.ofMillis(20);
 
@@ -47,12 +47,12 @@ class MeetingFileTest {
     mode(folder, "rwx------");
   }
 
-  private MeetingFile of(String job) {
+  private RendezvousFile of(String job) {
     return of(job, folder);
   }
 
-  private MeetingFile of(String job, Path named) {
-    return MeetingFile.of(job, "WINDLASS_RENDEZVOUS", named.toString(), temporary);
+  private RendezvousFile of(String job, Path named) {
+    return RendezvousFile.of(job, "WINDLASS_RENDEZVOUS", named.toString(), temporary);
   }
 
   private static Place place(int port) {
@@ -78,7 +78,7 @@ class MeetingFileTest {
   @Test
   void theOthersReadWhatRankZeroWritesAsLongAsItIsOpen() throws Exception {
     Place place = place(4711);
-    try (MeetingFile own = of("job")) {
+    try (RendezvousFile own = of("job")) {
       FutureTask<Place> early = start(() -> of("job").await(LONG));
       own.write(place);
       requireSame(early.get(), place);
@@ -94,9 +94,9 @@ class MeetingFileTest {
   }
 
   @Test
-  void jobsOfOtherNamesMeetBesideOneAnother() throws Exception {
-    try (MeetingFile one = of("one");
-        MeetingFile two = of("two")) {
+  void jobsOfOtherNamesHaveFilesOfTheirOwn() throws Exception {
+    try (RendezvousFile one = of("one");
+        RendezvousFile two = of("two")) {
       Place first = place(1);
       Place second = place(2);
       one.write(first);
@@ -111,7 +111,7 @@ class MeetingFileTest {
   void oneNameServesOneStartAfterTheOther() throws Exception {
     for (int port = 1; port <= 3; port++) {
       Place place = place(port);
-      try (MeetingFile file = of("job")) {
+      try (RendezvousFile file = of("job")) {
         file.write(place);
         requireSame(of("job").await(SHORT), place);
       }
@@ -122,9 +122,9 @@ class MeetingFileTest {
   @Test
   void aJobOfTheNameOfOneThatStartsIsRefused() throws Exception {
     Place place = place(4711);
-    try (MeetingFile own = of("job")) {
+    try (RendezvousFile own = of("job")) {
       own.write(place);
-      try (MeetingFile other = of("job")) {
+      try (RendezvousFile other = of("job")) {
         assertFails(Native.WL_RESOURCE, () -> other.write(place(4712)))
             .contains("process " + ProcessHandle.current().pid(), "WINDLASS_JOB");
       }
@@ -146,7 +146,7 @@ class MeetingFileTest {
   }
 
   /** A thread that has the lock, and opens the store that {@code store} comes to be. */
-  private FutureTask<Place> opening(MeetingFile file, CompletableFuture<Place> store)
+  private FutureTask<Place> opening(RendezvousFile file, CompletableFuture<Place> store)
       throws Exception {
     CountDownLatch isOpening = new CountDownLatch(1);
     FutureTask<Place> opened =
@@ -168,7 +168,7 @@ class MeetingFileTest {
     Path lock = lockOf("job");
     CompletableFuture<Place> store = new CompletableFuture<>();
     Place place = place(4711);
-    try (MeetingFile own = of("job")) {
+    try (RendezvousFile own = of("job")) {
       FutureTask<Place> opened = opening(own, store);
       var late = assertFails(Native.WL_DEADLINE_EXCEEDED,
           () -> of("job").findOr(() -> place(4712), SHORT));
@@ -185,11 +185,11 @@ class MeetingFileTest {
   @Test
   void oneFolderHasOneLockHoweverItIsNamed() throws Exception {
     Path alias = Files.createSymbolicLink(temporary.resolve("alias"), temporary);
-    MeetingFile other = of("job", alias.resolve("run"));
+    RendezvousFile other = of("job", alias.resolve("run"));
     assertThat(other.path()).isNotEqualTo(of("job").path());
     CompletableFuture<Place> store = new CompletableFuture<>();
     Place place = place(4711);
-    try (MeetingFile own = of("job")) {
+    try (RendezvousFile own = of("job")) {
       FutureTask<Place> opened = opening(own, store);
       var late =
           assertFails(Native.WL_DEADLINE_EXCEEDED, () -> other.findOr(() -> place(4712), SHORT));
@@ -207,8 +207,8 @@ class MeetingFileTest {
 
     /** What becomes of a look for the place of "job" which is to open none, in so short a time. */
     public static String found(String folder, String temporary, long millis) {
-      MeetingFile file =
-          MeetingFile.of("job", "none", folder, Path.of(temporary));
+      RendezvousFile file =
+          RendezvousFile.of("job", "none", folder, Path.of(temporary));
       try {
         return file.findOr(() -> place(4712), Duration.ofMillis(millis)).address().toString();
       } catch (RuntimeException e) {
@@ -220,7 +220,7 @@ class MeetingFileTest {
   /** Those of Windlass, of these tests and of what they need, once more. */
   private static URLClassLoader classesAgain() {
     URL[] places =
-        Stream.of(MeetingFile.class, MeetingFileTest.class, Loader.class, Assertions.class)
+        Stream.of(RendezvousFile.class, RendezvousFileTest.class, Loader.class, Assertions.class)
             .map(type -> type.getProtectionDomain().getCodeSource().getLocation())
             .toArray(URL[]::new);
     return new URLClassLoader(places, ClassLoader.getPlatformClassLoader());
@@ -232,7 +232,7 @@ class MeetingFileTest {
     Path lock = lockOf("job");
     CompletableFuture<Place> store = new CompletableFuture<>();
     Place place = place(4711);
-    try (MeetingFile own = of("job");
+    try (RendezvousFile own = of("job");
         URLClassLoader again = classesAgain()) {
       Method found =
           again.loadClass(Copy.class.getName()).getMethod(
@@ -249,7 +249,7 @@ class MeetingFileTest {
   }
 
   /** Where no place is to be found, for {@code reason}, and rank 0 writes its own. */
-  private void requireAbsent(MeetingFile file, String reason) throws Exception {
+  private void requireAbsent(RendezvousFile file, String reason) throws Exception {
     assertFails(Native.WL_DEADLINE_EXCEEDED, () -> of("job").await(SHORT))
         .contains(file.path().toString(), reason);
     Place place = place(4713);
@@ -260,21 +260,21 @@ class MeetingFileTest {
   }
 
   /** What {@code file} holds for a place; it is written no more. */
-  private static String text(MeetingFile file) throws Exception {
+  private static String text(RendezvousFile file) throws Exception {
     file.write(place(4711));
     String text = Files.readString(file.path());
     file.close();
     return text;
   }
 
-  private static void write(MeetingFile file, String text) throws Exception {
+  private static void write(RendezvousFile file, String text) throws Exception {
     Files.writeString(file.path(), text);
     mode(file.path(), "rw-------");
   }
 
   @Test
   void whatAKilledProcessLeftBehindIsReplaced() throws Exception {
-    MeetingFile file = of("job");
+    RendezvousFile file = of("job");
     String text = text(file);
     Process ended = new ProcessBuilder("true").start();
     ended.waitFor();
@@ -286,8 +286,8 @@ class MeetingFileTest {
   }
 
   @Test
-  void whatIsNoMeetingIsReplaced() throws Exception {
-    MeetingFile file = of("job");
+  void whatIsNoRendezvousIsReplaced() throws Exception {
+    RendezvousFile file = of("job");
     String text = text(file);
     for (String garbage :
         List.of(
@@ -297,7 +297,7 @@ class MeetingFileTest {
             text.substring(0, text.length() - 1),
             text + "\n",
             text + text,
-            text.replace("meeting 1", "meeting 2"),
+            text.replace("rendezvous 2", "rendezvous 3"),
             text.replace("4711", "0"),
             text.replace("4711", "65536"),
             text.replaceFirst("token .", "token g"))) {
@@ -308,7 +308,7 @@ class MeetingFileTest {
 
   @Test
   void whatIsNotItsUsersAloneIsReplaced() throws Exception {
-    MeetingFile file = of("job");
+    RendezvousFile file = of("job");
     String text = text(file);
     for (String open : List.of("rw-r-----", "rw----r--", "rw--w----", "rw------x")) {
       write(file, text);
@@ -325,7 +325,7 @@ class MeetingFileTest {
 
   @Test
   void aFolderInItsPlaceIsNamed() throws Exception {
-    MeetingFile file = of("job");
+    RendezvousFile file = of("job");
     Files.createDirectory(file.path());
     Files.createFile(file.path().resolve("x"));
     assertFails(Native.WL_DEADLINE_EXCEEDED, () -> of("job").await(SHORT)).contains("is no file");
@@ -335,21 +335,21 @@ class MeetingFileTest {
 
   @Test
   void whatAnotherUserOwnsIsNotTrusted() throws Exception {
-    assumeTrue(Guest.canOwn(temporary), "only root gives files away");
-    MeetingFile file = of("job");
+    assumeTrue(OtherUser.canOwn(temporary), "only root gives files away");
+    RendezvousFile file = of("job");
     write(file, text(file));
-    Guest.own(file.path());
-    requireAbsent(file, "belongs to user " + Guest.USER);
+    OtherUser.own(file.path());
+    requireAbsent(file, "belongs to user " + OtherUser.USER);
     Path own = of("job", temporary.resolve("none")).path().getParent();
-    Guest.own(own);
+    OtherUser.own(own);
     assertFails(Native.WL_RESOURCE, () -> of("job", temporary.resolve("none")))
-        .contains(own.toString(), "belongs to user " + Guest.USER, "XDG_RUNTIME_DIR");
-    Guest.own(folder);
+        .contains(own.toString(), "belongs to user " + OtherUser.USER, "XDG_RUNTIME_DIR");
+    OtherUser.own(folder);
     assertFails(Native.WL_RESOURCE, () -> of("job", folder)).contains(own.toString());
   }
 
   /** Another user of this machine, who may have no name. */
-  private static final class Guest {
+  private static final class OtherUser {
     static final int USER = 54_321;
 
     static void own(Path path) throws Exception {

@@ -46,7 +46,7 @@ import org.windlass.testing.Ucx;
 
 /** Ranks that are no JVM, among ranks that are, here threads of the test's JVM. */
 @Timeout(180)
-class GuestsTest {
+class PythonRanksTest {
   private static final Duration SOON = Duration.ofSeconds(40);
 
   @TempDir private Path folder;
@@ -60,7 +60,7 @@ class GuestsTest {
   @BeforeEach
   void closeFolder() throws Exception {
     Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
-    processes = new Processes(GuestsTest.class, 1, Files.createDirectory(folder.resolve("tokens")));
+    processes = new Processes(PythonRanksTest.class, 1, Files.createDirectory(folder.resolve("tokens")));
   }
 
   /** What tells {@code rank} of {@code size} where the others are: at an address, or by a file. */
@@ -70,7 +70,7 @@ class GuestsTest {
     variables.put("WINDLASS_WORLD_SIZE", "" + size);
     variables.put("XDG_RUNTIME_DIR", folder.toString());
     if (byFile) {
-      variables.put("WINDLASS_JOB", "guests");
+      variables.put("WINDLASS_JOB", "python");
     } else {
       variables.put("WINDLASS_RENDEZVOUS", processes.address());
       variables.putAll(processes.variables());
@@ -86,17 +86,17 @@ class GuestsTest {
     return new EnvironmentStart(variables, 1, CommunicatorOptions.defaults(), SOON).join();
   }
 
-  private Processes.Rank guest(int rank, int size, String function) throws IOException {
-    return processes.startGuest(rank, function, variables(rank, size, false));
+  private Processes.Rank pythonRank(int rank, int size, String function) throws IOException {
+    return processes.startPython(rank, function, variables(rank, size, false));
   }
 
   /**
-   * {@code kinds} has a letter for each rank: a guest, or a JVM. In the long form also what is a
-   * part of a larger case, and guests alone, as the page's are.
+   * {@code kinds} has a letter for each rank: a Python rank, or a JVM. In the long form also what
+   * is a part of a larger case, and Python ranks alone, as the page's are.
    */
   @ParameterizedTest
   @CsvSource({"JG, false", "GJ, false", "GJ, true", "JG, true", "GJGJ, false", "GG, true"})
-  void guestsTakePartInCollectives(String kinds, boolean byFile) throws Exception {
+  void pythonRanksTakePartInCollectives(String kinds, boolean byFile) throws Exception {
     assumeTrue(
         !List.of("GJ false", "GG true").contains(kinds + " " + byFile)
             || Boolean.getBoolean("windlass.long"),
@@ -110,7 +110,7 @@ class GuestsTest {
    */
   @ParameterizedTest
   @CsvSource({"JG, ab", "GJ, ab", "GG, ab", "GJGJ, aabb", "JGGJ, abab"})
-  void guestsTakePartInCollectivesOfSeveralHosts(String kinds, String hosts) throws Exception {
+  void pythonRanksTakePartInCollectivesOfSeveralHosts(String kinds, String hosts) throws Exception {
     Ucx.require();
     assumeTrue(
         kinds.length() > 2 || Boolean.getBoolean("windlass.long"), "-Dwindlass.long=true runs it");
@@ -126,12 +126,12 @@ class GuestsTest {
   private void takePartInCollectives(String kinds, IntFunction<Map<String, String>> variables)
       throws Exception {
     int size = kinds.length();
-    List<Processes.Rank> guests = new ArrayList<>();
+    List<Processes.Rank> pythonRanks = new ArrayList<>();
     List<CompletableFuture<Void>> others = new ArrayList<>();
     for (int rank = 0; rank < size; rank++) {
       int own = rank;
       if (kinds.charAt(rank) == 'G') {
-        guests.add(processes.startGuest(rank, "collectives", variables.apply(rank)));
+        pythonRanks.add(processes.startPython(rank, "collectives", variables.apply(rank)));
       } else {
         others.add(
             CompletableFuture.runAsync(
@@ -146,13 +146,13 @@ class GuestsTest {
     for (CompletableFuture<Void> each : others) {
       each.get(90, TimeUnit.SECONDS);
     }
-    for (Processes.Rank guest : guests) {
-      assertThat(guest.ended()).endsWith("done\n");
+    for (Processes.Rank pythonRank : pythonRanks) {
+      assertThat(pythonRank.ended()).endsWith("done\n");
     }
     assertThat(folder.toFile().list((any, name) -> name.startsWith("windlass-"))).isEmpty();
   }
 
-  /** As the guests' function of this name, which checks what comes. */
+  /** As the Python function of this name, which checks what comes. */
   private static void collectives(Communicator comm) {
     Collectives calls = comm.withDeadline(SOON);
     List<DType> dtypes = List.of(DType.U8, DType.I64, DType.F16, DType.F32, DType.F64);
@@ -200,34 +200,34 @@ class GuestsTest {
   }
 
   @Test
-  void guestsDoWhatThePageShows() throws Exception {
-    List<Processes.Rank> guests = List.of(guest(0, 2, "page"), guest(1, 2, "page"));
-    for (Processes.Rank guest : guests) {
-      assertThat(guest.ended()).endsWith("done\n");
+  void pythonRanksDoWhatThePageShows() throws Exception {
+    List<Processes.Rank> pythonRanks = List.of(pythonRank(0, 2, "page"), pythonRank(1, 2, "page"));
+    for (Processes.Rank pythonRank : pythonRanks) {
+      assertThat(pythonRank.ended()).endsWith("done\n");
     }
   }
 
   @Test
   void aForkedChildLeavesTheRanksAlone() throws Exception {
-    List<Processes.Rank> guests = List.of(guest(0, 2, "forks"), guest(1, 2, "forks"));
-    for (Processes.Rank guest : guests) {
-      assertThat(guest.ended()).endsWith("done\n");
+    List<Processes.Rank> pythonRanks = List.of(pythonRank(0, 2, "forks"), pythonRank(1, 2, "forks"));
+    for (Processes.Rank pythonRank : pythonRanks) {
+      assertThat(pythonRank.ended()).endsWith("done\n");
     }
   }
 
   @Test
   void framesOfAStoreAreSealed() throws Exception {
-    assertThat(guest(0, 1, "seals").ended()).endsWith("done\n");
+    assertThat(pythonRank(0, 1, "seals").ended()).endsWith("done\n");
   }
 
   @Test
   void thePackageIsAnnotatedAndNeedsNoOther() throws Exception {
-    assertThat(guest(0, 1, "package").ended()).endsWith("done\n");
+    assertThat(pythonRank(0, 1, "package").ended()).endsWith("done\n");
   }
 
   @Test
-  void allGathersAtAGuestsStoreEndAlikeForAllRanks() throws Exception {
-    assertThat(guest(0, 1, "store").ended()).endsWith("done\n");
+  void allGathersAtAPythonStoreEndAlikeForAllRanks() throws Exception {
+    assertThat(pythonRank(0, 1, "store").ended()).endsWith("done\n");
   }
 
   /** Each of three parsers reads as many: 100,000 frames in all, ten million in the long form. */
@@ -235,36 +235,36 @@ class GuestsTest {
   @Timeout(1800)
   void randomFramesChangeNothingForHonestMembers() throws Exception {
     for (int runs = Boolean.getBoolean("windlass.long") ? 100 : 1; runs > 0; runs--) {
-      String said = guest(0, 1, "fuzz 34000").ended();
+      String said = pythonRank(0, 1, "fuzz 34000").ended();
       assertThat(said).as(said).endsWith("done\n");
     }
   }
 
   @Test
-  void aGuestLeavesTheStoreOfAnEarlierStart() throws Exception {
-    Processes.Rank first = guest(0, 2, "earlier");
-    Processes.Rank other = guest(1, 2, "joins");
+  void aPythonRankLeavesTheStoreOfAnEarlierStart() throws Exception {
+    Processes.Rank first = pythonRank(0, 2, "earlier");
+    Processes.Rank other = pythonRank(1, 2, "joins");
     assertThat(first.ended()).isEqualTo("Communicator(rank 0 of 2)\n");
     assertThat(other.ended()).isEqualTo("Communicator(rank 1 of 2)\n");
   }
 
   @Test
   void aStoreWhoseThreadEndsFirstIsClosed() throws Exception {
-    assertThat(guest(0, 1, "early_store").ended()).endsWith("done\n");
+    assertThat(pythonRank(0, 1, "early_store").ended()).endsWith("done\n");
   }
 
   @Test
   void integersThatDoNotFitAreRefused() throws Exception {
-    List<Processes.Rank> guests = List.of(guest(0, 2, "integers"), guest(1, 2, "integers"));
-    for (Processes.Rank guest : guests) {
-      assertThat(guest.ended()).endsWith("done\n");
+    List<Processes.Rank> pythonRanks = List.of(pythonRank(0, 2, "integers"), pythonRank(1, 2, "integers"));
+    for (Processes.Rank pythonRank : pythonRanks) {
+      assertThat(pythonRank.ended()).endsWith("done\n");
     }
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"handlers", "closes", "interrupts"})
   void threadsAndSignalHandlersMayEndIt(String how) throws Exception {
-    assertThat(guest(0, 1, how).ended()).endsWith("done\n");
+    assertThat(pythonRank(0, 1, how).ended()).endsWith("done\n");
   }
 
   @ParameterizedTest
@@ -276,20 +276,20 @@ class GuestsTest {
     "textless, rank 1 ended with Textless",
     "quit, rank 1 closed the communicator"
   })
-  void peersAreToldWhatEndedAGuest(String how, String told) throws Exception {
-    Processes.Rank guest = guest(1, 2, "leaves " + how);
+  void peersAreToldWhatEndedAPythonRank(String how, String told) throws Exception {
+    Processes.Rank pythonRank = pythonRank(1, 2, "leaves " + how);
     try (Communicator comm = join(0, 2, false)) {
       assertThatThrownBy(() -> comm.withDeadline(SOON).barrier())
           .isInstanceOfSatisfying(
               AbortedException.class, e -> assertThat(e.faultyRanks()).containsExactly(1))
           .hasMessageContaining(told);
     }
-    assertThat(guest.ended()).endsWith("done\n");
+    assertThat(pythonRank.ended()).endsWith("done\n");
   }
 
   @Test
   void aValueThatIsNoMemoryIsRefused() throws Exception {
-    assertThat(guest(0, 1, "scalars").ended())
+    assertThat(pythonRank(0, 1, "scalars").ended())
         .contains("InvalidArgumentException all_reduce: array: a float32 is a value and no memory")
         .contains("broadcast: array: a float32 is a value and no memory")
         .contains("sum 1.5\n");
@@ -297,31 +297,31 @@ class GuestsTest {
 
   @Test
   void whatIsWrongIsRefusedBeforeItIsSent() throws Exception {
-    Processes.Rank guest = guest(1, 2, "refusals");
+    Processes.Rank pythonRank = pythonRank(1, 2, "refusals");
     try (Communicator comm = join(0, 2, false)) {
       comm.withDeadline(SOON).barrier();
     }
-    assertThat(guest.ended()).endsWith("done\n");
+    assertThat(pythonRank.ended()).endsWith("done\n");
   }
 
   @ParameterizedTest
   @ValueSource(ints = {0, 1})
-  void aGuestThatIsKilledIsNamed(int rank) throws Exception {
+  void aPythonRankThatIsKilledIsNamed(int rank) throws Exception {
     kill(rank, each -> variables(each, 2, false));
   }
 
   @ParameterizedTest
   @ValueSource(ints = {0, 1})
-  void aGuestThatIsKilledOnAnotherHostIsNamed(int rank) throws Exception {
+  void aPythonRankThatIsKilledOnAnotherHostIsNamed(int rank) throws Exception {
     Ucx.require();
     kill(rank, each -> onHost("ab", each));
   }
 
   private void kill(int rank, IntFunction<Map<String, String>> variables) throws Exception {
-    Processes.Rank guest = processes.startGuest(rank, "barriers", variables.apply(rank));
+    Processes.Rank pythonRank = processes.startPython(rank, "barriers", variables.apply(rank));
     try (Communicator comm = join(variables.apply(1 - rank))) {
       comm.withDeadline(SOON).barrier();
-      guest.kill();
+      pythonRank.kill();
       assertThatThrownBy(
               () -> {
                 while (true) {
@@ -342,57 +342,57 @@ class GuestsTest {
   }
 
   @Test
-  void aGuestIsToldWhoseProcessWasKilled() throws Exception {
-    Processes.Rank guest = guest(0, 2, "waits");
+  void aPythonRankIsToldWhoseProcessWasKilled() throws Exception {
+    Processes.Rank pythonRank = pythonRank(0, 2, "waits");
     Processes.Rank peer = processes.start(1, "stays", variables(1, 2, false));
     peer.await("is there");
-    guest.await("is there");
+    pythonRank.await("is there");
     peer.kill();
-    assertThat(guest.ended()).contains("PeerLostException [1]: ");
+    assertThat(pythonRank.ended()).contains("PeerLostException [1]: ");
   }
 
   @Test
-  void aGuestIsToldOfAnAbortWithItsReason() throws Exception {
-    Processes.Rank guest = guest(1, 2, "waits");
+  void aPythonRankIsToldOfAnAbortWithItsReason() throws Exception {
+    Processes.Rank pythonRank = pythonRank(1, 2, "waits");
     try (Communicator comm = join(0, 2, false)) {
-      guest.await("is there");
+      pythonRank.await("is there");
       comm.abort("the test says so");
-      assertThat(guest.ended()).contains("AbortedException [0]: ").contains("the test says so");
+      assertThat(pythonRank.ended()).contains("AbortedException [0]: ").contains("the test says so");
     }
   }
 
   @Test
   void ranksThatDisagreeAreToldSo() throws Exception {
-    Processes.Rank guest = guest(1, 2, "another");
+    Processes.Rank pythonRank = pythonRank(1, 2, "another");
     try (Communicator comm = join(0, 2, false)) {
       assertThatThrownBy(() -> comm.withDeadline(SOON).barrier())
           .isInstanceOf(MismatchException.class);
-      assertThat(guest.ended()).contains("MismatchException ").contains("barrier");
+      assertThat(pythonRank.ended()).contains("MismatchException ").contains("barrier");
     }
   }
 
   @Test
-  void aGuestWaitsNoLongerThanItsDeadline() throws Exception {
+  void aPythonRankWaitsNoLongerThanItsDeadline() throws Exception {
     processes.with("TEST_DEADLINE", "1.5");
-    assertThat(guest(0, 2, "joins").ended())
+    assertThat(pythonRank(0, 2, "joins").ended())
         .contains("DeadlineExceededException [1]: ")
         .contains(processes.address());
-    assertThat(guest(1, 2, "joins").ended()).contains("DeadlineExceededException [0]: ");
+    assertThat(pythonRank(1, 2, "joins").ended()).contains("DeadlineExceededException [0]: ");
     Map<String, String> byFile = variables(1, 2, true);
-    assertThat(processes.startGuest(1, "joins", byFile).ended())
-        .contains("DeadlineExceededException []: rank 0 has not said where to meet")
+    assertThat(processes.startPython(1, "joins", byFile).ended())
+        .contains("DeadlineExceededException []: rank 0 has not announced the rendezvous")
         .contains("set XDG_RUNTIME_DIR to one folder of mode 700 on all sides");
   }
 
   /** In the words of a JVM, and not after the deadline, by which rank 0 has not come. */
   @ParameterizedTest
   @CsvSource({"xx, InvalidArgumentException", "A5, UnsupportedException"})
-  void aTargetThatIsNotThereIsRefusedBeforeRanksMeet(String target, String kind)
+  void aTargetThatIsNotThereIsRefusedBeforeTheStart(String target, String kind)
       throws Exception {
     assumeFalse(NativeLoader.has(target.toLowerCase(Locale.ROOT)), "it is there");
     Map<String, String> variables = variables(1, 2, false);
     variables.put("WINDLASS_TARGET", target);
-    assertThat(processes.startGuest(1, "joins", variables).ended())
+    assertThat(processes.startPython(1, "joins", variables).ended())
         .startsWith(kind + " []: ")
         .contains(
             target.equals("xx")
@@ -402,27 +402,27 @@ class GuestsTest {
 
   @Test
   void whatRanksHaveToHaveAlikeIsCompared() throws Exception {
-    Processes.Rank guest = guest(1, 3, "joins");
+    Processes.Rank pythonRank = pythonRank(1, 3, "joins");
     assertThatThrownBy(() -> join(0, 2, false)).isInstanceOf(MismatchException.class);
-    assertThat(guest.ended())
+    assertThat(pythonRank.ended())
         .contains("MismatchException [0, 1]: rank 0 was started as one of 2 ranks, rank 1 as one"
             + " of 3");
-    guest = guest(1, 2, "joins");
+    pythonRank = pythonRank(1, 2, "joins");
     CommunicatorOptions other = CommunicatorOptions.defaults().withBlocks(1);
     EnvironmentStart start = new EnvironmentStart(variables(0, 2, false), 1, other, SOON);
     assertThatThrownBy(start::join)
         .isInstanceOf(MismatchException.class)
         .hasMessageContaining("were given blocks=1 and blocks=0; give all ranks the same options");
-    assertThat(guest.ended()).contains("MismatchException [0, 1]: ").contains("blocks=1");
+    assertThat(pythonRank.ended()).contains("MismatchException [0, 1]: ").contains("blocks=1");
   }
 
   @ParameterizedTest
   @ValueSource(ints = {0, 1})
-  void aGuestWithAnotherTokenIsTurnedAway(int rank) throws Exception {
+  void aPythonRankWithAnotherTokenIsTurnedAway(int rank) throws Exception {
     Map<String, String> wrong = variables(rank, 2, false);
     wrong.remove("WINDLASS_TOKEN_FILE");
     wrong.put("WINDLASS_TOKEN", "ab".repeat(32));
-    Processes.Rank guest = processes.startGuest(rank, "joins", wrong);
+    Processes.Rank pythonRank = processes.startPython(rank, "joins", wrong);
     CompletableFuture<Void> other =
         CompletableFuture.runAsync(
             () -> {
@@ -439,7 +439,7 @@ class GuestsTest {
             },
             task -> new Thread(task).start());
     if (rank == 1) {
-      assertThat(guest.ended())
+      assertThat(pythonRank.ended())
           .contains("ResourceException ")
           .contains("the store holds another token than this member");
     }
@@ -448,16 +448,16 @@ class GuestsTest {
 
   /** At the store of {@code windlass run}. */
   @Test
-  void guestsMeetAtTheStoreOfTheirLauncher() throws Exception {
+  void pythonRanksStartAtTheStoreOfTheirLauncher() throws Exception {
     try (LaunchStore store = LaunchStore.open(processes.variables())) {
-      List<Processes.Rank> guests = new ArrayList<>();
+      List<Processes.Rank> pythonRanks = new ArrayList<>();
       for (int rank = 0; rank < 2; rank++) {
         Map<String, String> variables = variables(rank, 2, false);
         variables.putAll(store.variables());
-        guests.add(processes.startGuest(rank, "joins", variables));
+        pythonRanks.add(processes.startPython(rank, "joins", variables));
       }
       for (int rank = 0; rank < 2; rank++) {
-        assertThat(guests.get(rank).ended()).isEqualTo("Communicator(rank " + rank + " of 2)\n");
+        assertThat(pythonRanks.get(rank).ended()).isEqualTo("Communicator(rank " + rank + " of 2)\n");
       }
     }
   }
@@ -503,8 +503,8 @@ class GuestsTest {
             "SLURM_PROCID=2 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0",
             "SLURM_NTASKS=2 RANK= WORLD_SIZE=");
     Path file = Files.write(folder.resolve("cases"), cases);
-    String said = processes.startGuest(0, "launches " + file, Map.of()).ended();
-    List<String> expected = cases.stream().map(GuestsTest::read).toList();
+    String said = processes.startPython(0, "launches " + file, Map.of()).ended();
+    List<String> expected = cases.stream().map(PythonRanksTest::read).toList();
     assertThat(said.lines().toList()).isEqualTo(expected);
     assertThat(expected).contains("refused", "TORCHRUN 1 3 r7 none false");
   }
@@ -538,27 +538,31 @@ class GuestsTest {
     }
   }
 
-  /** One that doesn't mind that a guest's store can't show the token is turned away by that. */
+  /**
+   * One that doesn't mind that a Python rank's store can't show the token is turned away by that.
+   */
   @Test
-  void whoCantShowTheTokenToAGuestStaysOut() throws Exception {
+  void whoCantShowTheTokenToAPythonRankStaysOut() throws Exception {
     processes.with("TEST_DEADLINE", "3");
-    guest(0, 2, "joins");
+    pythonRank(0, 2, "joins");
     Map<String, String> wrong = variables(1, 2, false);
     wrong.remove("WINDLASS_TOKEN_FILE");
     wrong.put("WINDLASS_TOKEN", "ab".repeat(32));
-    assertThat(processes.startGuest(1, "forges", wrong).ended())
+    assertThat(processes.startPython(1, "forges", wrong).ended())
         .contains("DeadlineExceededException ")
         .contains("no store there");
   }
 
-  /** Of a store that a guest has: strangers send what they will, and ranks meet all the same. */
+  /**
+   * Of a store that a Python rank has: strangers send what they will, and ranks start all the same.
+   */
   @Test
-  void strangersDontKeepRanksFromMeetingAtAGuest() throws Exception {
+  void strangersDontKeepRanksFromThePythonStore() throws Exception {
     Random random = new Random(7);
     List<Socket> open = new ArrayList<>();
     try {
-      Processes.Rank guest = guest(0, 3, "joins");
-      Processes.Rank other = guest(1, 3, "joins");
+      Processes.Rank pythonRank = pythonRank(0, 3, "joins");
+      Processes.Rank other = pythonRank(1, 3, "joins");
       String[] at = processes.address().split(":");
       for (int i = 0; i < 600; i++) {
         Socket socket = connected(at);
@@ -580,7 +584,7 @@ class GuestsTest {
       try (Communicator comm = join(2, 3, false)) {
         comm.withDeadline(SOON).barrier();
       }
-      assertThat(guest.ended()).contains("rank 0 of 3").doesNotContain("Exception");
+      assertThat(pythonRank.ended()).contains("rank 0 of 3").doesNotContain("Exception");
       assertThat(other.ended()).contains("rank 1 of 3").doesNotContain("Exception");
     } finally {
       for (Socket socket : open) {
@@ -603,7 +607,7 @@ class GuestsTest {
     }
   }
 
-  /** What listens where a guest looks for a store is none. */
+  /** What listens where a Python rank looks for a store is none. */
   @ParameterizedTest
   @CsvSource({
     "garbage, InvalidArgumentException, no store of Windlass",
@@ -620,7 +624,7 @@ class GuestsTest {
       Map<String, String> variables = variables(1, 2, false);
       variables.put("WINDLASS_RENDEZVOUS", "127.0.0.1:" + server.getLocalPort());
       processes.with("TEST_DEADLINE", "2");
-      assertThat(processes.startGuest(1, "joins", variables).ended())
+      assertThat(processes.startPython(1, "joins", variables).ended())
           .contains(error)
           .contains(text);
     }

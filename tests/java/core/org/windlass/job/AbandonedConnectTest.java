@@ -22,33 +22,33 @@ import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.internal.rendezvous.Announcement;
 import org.windlass.internal.rendezvous.Host;
-import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.rendezvous.LinkSearch;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.Store;
 
 /** Jobs that have found one another, of which one gives up before they have come together. */
 @Timeout(120)
-class AbandonedMeetingTest {
+class AbandonedConnectTest {
   private static final Duration MOMENT = Duration.ofMillis(300);
-  private static final String TARGETS = "pair/policy/target/";
+  private static final String TARGETS = "link/policy/target/";
   private static final Start.Config GHOSTS = new Start.Config(0, 0, 0, SOON.toNanos(), false);
 
   @RegisterExtension private final JobThreads jobs = JobThreads.atServer();
 
   private final CountDownLatch hasFailed = new CountDownLatch(2);
-  private final CountDownLatch mayMeet = new CountDownLatch(1);
+  private final CountDownLatch mayConnect = new CountDownLatch(1);
 
-  /** A job whose first meeting finds nobody, and whose second begins once it may. */
+  /** A job whose first connect finds nobody, and whose second begins once it may. */
   private FutureTask<Void> late(String name, Role role) {
     return jobs.start(
         name,
         2,
         job -> {
-          assertThatThrownBy(() -> job.meet("policy", role, Duration.ofSeconds(1)))
+          assertThatThrownBy(() -> job.connect("policy", role, Duration.ofSeconds(1)))
               .isInstanceOf(DeadlineExceededException.class);
           hasFailed.countDown();
-          mayMeet.await();
+          mayConnect.await();
           JobEnd.moveOne(job, role, ROWS);
         });
   }
@@ -58,7 +58,7 @@ class AbandonedMeetingTest {
   }
 
   @Test
-  void aSourceThenMeetsTheTargetThatComes() throws Exception {
+  void aSourceThenConnectsToTheTargetThatComes() throws Exception {
     try (Store store = jobs.store()) {
       FutureTask<Void> target = late("inference", TARGET);
       byte[] open = store.await(TARGETS + "inference", SOON);
@@ -69,19 +69,19 @@ class AbandonedMeetingTest {
       FutureTask<Void> source = prompt("trainer", SOURCE);
       byte[] answered = store.awaitOther(TARGETS + "ghost", open, SOON).orElseThrow();
       assertThat(store.compareAndSet(TARGETS + "ghost", answered, null, SOON)).isTrue();
-      mayMeet.countDown();
+      mayConnect.countDown();
       JobThreads.end(source, target);
     }
   }
 
   @Test
-  void aTargetThenMeetsTheSourceThatComes() throws Exception {
+  void aTargetThenConnectsToTheSourceThatComes() throws Exception {
     try (Store store = jobs.store()) {
       FutureTask<Void> source = late("trainer", SOURCE);
-      byte[] said = store.await("pair/policy/source", SOON);
+      byte[] said = store.await("link/policy/source", SOON);
       hasFailed.await();
 
-      // It is answered in the source's name, for a meeting that has nobody any more.
+      // It is answered in the source's name, for a rendezvous that has nobody any more.
       FutureTask<Void> target = prompt("inference", TARGET);
       byte[] open = store.await(TARGETS + "inference", SOON);
       byte[] answered =
@@ -89,16 +89,16 @@ class AbandonedMeetingTest {
       assertThat(store.compareAndSet(TARGETS + "inference", open, answered, SOON)).isTrue();
       assertThat(store.awaitOther(TARGETS + "inference", answered, SOON))
           .matches(next -> next.isEmpty() || ByteBuffer.wrap(next.get()).equals(ByteBuffer.wrap(open)));
-      mayMeet.countDown();
+      mayConnect.countDown();
       JobThreads.end(source, target);
     }
   }
 
   /** A job of three ranks of which the last never comes, as far as a test takes it. */
-  private static Pairing ghost(Store store) {
+  private static LinkSearch ghost(Store store) {
     Announcement said =
         new Announcement(
-            JobMeetings.versions(),
+            JobConnector.versions(),
             "ghost",
             UUID.randomUUID().toString(),
             ProcessHandle.current().pid(),
@@ -106,11 +106,11 @@ class AbandonedMeetingTest {
             "",
             GHOSTS,
             false);
-    return new Pairing(store, "policy", said, SOON, new Pairing.Holders());
+    return new LinkSearch(store, "policy", said, SOON, new LinkSearch.Holders());
   }
 
   /** As a rank of that job. */
-  private static void join(Store store, Pairing.Match match, int rank, Duration most) {
+  private static void join(Store store, LinkSearch.Match match, int rank, Duration most) {
     Start.join(
         new StoreAllGather(store, match.name(), 5, match.theirs()),
         List.of(rank),
@@ -121,7 +121,7 @@ class AbandonedMeetingTest {
   }
 
   /** Rank 0 comes, and so do the target's ranks. */
-  private static FutureTask<Void> opened(Store store, Pairing.Match match) throws Exception {
+  private static FutureTask<Void> opened(Store store, LinkSearch.Match match) throws Exception {
     FutureTask<Void> opener =
         new FutureTask<>(
             () -> assertThatThrownBy(() -> join(store, match, 0, SOON)).isNotNull(), null);
@@ -131,7 +131,7 @@ class AbandonedMeetingTest {
   }
 
   /** A rank's deadline passes in a start that is open. */
-  private static void pass(Store store, Pairing.Match match, int rank) {
+  private static void pass(Store store, LinkSearch.Match match, int rank) {
     assertThatThrownBy(() -> join(store, match, rank, Duration.ofMillis(1)))
         .isInstanceOf(DeadlineExceededException.class);
   }
@@ -140,10 +140,10 @@ class AbandonedMeetingTest {
   void aTargetOutlivesTheDeadlineOfASource() throws Exception {
     FutureTask<Void> target = prompt("inference", TARGET);
     try (Store store = jobs.store()) {
-      Pairing.Match match = ghost(store).source(null);
+      LinkSearch.Match match = ghost(store).source(null);
       FutureTask<Void> opener = opened(store, match);
       pass(store, match, 1);
-      Pairing.remove(store, match.own());
+      LinkSearch.remove(store, match.own());
       opener.get();
     }
     JobThreads.end(prompt("trainer", SOURCE), target);
@@ -164,10 +164,10 @@ class AbandonedMeetingTest {
   void aSourceOutlivesTheDeadlineOfATarget() throws Exception {
     FutureTask<Void> source = prompt("trainer", SOURCE);
     try (Store store = jobs.store()) {
-      Pairing.Match match = ghost(store).target();
+      LinkSearch.Match match = ghost(store).target();
       Thread.sleep(MOMENT.toMillis());
       pass(store, match, 2);
-      Pairing.remove(store, match.own());
+      LinkSearch.remove(store, match.own());
     }
     JobThreads.end(prompt("inference", TARGET), source);
   }
@@ -179,11 +179,11 @@ class AbandonedMeetingTest {
             "inference",
             3,
             job ->
-                assertThatThrownBy(() -> job.meet("policy", TARGET, SOON))
+                assertThatThrownBy(() -> job.connect("policy", TARGET, SOON))
                     .isInstanceOf(MismatchException.class)
                     .hasMessageContaining("one of 5"));
     try (Store store = jobs.store()) {
-      Pairing.Match match = ghost(store).source(null);
+      LinkSearch.Match match = ghost(store).source(null);
       assertThatThrownBy(() -> join(store, match, 0, SOON)).isNotNull();
     }
     JobThreads.end(target);

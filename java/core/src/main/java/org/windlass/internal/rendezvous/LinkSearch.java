@@ -22,29 +22,29 @@ import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Texts;
 
 /**
- * Search of a job's rank 0 for the other job of a pair, in a store. A pair has one source and any
- * number of targets, each a job with a name of its own. P is the pair's name, J a target's.
+ * Search of a job's rank 0 for the other job of a link, in a store. A link name has one source and
+ * any number of targets, each a job with a name of its own. P is the link's name, J a target's.
  *
  * <pre>
- * pair/P/source     announcement of the source, which holds the key
- * pair/P/calls      held by the source too; each target that opens gives it a new random value
- * pair/P/target/J   {@link TargetEntry} of target J, which holds the key
- * meeting/N/source  held by the source of meeting N, a random number, until its start is over
+ * link/P/source        announcement of the source, which holds the key
+ * link/P/calls         held by the source too; each target that opens gives it a new random value
+ * link/P/target/J      {@link TargetEntry} of target J, which holds the key
+ * rendezvous/N/source  held by the source of rendezvous N, a random number, until its start is over
  * </pre>
  *
  * The keys that a job holds disappear when its connection to the store ends. A target that gives up
  * removes its key. A target that looks for another source replaces its entry by an open one.
  */
-public final class Pairing {
+public final class LinkSearch {
   /** Limit of store calls that explain a failure or clean up after the deadline. */
   private static final Duration CLEANUP_LIMIT = Duration.ofSeconds(2);
 
   private static final String CHECK_OTHER_JOB =
-      "; see whether the other job runs, meets there by that name, with the same token where it has"
+      "; see whether the other job runs, connects there by that name, with the same token where it has"
           + " one, and has the other role";
 
   private final Store store;
-  private final String pair;
+  private final String linkName;
   private final String path;
   private final Announcement own;
   private final Deadline until;
@@ -95,15 +95,15 @@ public final class Pairing {
    *
    * @param name name of their start at the store
    * @param theirs presence key of the other job
-   * @param own presence key of this job. Rank 0 removes it when the job fails to meet, and, of a
+   * @param own presence key of this job. Rank 0 removes it when the job fails to connect, and, of a
    *     source, when the start is over.
    * @param other announcement of the other job
    */
   public record Match(
       String name, Round.Presence theirs, Round.Presence own, Announcement other) {}
 
-  private static String name(long meeting) {
-    return "meeting/" + meeting;
+  private static String name(long number) {
+    return "rendezvous/" + number;
   }
 
   private static Round.Presence sourceOf(String name) {
@@ -113,15 +113,15 @@ public final class Pairing {
   /**
    * Prepares a search, whose deadline begins now.
    *
-   * @param pair name of the pair, without a slash
+   * @param linkName name of the link, without a slash
    * @param own announcement of this job
    * @throws WindlassException DeadlineExceeded says whether the other job was seen. Mismatch names
    *     the versions that differ, or the job that holds the key of this one.
    */
-  public Pairing(Store store, String pair, Announcement own, Duration deadline, Holders holders) {
+  public LinkSearch(Store store, String linkName, Announcement own, Duration deadline, Holders holders) {
     this.store = store;
-    this.pair = pair;
-    this.path = "pair/" + pair + "/";
+    this.linkName = linkName;
+    this.path = "link/" + linkName + "/";
     this.own = own;
     this.until = Deadline.of(deadline);
     this.holders = holders;
@@ -160,7 +160,7 @@ public final class Pairing {
     }
   }
 
-  /** Says which target met another source, which may have ended since, if there is one. */
+  /** Says which target connected to another source, which may have ended since, if there is one. */
   private RuntimeException noneOpen(RuntimeException failure) {
     String none = "no job receives it here that is not linked already";
     Deadline limit = Deadline.of(CLEANUP_LIMIT);
@@ -173,8 +173,8 @@ public final class Pairing {
             source != null && !(source.job().equals(own.job()) && source.pid() == own.pid());
         if (target != null && isOther) {
           return late(
-              failure, none + ": " + target + " has met " + source,
-              "; a pair has one source, and a target meets another once it has seen its link end");
+              failure, none + ": " + target + " has connected to " + source,
+              "; a link name has one source, and a target connects to another once it has seen its link end");
         }
       }
     } catch (RuntimeException e) {
@@ -187,11 +187,11 @@ public final class Pairing {
   public List<String> open() {
     hold(
         path + "source", own.toBytes(), Announcement::peek,
-        "another sends it already: %s; a pair has one source: name another pair, or end that job");
+        "another sends it already: %s; a link name has one source: use another link name, or end that job");
     store.hold(path + "calls", new byte[Long.BYTES], until.left()); // or has held it before
     String targets = path + "target/";
     return store.keys(targets, until.left()).stream()
-        .filter(key -> entry(key, until.left()).meeting() == TargetEntry.OPEN)
+        .filter(key -> entry(key, until.left()).number() == TargetEntry.OPEN)
         .map(key -> key.substring(targets.length()))
         // Other programs may have left other keys in the store.
         .filter(job -> !job.isEmpty() && !job.contains("/") && Texts.printable(job).equals(job))
@@ -241,12 +241,12 @@ public final class Pairing {
       String why = reason.formatted(job == null ? "a job of another version" : job);
       Holder holder = holders.holder(key, job, store.silence());
       if (isOther && holder.fail.isOver()) {
-        throw new MismatchException("pair '" + pair + "': " + why);
+        throw new MismatchException("link '" + linkName + "': " + why);
       }
       if (holder.log.isOver() && holder.isLogged.compareAndSet(false, true)) {
         Log.warn(
-            "job ''{0}'', pair ''{1}'': {2}; it waits for that one to end, {3} at most", own.job(),
-            pair, why, Deadline.text(isOther ? until.left(holder.fail.left()) : until.left()));
+            "job ''{0}'', link ''{1}'': {2}; it waits for that one to end, {3} at most", own.job(),
+            linkName, why, Deadline.text(isOther ? until.left(holder.fail.left()) : until.left()));
       }
       Deadline next = !holder.isLogged.get() ? holder.log : isOther ? holder.fail : until;
       try {
@@ -272,22 +272,22 @@ public final class Pairing {
     String key = path + "target/" + target;
     byte[] found = store.get(key, until.left()).orElse(new byte[0]);
     TargetEntry entry = TargetEntry.of(found);
-    if (entry.meeting() != TargetEntry.OPEN) {
+    if (entry.number() != TargetEntry.OPEN) {
       return null;
     }
-    long meeting = randomNumber();
-    Round.Presence source = sourceOf(name(meeting));
+    long number = randomNumber();
+    Round.Presence source = sourceOf(name(number));
     store.hold(source.key(), source.value(), until.left());
     boolean isMatched = false;
     try {
-      byte[] answered = new TargetEntry(entry.target(), meeting, own.toBytes()).toBytes();
+      byte[] answered = new TargetEntry(entry.target(), number, own.toBytes()).toBytes();
       if (!store.compareAndSet(key, found, answered, until.left())) {
         return null;
       }
       // If the versions differ, the target has the answer and fails too.
       Announcement other = Announcement.of(entry.target(), own.versions());
       isMatched = true;
-      return new Match(name(meeting), new Round.Presence(key, answered), source, other);
+      return new Match(name(number), new Round.Presence(key, answered), source, other);
     } finally {
       if (!isMatched) {
         remove(store, source);
@@ -303,7 +303,7 @@ public final class Pairing {
     boolean isOpen = false;
     try {
       hold(
-          key, open, Pairing::targetIn,
+          key, open, LinkSearch::targetIn,
           "%s receives it already, under the name that this job has too; give each job a name of"
               + " its own");
       isOpen = true;
@@ -314,13 +314,13 @@ public final class Pairing {
       throw isOpen && until.isOver() ? late(e, sourceState(e), CHECK_OTHER_JOB) : e;
     }
     TargetEntry entry = TargetEntry.of(answered);
-    if (entry.meeting() <= TargetEntry.OPEN) {
+    if (entry.number() <= TargetEntry.OPEN) {
       throw new MismatchException(
-          "pair '" + pair + "': what the source answered can't be read; run one version on both"
+          "link '" + linkName + "': what the source answered can't be read; run one version on both"
               + " jobs");
     }
     Announcement source = Announcement.of(entry.source(), own.versions());
-    String name = name(entry.meeting());
+    String name = name(entry.number());
     return new Match(name, sourceOf(name), new Round.Presence(key, answered), source);
   }
 
@@ -376,7 +376,7 @@ public final class Pairing {
 
   private RuntimeException late(RuntimeException failure, String why, String advice) {
     return new DeadlineExceededException(
-        "pair '" + pair + "': " + why + ", at the store at " + store.address()
+        "link '" + linkName + "': " + why + ", at the store at " + store.address()
             + ", when the deadline passed" + advice,
         failure);
   }
@@ -385,18 +385,18 @@ public final class Pairing {
    * Value of a target's key.
    *
    * @param target announcement of the target
-   * @param meeting number of the meeting that the source asks the target to join; {@link #OPEN}
+   * @param number number of the rendezvous that the source asks the target to join; {@link #OPEN}
    *     before the source answers
    * @param source announcement of the source; empty before it answers
    */
-  private record TargetEntry(byte[] target, long meeting, byte[] source) {
+  private record TargetEntry(byte[] target, long number, byte[] source) {
     static final long OPEN = 0;
     static final TargetEntry NONE = new TargetEntry(new byte[0], -1, new byte[0]);
 
     byte[] toBytes() {
       return Encoding.bytes(
           out -> {
-            out.writeLong(meeting);
+            out.writeLong(number);
             Encoding.putArray(out, target);
             out.write(source);
           });
@@ -405,8 +405,8 @@ public final class Pairing {
     /** Reads an entry. Returns {@link #NONE} if the value is none. */
     static TargetEntry of(byte[] value) {
       try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(value))) {
-        long meeting = in.readLong();
-        return new TargetEntry(Encoding.array(in), meeting, in.readAllBytes());
+        long number = in.readLong();
+        return new TargetEntry(Encoding.array(in), number, in.readAllBytes());
       } catch (IOException e) {
         return NONE;
       }

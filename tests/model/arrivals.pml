@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Meetings, where ranks exceed cores: runMeeting, and Claims::openPhase, runOpenPhase, next and run
+/* Counted arrivals, where ranks exceed cores: runAfterArrivals, and Claims::openPhase, runOpenPhase, next and run
  * (native/core/executor/cpu_executor.h, rank/claims.cpp). Ranks count themselves in. The last to come runs every item of a small
  * operation itself, and opens the first stage of a large one, whose items whoever is awake claims. Each operation is
- * a small meeting, a large one of two phases, or an eager broadcast (broadcast.pml), which leaves the words of
- * meetings alone. With 2 ranks, they sleep where they wait for their release (doorbell.pml).
+ * a small operation, a large one of two phases, or an eager broadcast (broadcast.pml), which leaves
+ * the words of counted arrivals alone. With 2 ranks, they sleep where they wait for their release
+ * (doorbell.pml).
  *
  * A small item, and one of phase 0, reads its owner's input and the next rank's; one of phase 0 writes the owner's
  * middle, one of phase 1 reads the middles of the next rank that has items. INPUT stands for all that an ENTER
@@ -12,7 +13,7 @@
  *
  * Checked: no deadlock and no lost wake; each item runs once, on what its ranks have not taken away yet; a phase
  * runs after the one before it; outputs are complete on return. Left out: how ranks sleep on an ENTER (sleep.pml);
- * DONE, which nobody awaits in a meeting. */
+ * DONE, which nobody awaits here. */
 
 #if RANKS == 2
 #define OPERATIONS 3
@@ -258,7 +259,7 @@ inline awaitPrevious() {
 
 active [RANKS] proctype rank() {
   byte s = 1;
-  byte peer, owner, phase, piece, word, got, bell, meetings;
+  byte peer, owner, phase, piece, word, got, bell, entered;
   bool large, allEntered, arrivedLast, claimed, last, lying;
   do
   :: s <= OPERATIONS ->
@@ -281,11 +282,11 @@ active [RANKS] proctype rank() {
       :: else
       fi
     :: else ->
-      meetings++;
+      entered++;
       atomic {
         DRAINED ->
         memory[ARRIVALS]++;
-        arrivedLast = (memory[ARRIVALS] == meetings * RANKS)
+        arrivedLast = (memory[ARRIVALS] == entered * RANKS)
       };
       if
       :: arrivedLast ->

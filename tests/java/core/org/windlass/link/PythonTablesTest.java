@@ -14,8 +14,8 @@ import org.windlass.DType;
 import org.windlass.error.MismatchException;
 import org.windlass.internal.store.Encoding;
 
-/** What guests state of their memory, as another process may send it. */
-class GuestTablesTest {
+/** What Python ranks state of their memory, as another process may send it. */
+class PythonTablesTest {
   private static final int RANK = 1;
 
   /** Of tensors {@code names}, each a view of 2 x 3. */
@@ -34,7 +34,7 @@ class GuestTablesTest {
   }
 
   private static void requireRefused(byte[] bytes) {
-    assertThatThrownBy(() -> GuestTables.decode(RANK, bytes, Set.of("v", "w")))
+    assertThatThrownBy(() -> PythonTables.decode(RANK, bytes, Set.of("v", "w")))
         .as(Arrays.toString(bytes))
         .isInstanceOfSatisfying(
             MismatchException.class, e -> assertThat(e.faultyRanks()).containsExactly(RANK))
@@ -42,8 +42,8 @@ class GuestTablesTest {
   }
 
   @Test
-  void whatAGuestStatesIsReadWhole() {
-    var views = GuestTables.decode(RANK, stated(1, 2, 2, "v", "w"), Set.of("v", "w"));
+  void whatAPythonRankStatesIsReadWhole() {
+    var views = PythonTables.decode(RANK, stated(1, 2, 2, "v", "w"), Set.of("v", "w"));
     assertThat(views).containsOnlyKeys("v", "w");
     assertThat(views.get("w").shape()).containsExactly(2, 3);
     assertThat(views.get("w").strides()).containsExactly(3, 1);
@@ -52,7 +52,7 @@ class GuestTablesTest {
 
   @Test
   void whatIsMalformedIsRefused() {
-    byte[] whole = stated(GuestTables.FORMAT, 2, 2, "v", "w");
+    byte[] whole = stated(PythonTables.FORMAT, 2, 2, "v", "w");
     for (int length = 0; length < whole.length; length++) {
       requireRefused(Arrays.copyOf(whole, length));
     }
@@ -67,7 +67,7 @@ class GuestTablesTest {
             stated(1, 1, -1, "w"),
             stated(1, 1, 17, "w"),
             stated(1, 1, Long.MAX_VALUE, "w"))
-        .forEach(GuestTablesTest::requireRefused);
+        .forEach(PythonTablesTest::requireRefused);
     byte[] longName = whole.clone();
     ByteBuffer.wrap(longName).putInt(8, Integer.MAX_VALUE);
     requireRefused(longName);
@@ -75,9 +75,9 @@ class GuestTablesTest {
 
   @Test
   void aDtypeIsNamedWhateverItsNumber() {
-    assertThat(GuestTables.named(DType.F32.code())).isEqualTo("f32");
-    assertThat(GuestTables.named(DType.BOOL.code())).isEqualTo("bool");
-    assertThat(GuestTables.named(-1)).isEqualTo("dtype -1");
-    assertThat(GuestTables.named(99)).isEqualTo("dtype 99");
+    assertThat(PythonTables.named(DType.F32.code())).isEqualTo("f32");
+    assertThat(PythonTables.named(DType.BOOL.code())).isEqualTo("bool");
+    assertThat(PythonTables.named(-1)).isEqualTo("dtype -1");
+    assertThat(PythonTables.named(99)).isEqualTo("dtype 99");
   }
 }

@@ -12,47 +12,47 @@ import org.junit.jupiter.api.Timeout;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Log;
-import org.windlass.internal.store.Meeting;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreServer;
+import org.windlass.internal.store.TestStore;
 
-/** What becomes of a job whose place in a pair another job holds. */
+/** What becomes of a job whose place in a link another job holds. */
 @Timeout(60)
-class PairingLogTest {
+class LinkSearchLogTest {
   private static final Start.Config OPTIONS = new Start.Config(1, 0, 0, 1, false);
   private static final Duration TELLS = Duration.ofMillis(20);
 
   private final Log log = new Log();
-  private final Meeting meeting = new Meeting(Meeting.Kind.SOCKET);
-  private final Store first = meeting.join();
-  private final Store second = meeting.join();
+  private final TestStore testStore = new TestStore(TestStore.Kind.SOCKET);
+  private final Store first = testStore.join();
+  private final Store second = testStore.join();
 
   @AfterEach
   void close() {
-    meeting.close();
+    testStore.close();
     log.close();
   }
 
   /** Limits that end so soon, as if a store let go at once of a job that has ended. */
-  private static Pairing.Holders holders(Duration ends) {
+  private static LinkSearch.Holders holders(Duration ends) {
     Duration beyond = ends.minus(StoreServer.Bounds.defaults().silence());
-    return new Pairing.Holders(TELLS, beyond);
+    return new LinkSearch.Holders(TELLS, beyond);
   }
 
-  private static Pairing pairing(Store store, String job, String instance, Duration ends) {
-    Pairing.Holders holders = holders(ends);
-    return pairing(store, job, instance, Meeting.LONG, holders);
+  private static LinkSearch search(Store store, String job, String instance, Duration ends) {
+    LinkSearch.Holders holders = holders(ends);
+    return search(store, job, instance, TestStore.LONG, holders);
   }
 
-  private static Pairing pairing(
-      Store store, String job, String instance, Duration deadline, Pairing.Holders holders) {
+  private static LinkSearch search(
+      Store store, String job, String instance, Duration deadline, LinkSearch.Holders holders) {
     Announcement own = new Announcement("1", job, instance, 17, 2, "", OPTIONS, false);
-    return new Pairing(store, "policy", own, deadline, holders);
+    return new LinkSearch(store, "policy", own, deadline, holders);
   }
 
   /** Until the log has said so of that job. */
   private void awaitLine(String job, String why) throws InterruptedException {
-    String start = "job '" + job + "', pair 'policy': ";
+    String start = "job '" + job + "', link 'policy': ";
     while (log.of(start).isEmpty()) {
       Thread.sleep(5);
     }
@@ -66,15 +66,15 @@ class PairingLogTest {
 
   @Test
   void anotherJobThatWouldSendToIsRefusedLongBeforeItsDeadline() throws Exception {
-    pairing(first, "trainer", "1", Meeting.LONG).open();
+    search(first, "trainer", "1", TestStore.LONG).open();
     CompletableFuture<Void> other =
         CompletableFuture.runAsync(
             () ->
                 Failure.assertFails(
                         Native.WL_MISMATCH,
-                        () -> pairing(second, "another", "2", Duration.ofMillis(200)).open())
-                    .contains("pair 'policy': another sends it already: job 'trainer' (2 ranks")
-                    .contains("a pair has one source"));
+                        () -> search(second, "another", "2", Duration.ofMillis(200)).open())
+                    .contains("link 'policy': another sends it already: job 'trainer' (2 ranks")
+                    .contains("a link name has one source"));
     awaitLine("another", "another sends it already: job 'trainer' (2 ranks");
     other.get(20, TimeUnit.SECONDS);
   }
@@ -82,31 +82,31 @@ class PairingLogTest {
   /** As a source does that looks for followers with each version. */
   @Test
   void manyShortLooksFindThatAnotherJobStays() throws Exception {
-    pairing(first, "trainer", "1", Meeting.LONG).open();
+    search(first, "trainer", "1", TestStore.LONG).open();
     Duration ends = Duration.ofSeconds(1);
-    Pairing.Holders holders = holders(ends);
+    LinkSearch.Holders holders = holders(ends);
     Failure.assertFails(
             Native.WL_DEADLINE_EXCEEDED, () ->
-                pairing(second, "another", "2", TELLS, holders).open())
+                search(second, "another", "2", TELLS, holders).open())
         .contains("another sends it already: job 'trainer' (2 ranks");
     Thread.sleep(TELLS.toMillis());
     Failure.assertFails(
-        Native.WL_DEADLINE_EXCEEDED, () -> pairing(second, "another", "2", TELLS, holders).open());
-    awaitLine("another", "a pair has one source");
+        Native.WL_DEADLINE_EXCEEDED, () -> search(second, "another", "2", TELLS, holders).open());
+    awaitLine("another", "a link name has one source");
     Thread.sleep(ends.toMillis());
     Failure.assertFails(
-            Native.WL_MISMATCH, () -> pairing(second, "another", "2", TELLS, holders).open())
+            Native.WL_MISMATCH, () -> search(second, "another", "2", TELLS, holders).open())
         .contains("another sends it already: job 'trainer' (2 ranks");
     first.close();
-    pairing(second, "another", "2", Meeting.LONG, holders).open();
+    search(second, "another", "2", TestStore.LONG, holders).open();
   }
 
   /** As where a job is started anew before it has been noticed that it had ended. */
   @Test
   void aJobWaitsForTheOneThatItFollows() throws Exception {
-    pairing(first, "trainer", "1", Meeting.LONG).open();
+    search(first, "trainer", "1", TestStore.LONG).open();
     CompletableFuture<Void> anew =
-        CompletableFuture.runAsync(() -> pairing(second, "trainer", "2", TELLS).open());
+        CompletableFuture.runAsync(() -> search(second, "trainer", "2", TELLS).open());
     awaitLine("trainer", "another sends it already: job 'trainer' (2 ranks");
     assertThat(anew).isNotDone();
     first.close();
@@ -115,18 +115,18 @@ class PairingLogTest {
 
   @Test
   void aTargetWaitsForTheOneOfItsName() throws Exception {
-    CompletableFuture<Pairing.Match> there =
+    CompletableFuture<LinkSearch.Match> there =
         CompletableFuture.supplyAsync(
-            () -> pairing(first, "fleet", "1", Meeting.LONG).target());
-    second.await("pair/policy/target/fleet", Meeting.LONG);
-    CompletableFuture<Pairing.Match> anew =
+            () -> search(first, "fleet", "1", TestStore.LONG).target());
+    second.await("link/policy/target/fleet", TestStore.LONG);
+    CompletableFuture<LinkSearch.Match> anew =
         CompletableFuture.supplyAsync(
-            () -> pairing(second, "fleet", "2", TELLS).target());
+            () -> search(second, "fleet", "2", TELLS).target());
     awaitLine("fleet", "job 'fleet' (2 ranks, rank 0 is process 17) receives it already");
     assertThat(anew).isNotDone();
     first.close();
     assertThat(there).failsWithin(Duration.ofSeconds(20));
-    Pairing.Match met = pairing(meeting.join(), "trainer", "3", TELLS).source(null);
-    assertThat(anew.get(20, TimeUnit.SECONDS).name()).isEqualTo(met.name());
+    LinkSearch.Match match = search(testStore.join(), "trainer", "3", TELLS).source(null);
+    assertThat(anew.get(20, TimeUnit.SECONDS).name()).isEqualTo(match.name());
   }
 }

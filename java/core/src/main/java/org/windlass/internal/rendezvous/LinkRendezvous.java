@@ -17,13 +17,13 @@ import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 
 /**
- * The store where jobs meet. {@link #VARIABLE} names it in one of three forms: HOST:PORT, with a
- * token in the environment; an address of a {@link StoreProvider}; or a name, for jobs of one user
- * on one host. If no other process has opened the store, this one does.
+ * The store where jobs find each other. {@link #VARIABLE} names it in one of three forms:
+ * HOST:PORT, with a token in the environment; an address of a {@link StoreProvider}; or a name, for
+ * jobs of one user on one host. If no other process has opened the store, this one does.
  */
-public final class MeetingStore implements AutoCloseable {
+public final class LinkRendezvous implements AutoCloseable {
   /** Environment variable that names the store. */
-  public static final String VARIABLE = "WINDLASS_MEETING";
+  public static final String VARIABLE = "WINDLASS_LINK_RENDEZVOUS";
 
   private static final String JOBS = "jobs";
   private static final Pattern NAME = Pattern.compile("[^\\p{Cntrl}:]{1,255}");
@@ -36,8 +36,8 @@ public final class MeetingStore implements AutoCloseable {
 
   private final String provided; // address of a provider's store; null for another form
   private final String name; // of the store among those at that address
-  private final MeetingFile file; // null if the variable has an address
-  private MeetingFile.Place place; // of a server; null before a file has named it
+  private final RendezvousFile file; // null if the variable has an address
+  private RendezvousFile.Place place; // of a server; null before a file has named it
   private OwnStore server; // null if another process has opened the store
   private volatile Store owned; // connection of the owner; null if it is another process
 
@@ -46,15 +46,15 @@ public final class MeetingStore implements AutoCloseable {
    *
    * @param library version of this library, as errors name it
    * @throws WindlassException here, InvalidArgument if the variable is not set or malformed, or
-   *     what {@link MeetingFile} throws
+   *     what {@link RendezvousFile} throws
    */
-  public MeetingStore(Map<String, String> environment, String library) {
+  public LinkRendezvous(Map<String, String> environment, String library) {
     this.environment = environment;
     this.library = library;
     String setting = environment.getOrDefault(VARIABLE, "");
     if (setting.isEmpty()) {
       throw new InvalidArgumentException(
-          VARIABLE + " is not set, and nothing else says where jobs meet; set it to one name for"
+          VARIABLE + " is not set, and nothing else says where jobs connect; set it to one name for"
               + " all of them, such as " + VARIABLE + "=demo, or to HOST:PORT with"
               + " WINDLASS_TOKEN_FILE");
     }
@@ -64,7 +64,7 @@ public final class MeetingStore implements AutoCloseable {
     provided = isProvided ? setting : null;
     name = isProvided ? name() : null;
     place = isAddress ? address(setting) : null;
-    file = isProvided || isAddress ? null : MeetingFile.ofJobs(setting, environment);
+    file = isProvided || isAddress ? null : RendezvousFile.ofJobs(setting, environment);
   }
 
   /** Throws InvalidArgument if {@link #VARIABLE} may not have this value. Looks up no host. */
@@ -87,7 +87,7 @@ public final class MeetingStore implements AutoCloseable {
     return Token.fromEnvironment(environment).map(token -> token.name(JOBS)).orElse(JOBS);
   }
 
-  private MeetingFile.Place address(String setting) {
+  private RendezvousFile.Place address(String setting) {
     InetSocketAddress address =
         HostAndPort.resolved(
             VARIABLE + " is '" + setting + "'", HostAndPort.parse(VARIABLE, setting, ""));
@@ -98,7 +98,7 @@ public final class MeetingStore implements AutoCloseable {
                 + " together; set WINDLASS_TOKEN_FILE to one file for all of them, of 64"
                 + " hexadecimal digits (openssl rand -hex 32) that only you can read, or "
                 + VARIABLE + " to a name");
-    return new MeetingFile.Place(address, token);
+    return new RendezvousFile.Place(address, token);
   }
 
   /**
@@ -158,9 +158,9 @@ public final class MeetingStore implements AutoCloseable {
     }
   }
 
-  private MeetingFile.Place openAnywhere() {
+  private RendezvousFile.Place openAnywhere() {
     close();
-    MeetingFile.Place any = new MeetingFile.Place(StoreServer.loopback(), Token.random());
+    RendezvousFile.Place any = new RendezvousFile.Place(StoreServer.loopback(), Token.random());
     server = OwnStore.open(any, library);
     return server.place();
   }

@@ -41,11 +41,11 @@ import org.windlass.internal.store.Waits;
  * so only processes of one user find each other by it.
  *
  * <p>The file's name contains the host's boot, the PID namespace and the name of the job or
- * meeting. Processes on other hosts and in other containers thus use other files, even in a shared
- * folder. A file is ignored and replaced if the process that wrote it has ended, if other users can
- * access it, or if it can't be read.
+ * of the jobs' rendezvous. Processes on other hosts and in other containers thus use other files,
+ * even in a shared folder. A file is ignored and replaced if the process that wrote it has ended,
+ * if other users can access it, or if it can't be read.
  */
-public final class MeetingFile implements AutoCloseable {
+public final class RendezvousFile implements AutoCloseable {
   /** Environment variable that names a folder of the user, which exists until the last logout. */
   public static final String FOLDER_VARIABLE = "XDG_RUNTIME_DIR";
 
@@ -54,11 +54,11 @@ public final class MeetingFile implements AutoCloseable {
   private static final int LONGEST_TEXT = 512;
   private static final Pattern TEXT =
       Pattern.compile(
-          "windlass meeting 1\n" + "store ([0-9a-f.:]{2,45}) ([0-9]{1,5})\n"
+          "windlass rendezvous 2\n" + "store ([0-9a-f.:]{2,45}) ([0-9]{1,5})\n"
               + "token ([0-9a-f]{64})\n" + "process ([0-9]{1,9}) ([0-9]{1,18})\n");
 
   private static final String CURE =
-      ", and those who have neither address nor token meet by a file in it, which only its user"
+      ", and those who have neither address nor token join by a file in it, which only its user"
           + " may reach; set " + FOLDER_VARIABLE + " to a folder of mode 700 for all of them, or"
           + " name an address and a token, by ";
 
@@ -99,31 +99,31 @@ public final class MeetingFile implements AutoCloseable {
    *     {@code windlass-UID} under {@code java.io.tmpdir}, which is created.
    * @throws WindlassException here, Resource if there is no private folder
    */
-  public static MeetingFile of(String job, Map<String, String> environment) {
+  public static RendezvousFile of(String job, Map<String, String> environment) {
     return of(job, "WINDLASS_RENDEZVOUS", environment);
   }
 
-  /** Finds the file of jobs that meet by a name. */
-  public static MeetingFile ofJobs(String name, Map<String, String> environment) {
-    return of("jobs\n" + name, "WINDLASS_MEETING", environment);
+  /** Finds the file of jobs that connect by a name. */
+  public static RendezvousFile ofJobs(String name, Map<String, String> environment) {
+    return of("jobs\n" + name, "WINDLASS_LINK_RENDEZVOUS", environment);
   }
 
-  private static MeetingFile of(String what, String variable, Map<String, String> environment) {
+  private static RendezvousFile of(String what, String variable, Map<String, String> environment) {
     String named = environment.getOrDefault(FOLDER_VARIABLE, "");
     return of(what, variable, named, Path.of(System.getProperty("java.io.tmpdir")));
   }
 
   /** Finds a file in {@code named} if that is a private folder, else under {@code temporary}. */
-  static MeetingFile of(String what, String variable, String named, Path temporary) {
+  static RendezvousFile of(String what, String variable, String named, Path temporary) {
     ProcessName process = ProcessName.own();
     Path folder = folder(named, temporary, CURE + variable + " and WINDLASS_TOKEN_FILE");
     String host = Arrival.ownHost();
     String name = String.join("\n", host, "" + process.pidNamespace(), what);
     UUID unique = UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
-    return new MeetingFile(folder.resolve("windlass-meeting-" + unique), process);
+    return new RendezvousFile(folder.resolve("windlass-rendezvous-" + unique), process);
   }
 
-  private MeetingFile(Path path, ProcessName process) {
+  private RendezvousFile(Path path, ProcessName process) {
     this.path = path;
     this.process = process;
   }
@@ -191,7 +191,7 @@ public final class MeetingFile implements AutoCloseable {
 
   private void put(Place place) {
     String text =
-        "windlass meeting 1\n" + "store " + place.address().getAddress().getHostAddress()
+        "windlass rendezvous 2\n" + "store " + place.address().getAddress().getHostAddress()
             + " " + place.address().getPort() + "\ntoken " + place.token().digits()
             + "\nprocess " + process.pid() + " " + process.started() + "\n";
     Path draft = path.resolveSibling(path.getFileName() + "." + UUID.randomUUID());
@@ -205,7 +205,7 @@ public final class MeetingFile implements AutoCloseable {
         Files.deleteIfExists(draft);
       }
     } catch (IOException | UnsupportedOperationException e) {
-      throw new ResourceException(path + ": where the ranks meet can't be written: " + e, e);
+      throw new ResourceException(path + ": the rendezvous can't be written: " + e, e);
     }
   }
 
@@ -219,7 +219,7 @@ public final class MeetingFile implements AutoCloseable {
       }
       if (until.isOver()) {
         throw new DeadlineExceededException(
-            "rank 0 has not said where the ranks meet within " + Deadline.text(deadline) + ": "
+            "rank 0 has not announced the rendezvous within " + Deadline.text(deadline) + ": "
                 + path + " " + problem
                 + "; see why rank 0 did not start, or give more time. Where it lives on another"
                 + " host or in another container, or runs as another user, set"
