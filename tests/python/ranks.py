@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Python ranks of the tests run: `ranks.py NAME`, with what a launcher would tell. A failure of
+"""What Python ranks of the tests run: `ranks.py NAME`, with what a launcher tells. A failure of
 Windlass is printed as the name of its class, its faulty_ranks and its message. It ends when whoever
 started it does."""
 
@@ -284,7 +284,7 @@ def leaves():
 
 
 def forks():
-    """A child that is forked while ranks start leaves them alone, whatever it does with the handle."""
+    """A child that is forked while ranks start leaves them alone, whatever it does with it."""
     with joined() as comm:
         child = os.fork()
         if child == 0:

@@ -249,8 +249,8 @@ class RendezvousFile:
             if found:
                 return found
         raise DeadlineExceededException(
-            f"{who} has not announced the rendezvous within {until.whole:g} s: {self.path} {wrong}; see"
-            " why it did not start, or give more time. A JVM without XDG_RUNTIME_DIR has its file"
+            f"{who} has not announced the rendezvous within {until.whole:g} s: {self.path} {wrong};"
+            " see why it did not start, or give more time. A JVM without XDG_RUNTIME_DIR has its file"
             " in windlass-UID under java.io.tmpdir: where that is not /tmp, set XDG_RUNTIME_DIR to"
             " one folder of mode 700 on all sides. Where it lives on another host or in another"
             " container, or runs as another user, name an address and a token on all sides")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The start of a communicator: its ranks find each other, compare what must be alike, and share memory.
+"""The start of a communicator: its ranks find each other, compare settings, and share memory.
 
 A start has up to four steps: "arrive", "share", "wire" if ranks live on several hosts, and
 "attach". Each is an all-gather. A rank says its member id, which is a UUID, the name of the step,

@@ -158,7 +158,7 @@ TEST(Items, ARankThatRunsItsOwnIsNoForeignThreadOnTheCore) {
   });
 }
 
-// ---- whom a DeadlineExceeded of a small meeting names -------------------------------------------
+// ---- whom a passed deadline of a small operation names ------------------------------------------
 
 // The last to come runs every item, and takes its time for the first.
 struct SlowItem : OneItem {

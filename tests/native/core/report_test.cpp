@@ -112,8 +112,8 @@ TEST(Report, ShowsRanksThatWaitAreStoppedAndAreDead) {
         while (*stops == 0) usleep(100);
         uint32_t* own = forked.segment(forked.rank);
         const int32_t code =
-            callCollective(forked.comm, WL_OP_ALL_GATHER, own + 1024, 64, own + 2048, 192, WL_U32, 0,
-                           WL_AUTO, 0, 1, 0, &error);
+            callCollective(forked.comm, WL_OP_ALL_GATHER, own + 1024, 64, own + 2048, 192, WL_U32,
+                           0, WL_AUTO, 0, 1, 0, &error);
         CHECK_IN_CHILD(code == WL_PEER_LOST);
         // Others look until then.
         while (*stops != 2) usleep(100);

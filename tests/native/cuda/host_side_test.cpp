@@ -474,7 +474,8 @@ TEST(CudaCopies, OfWhoseEndTheDriverDoesNotTellKeepAllParts) {
 }
 
 // The barrier of `cores` cores of each of `ranks` ranks.
-OffloadedOperation barrierOf(CudaRankDevice& device, uint32_t rank, uint32_t ranks, uint32_t cores) {
+OffloadedOperation barrierOf(CudaRankDevice& device, uint32_t rank, uint32_t ranks,
+                             uint32_t cores) {
   OffloadedOperation given = {};
   given.kernel = kBarrierKernel;
   given.launch.ranks = ranks;

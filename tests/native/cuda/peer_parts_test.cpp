@@ -311,7 +311,8 @@ class Flooded final : public AllRanks {
 
 TEST(CudaPeerParts, AreTakenInTimeWhereOthersConnectAndSayNothing) {
   gpus::reset();
-  const auto reduceParts = [](uint32_t rank, CudaRankDevice& device, AllRanks& whole, wl_error_t* error) {
+  const auto reduceParts = [](uint32_t rank, CudaRankDevice& device, AllRanks& whole,
+                              wl_error_t* error) {
     Flooded exchange(whole);
     return reduceInParts(rank, device, exchange, error);
   };

@@ -60,7 +60,8 @@ class PythonRanksTest {
   @BeforeEach
   void closeFolder() throws Exception {
     Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
-    processes = new Processes(PythonRanksTest.class, 1, Files.createDirectory(folder.resolve("tokens")));
+    Path tokens = Files.createDirectory(folder.resolve("tokens"));
+    processes = new Processes(PythonRanksTest.class, 1, tokens);
   }
 
   /** What tells {@code rank} of {@code size} where the others are: at an address, or by a file. */
@@ -209,7 +210,8 @@ class PythonRanksTest {
 
   @Test
   void aForkedChildLeavesTheRanksAlone() throws Exception {
-    List<Processes.Rank> pythonRanks = List.of(pythonRank(0, 2, "forks"), pythonRank(1, 2, "forks"));
+    List<Processes.Rank> pythonRanks =
+        List.of(pythonRank(0, 2, "forks"), pythonRank(1, 2, "forks"));
     for (Processes.Rank pythonRank : pythonRanks) {
       assertThat(pythonRank.ended()).endsWith("done\n");
     }
@@ -255,7 +257,8 @@ class PythonRanksTest {
 
   @Test
   void integersThatDoNotFitAreRefused() throws Exception {
-    List<Processes.Rank> pythonRanks = List.of(pythonRank(0, 2, "integers"), pythonRank(1, 2, "integers"));
+    List<Processes.Rank> pythonRanks =
+        List.of(pythonRank(0, 2, "integers"), pythonRank(1, 2, "integers"));
     for (Processes.Rank pythonRank : pythonRanks) {
       assertThat(pythonRank.ended()).endsWith("done\n");
     }
@@ -357,7 +360,9 @@ class PythonRanksTest {
     try (Communicator comm = join(0, 2, false)) {
       pythonRank.await("is there");
       comm.abort("the test says so");
-      assertThat(pythonRank.ended()).contains("AbortedException [0]: ").contains("the test says so");
+      assertThat(pythonRank.ended())
+          .contains("AbortedException [0]: ")
+          .contains("the test says so");
     }
   }
 
@@ -457,7 +462,8 @@ class PythonRanksTest {
         pythonRanks.add(processes.startPython(rank, "joins", variables));
       }
       for (int rank = 0; rank < 2; rank++) {
-        assertThat(pythonRanks.get(rank).ended()).isEqualTo("Communicator(rank " + rank + " of 2)\n");
+        assertThat(pythonRanks.get(rank).ended())
+            .isEqualTo("Communicator(rank " + rank + " of 2)\n");
       }
     }
   }

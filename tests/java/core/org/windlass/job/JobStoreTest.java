@@ -98,7 +98,9 @@ class JobStoreTest {
   @Test
   void theVariableIsNamedWhereNoStoreIsAndHowLongThatWas() {
     Map<String, String> environment =
-        Map.of("WINDLASS_LINK_RENDEZVOUS", "192.0.2.1:7000", "WINDLASS_TOKEN", Token.random().digits());
+        Map.of(
+            "WINDLASS_LINK_RENDEZVOUS", "192.0.2.1:7000",
+            "WINDLASS_TOKEN", Token.random().digits());
     CommunicatorOptions options = CommunicatorOptions.defaults();
     Duration deadline = Duration.ofMillis(5500); // longer than one attempt
     try (var group = LocalGroup.of(1)) {

@@ -74,7 +74,8 @@ public final class JobThreads implements BeforeEachCallback, AfterEachCallback {
       folder = Files.createTempDirectory("windlass-jobs");
       environment =
           Map.of(
-              "WINDLASS_LINK_RENDEZVOUS", "test-" + UUID.randomUUID(), "XDG_RUNTIME_DIR", "" + folder);
+              "WINDLASS_LINK_RENDEZVOUS", "test-" + UUID.randomUUID(),
+              "XDG_RUNTIME_DIR", "" + folder);
     }
     left.beforeEach(context);
   }

@@ -388,7 +388,8 @@ class PythonJobsTest {
             });
     fleet.get(120, TimeUnit.SECONDS);
     for (Processes.Rank pythonRank : pythonRanks) {
-      assertThat(pythonRank.ended()).contains("DeadlineExceededException send of version 1 on link");
+      assertThat(pythonRank.ended())
+          .contains("DeadlineExceededException send of version 1 on link");
     }
   }
 
@@ -420,8 +421,10 @@ class PythonJobsTest {
                   assertThat(transfer.tryReceive(SOON)).hasValue(version);
                   require(transfer, job, tensors, version);
                 }
-                for (Processes.Rank pythonRank : isWaiting ? List.<Processes.Rank>of() : pythonRanks) {
-                  pythonRank.ended();
+                if (!isWaiting) {
+                  for (Processes.Rank pythonRank : pythonRanks) {
+                    pythonRank.ended();
+                  }
                 }
                 assertThat(transfer.tryReceive(SOON)).isEmpty();
                 assertThat(transfer.isFinished()).isTrue();

@@ -16,7 +16,8 @@ public final class SampleJobs {
   public static Job alone(Communicator communicator, Path folder) {
     Map<String, String> environment =
         Map.of(
-            "WINDLASS_LINK_RENDEZVOUS", "test-" + UUID.randomUUID(), "XDG_RUNTIME_DIR", folder.toString());
+            "WINDLASS_LINK_RENDEZVOUS", "test-" + UUID.randomUUID(),
+            "XDG_RUNTIME_DIR", folder.toString());
     return Job.of(
         "alone",
         communicator,

@@ -83,7 +83,8 @@ class LaunchEnvironmentTest {
         arguments(
             "PMIX_RANK=5 PMIX_NAMESPACE=slurm.pmix.7.0 SLURM_PROCID=5 SLURM_NTASKS=6"
                 + " SLURM_LOCALID=2",
-            "PMIx: rank 5 of 6, local rank 2, job slurm.pmix.7.0, ranks join by a file of this host"),
+            "PMIx: rank 5 of 6, local rank 2, job slurm.pmix.7.0, ranks join by a file of this"
+                + " host"),
         arguments(
             "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_LOCALID=2 SLURM_JOB_ID=77 SLURM_STEP_ID=3",
             "Slurm: rank 5 of 6, local rank 2, job 77.3, ranks join by a file of this host"),

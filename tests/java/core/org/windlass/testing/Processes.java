@@ -36,7 +36,8 @@ public final class Processes implements AutoCloseable {
   /** What a launcher around the tests may have set. */
   private static final String LAUNCHER =
       "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)"
-          + "|WINDLASS_(HOST|HOST_SILENCE|RENDEZVOUS|LAUNCHER_STORE|TOKEN|TOKEN_FILE|JOB|LINK_RENDEZVOUS|PEER_MEMORY)"
+          + "|WINDLASS_(HOST|HOST_SILENCE|(LINK_)?RENDEZVOUS|LAUNCHER_STORE|TOKEN|TOKEN_FILE|JOB"
+          + "|PEER_MEMORY)"
           + "|(MASTER|TORCHELASTIC|OMPI|PMIX|SLURM)_.*";
 
   /** Of a process of ranks: what the test has sent to it. */

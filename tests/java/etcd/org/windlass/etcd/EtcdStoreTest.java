@@ -129,7 +129,9 @@ class EtcdStoreTest {
   @Test
   void whoSearchesForLessTimeThanAnOwnerMayTakeBecomesTheOwner() {
     Map<String, String> variables =
-        Map.of("WINDLASS_LINK_RENDEZVOUS", Etcd.shared().address(), "WINDLASS_TOKEN", "0a".repeat(32));
+        Map.of(
+            "WINDLASS_LINK_RENDEZVOUS", Etcd.shared().address(),
+            "WINDLASS_TOKEN", "0a".repeat(32));
     boolean isFound = false;
     for (int i = 0; i < 20 && !isFound; i++) {
       try (LinkRendezvous rendezvous = new LinkRendezvous(variables, Etcd.LIBRARY)) {

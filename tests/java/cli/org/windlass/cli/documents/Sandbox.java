@@ -111,7 +111,8 @@ record Sandbox(Path folder) {
     variables.put(
         "WINDLASS_LIBRARY_PATH", folder.resolve("java/cli/target/windlass/lib").toString());
     variables.put("CLASSPATH", folder + ":" + folder.resolve("java/cli/target/windlass/lib/*"));
-    variables.put("XDG_RUNTIME_DIR", folder.toString()); // jobs of one name connect in this test alone
+    // Jobs of one name connect in this test only.
+    variables.put("XDG_RUNTIME_DIR", folder.toString());
     return builder;
   }
 

@@ -38,7 +38,8 @@ class StoreProvidersTest {
 
   @Test
   void jobsKeepTheirPasswordToThemselves() {
-    Map<String, String> environment = Map.of("WINDLASS_LINK_RENDEZVOUS", "etcd://user:secret@h:1/p");
+    Map<String, String> environment =
+        Map.of("WINDLASS_LINK_RENDEZVOUS", "etcd://user:secret@h:1/p");
     Failure.assertFails(
             Native.WL_INVALID_ARGUMENT,
             () -> new LinkRendezvous(environment, "1").close())

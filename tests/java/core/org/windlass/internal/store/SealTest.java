@@ -61,7 +61,8 @@ class SealTest {
   }
 
   private RawConnection join() throws Exception {
-    return RawConnection.member(address(), testStore.token(), Member.observer("raw", TestStore.LIBRARY));
+    Member observer = Member.observer("raw", TestStore.LIBRARY);
+    return RawConnection.member(address(), testStore.token(), observer);
   }
 
   /** A request of each kind. Each of them would change the value of the key, or its absence. */

@@ -194,8 +194,8 @@ class SocketStoreTest {
       }
       assertFails(Native.WL_PEER_LOST, () -> store.set("a", bytes(1), LONG))
           .contains("set a", address);
-      assertFails(Native.WL_DEADLINE_EXCEEDED,
-          () -> testStore.join(TestStore.rank(0, 1), testStore.token(), SHORT))
+      Member rank = TestStore.rank(0, 1);
+      assertFails(Native.WL_DEADLINE_EXCEEDED, () -> testStore.join(rank, testStore.token(), SHORT))
           .contains(address, "no store there");
       testStore.server().close();
     }

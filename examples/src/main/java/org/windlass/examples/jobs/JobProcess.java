@@ -23,7 +23,7 @@ import java.util.function.Consumer;
 final class JobProcess implements AutoCloseable {
   /** Variables of a launcher around this process, which would speak for its children too. */
   private static final String LAUNCHER =
-      "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)|WINDLASS_(RENDEZVOUS|TOKEN|TOKEN_FILE|JOB|LINK_RENDEZVOUS)"
+      "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)|WINDLASS_((LINK_)?RENDEZVOUS|TOKEN|TOKEN_FILE|JOB)"
           + "|(MASTER|OMPI|PMIX|SLURM|TORCHELASTIC)_.*";
 
   /** Above it, statuses are of signals: 128 and the number. */

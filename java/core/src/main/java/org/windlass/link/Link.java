@@ -387,7 +387,8 @@ public final class Link implements AutoCloseable {
   Layout layout(String what) {
     if (layout == null) {
       throw new InvalidArgumentException(
-          what + ": link '" + name + "' has no layout of its own; name one, or one as the jobs connect");
+          what + ": link '" + name
+              + "' has no layout of its own; name one, or one as the jobs connect");
     }
     return layout;
   }

@@ -40,8 +40,8 @@ public final class LinkSearch {
   private static final Duration CLEANUP_LIMIT = Duration.ofSeconds(2);
 
   private static final String CHECK_OTHER_JOB =
-      "; see whether the other job runs, connects there by that name, with the same token where it has"
-          + " one, and has the other role";
+      "; see whether the other job runs, connects there by that name, with the same token where it"
+          + " has one, and has the other role";
 
   private final Store store;
   private final String linkName;
@@ -118,7 +118,8 @@ public final class LinkSearch {
    * @throws WindlassException DeadlineExceeded says whether the other job was seen. Mismatch names
    *     the versions that differ, or the job that holds the key of this one.
    */
-  public LinkSearch(Store store, String linkName, Announcement own, Duration deadline, Holders holders) {
+  public LinkSearch(
+      Store store, String linkName, Announcement own, Duration deadline, Holders holders) {
     this.store = store;
     this.linkName = linkName;
     this.path = "link/" + linkName + "/";
@@ -174,7 +175,8 @@ public final class LinkSearch {
         if (target != null && isOther) {
           return late(
               failure, none + ": " + target + " has connected to " + source,
-              "; a link name has one source, and a target connects to another once it has seen its link end");
+              "; a link name has one source, and a target connects to another once it has seen its"
+                  + " link end");
         }
       }
     } catch (RuntimeException e) {
@@ -187,7 +189,8 @@ public final class LinkSearch {
   public List<String> open() {
     hold(
         path + "source", own.toBytes(), Announcement::peek,
-        "another sends it already: %s; a link name has one source: use another link name, or end that job");
+        "another sends it already: %s; a link name has one source: use another link name, or end"
+            + " that job");
     store.hold(path + "calls", new byte[Long.BYTES], until.left()); // or has held it before
     String targets = path + "target/";
     return store.keys(targets, until.left()).stream()
