@@ -24,6 +24,7 @@ from .communicator import Communicator, Scope
 from .link import Link, OFFER_FORMAT, ranks_in_words
 
 LINK_PROTOCOL = 4
+_OLD_SETTING = "WINDLASS_MEETING"
 PLAN_VERSION = 3
 
 _JOINED, _AGAIN, _FAILED = 0, 1, 2  # outcomes of one attempt to connect, the worst last
@@ -111,10 +112,10 @@ class _LinkSearch:
                 calls = self._store.await_other(self._path + "calls", calls, self._until)
             except DeadlineExceededException as e:
                 raise DeadlineExceededException(
-                    f"link '{self._link_name}': no job receives it here that is not linked already, at"
-                    f" the store at {self._store.address}, when the deadline passed; see whether"
-                    " the other job runs, connects there by that name, with the same token where it"
-                    " has one, and has the other role") from e
+                    f"link '{self._link_name}': no job receives it here that is not linked"
+                    f" already, at the store at {self._store.address}, when the deadline passed;"
+                    " see whether the other job runs, connects there by that name, with the same"
+                    " token where it has one, and has the other role") from e
 
     def _become_source(self):
         """Waits until no other job sends on the link."""
@@ -129,7 +130,8 @@ class _LinkSearch:
             holder = peek(_Announcement.of, value)
             reason = (
                 "link '%s': another sends it already: %s; a link name has one source: use another"
-                " link name, or end that job" % (self._link_name, holder or "a job of another version"))
+                " link name, or end that job"
+                % (self._link_name, holder or "a job of another version"))
             ends = [self._until]
             if holder is not None and holder.job != self._own.job:
                 ends.append(fail_at)
@@ -169,8 +171,8 @@ class _LinkSearch:
 class Job(Scope):
     """One rank of a job of Python ranks, which sends tensors to jobs of JVMs.
 
-    The jobs find each other at the store that WINDLASS_LINK_RENDEZVOUS names. A job of JVMs opens it. `name` is the
-    job's, and `communicator` has its ranks."""
+    The jobs find each other at the store that WINDLASS_LINK_RENDEZVOUS names. A job of JVMs opens
+    it. `name` is the job's, and `communicator` has its ranks."""
 
     _CONNECT_SECONDS = 5.0  # then the store is looked up again
 
@@ -212,8 +214,9 @@ class Job(Scope):
     def connect(self, link_name: str, deadline: float = 60.0) -> Link:
         """Collective: waits for a job that receives on the link, and returns the link to it.
 
-        link_name: at most 64 bytes without a slash. The jobs may come in any order. This may be called
-        again when the link has ended. Raises MismatchException if another job sends on the link."""
+        link_name: at most 64 bytes without a slash. The jobs may come in any order. This may be
+        called again when the link has ended. Raises MismatchException if another job sends on the
+        link."""
         _require_name("link name", link_name)
         until = Deadline(deadline)
         what = f"connect to link '{link_name}' as source"
@@ -247,7 +250,8 @@ class Job(Scope):
                 return b""
             (host, port), token = self._find_store(until)
             store = self._connect((host, port), token, until)
-            number, key, value, other = _LinkSearch(store, link_name, own, self._options, until).find()
+            search = _LinkSearch(store, link_name, own, self._options, until)
+            number, key, value, other = search.find()
             return packed("qitata", number, port, host, token, key, value) + other
 
         def join():
@@ -271,7 +275,8 @@ class Job(Scope):
                     self._options))
                 whose = f" ({own.ranks_from(0)}, {theirs.ranks_from(own.ranks)})"
                 layout = theirs.layout or "none"
-                comm._agree(until, f"connects as '{link_name}' from layout none to layout {layout}{whose}")
+                layouts = f"from layout none to layout {layout}{whose}"
+                comm._agree(until, f"connects as '{link_name}' {layouts}")
                 link = Link(link_name, whose, comm, side, own.ranks, until)
                 unfinished.pop_all()
                 return link
@@ -281,19 +286,24 @@ class Job(Scope):
 
     def _find_store(self, until):
         """Waits for the store where jobs find each other. Returns ((host, port), token)."""
+        require(not self._environment.get(_OLD_SETTING),
+                f"{_OLD_SETTING} is set, whose name is now WINDLASS_LINK_RENDEZVOUS; set that"
+                " instead")
         setting = self._environment.get("WINDLASS_LINK_RENDEZVOUS", "")
         require(setting,
-                "WINDLASS_LINK_RENDEZVOUS is not set, and nothing else says where jobs connect; set it to one"
-                " name for all of them, such as WINDLASS_LINK_RENDEZVOUS=demo, or to HOST:PORT with"
-                " WINDLASS_TOKEN_FILE")
+                "WINDLASS_LINK_RENDEZVOUS is not set, and nothing else says where jobs connect; set"
+                " it to one name for all of them, such as WINDLASS_LINK_RENDEZVOUS=demo, or to"
+                " HOST:PORT with WINDLASS_TOKEN_FILE")
         if "://" in setting:
             raise UnsupportedException(
-                f"WINDLASS_LINK_RENDEZVOUS is {setting!r}; a Python job connects at HOST:PORT or by a name")
+                f"WINDLASS_LINK_RENDEZVOUS is {setting!r}; a Python job connects at HOST:PORT or by"
+                " a name")
         if ":" in setting:
             token = token_of(self._environment)
             require(token is not None,
-                    "WINDLASS_LINK_RENDEZVOUS is an address, and there is no token, which proves that jobs"
-                    " belong together; set WINDLASS_TOKEN_FILE to one file for all of them")
+                    "WINDLASS_LINK_RENDEZVOUS is an address, and there is no token, which proves"
+                    " that jobs belong together; set WINDLASS_TOKEN_FILE to one file for all of"
+                    " them")
             return host_and_port("WINDLASS_LINK_RENDEZVOUS", setting), token
         return RendezvousFile("jobs\n" + setting, self._environment).wait(
             until, f"a job of JVMs, which opens the store of WINDLASS_LINK_RENDEZVOUS={setting},")

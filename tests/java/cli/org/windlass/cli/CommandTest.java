@@ -290,7 +290,11 @@ class CommandTest {
 
   @Test
   void doctorSaysWhereJobsConnect() {
-    assertThat(DoctorCommand.linkRendezvous(Map.of())).isEqualTo("WINDLASS_LINK_RENDEZVOUS is not set");
+    assertThat(DoctorCommand.linkRendezvous(Map.of()))
+        .isEqualTo("WINDLASS_LINK_RENDEZVOUS is not set");
+    String formerSetting = "WINDLASS_MEETING";
+    assertThat(DoctorCommand.linkRendezvous(Map.of(formerSetting, "demo")))
+        .startsWith("refused: " + formerSetting + " is set, whose name is now WINDLASS_LINK_R");
     assertThat(DoctorCommand.linkRendezvous(Map.of("WINDLASS_LINK_RENDEZVOUS", "demo")))
         .isEqualTo("WINDLASS_LINK_RENDEZVOUS is demo");
     assertThat(DoctorCommand.linkRendezvous(Map.of("WINDLASS_LINK_RENDEZVOUS", "10.0.0.1:7000")))
@@ -303,7 +307,8 @@ class CommandTest {
           .doesNotContain("secret")
           .doesNotContain("\n");
     }
-    assertThat(Cli.run("doctor", "--json").out()).contains("\"link_rendezvous\":\"WINDLASS_LINK_RENDEZVOUS is ");
+    assertThat(Cli.run("doctor", "--json").out())
+        .contains("\"link_rendezvous\":\"WINDLASS_LINK_RENDEZVOUS is ");
   }
 
   @Test

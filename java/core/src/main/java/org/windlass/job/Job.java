@@ -164,7 +164,7 @@ public final class Job implements AutoCloseable {
    * @throws InvalidArgumentException if it is neither a name, nor HOST:PORT, nor a store's address
    */
   public static Optional<String> linkRendezvous(Map<String, String> variables) {
-    String setting = Copies.map(variables, "variables").getOrDefault(LinkRendezvous.VARIABLE, "");
+    String setting = LinkRendezvous.setting(Copies.map(variables, "variables"));
     if (setting.isEmpty()) {
       return Optional.empty();
     }
@@ -225,7 +225,8 @@ public final class Job implements AutoCloseable {
   Link connect(String linkName, Role role, Layout layout, String target, Until until) {
     Names.require("link name", linkName);
     Objects.requireNonNull(role, "role");
-    String operation = "connect to link '" + linkName + "' as " + role.name().toLowerCase(Locale.ROOT);
+    String operation =
+        "connect to link '" + linkName + "' as " + role.name().toLowerCase(Locale.ROOT);
     String call =
         operation + (target == null ? "" : " of job '" + target + "'")
             + (layout == null ? "" : " with layout " + layout.qualified());

@@ -17,8 +17,8 @@ public record LinkedJobs(
     String whose, int senders, boolean hasPythonSenders, Layout from, Layout to) {
   /** Returns the text that all ranks of both jobs have alike, Python ranks too. */
   String text(String name) {
-    return "connects as '" + name + "' from layout " + qualified(from) + " to layout " + qualified(to)
-        + whose;
+    return "connects as '" + name + "' from layout " + qualified(from) + " to layout "
+        + qualified(to) + whose;
   }
 
   private static String qualified(Layout layout) {

@@ -25,6 +25,7 @@ public final class LinkRendezvous implements AutoCloseable {
   /** Environment variable that names the store. */
   public static final String VARIABLE = "WINDLASS_LINK_RENDEZVOUS";
 
+  private static final String OLD_VARIABLE = "WINDLASS_MEETING";
   private static final String JOBS = "jobs";
   private static final Pattern NAME = Pattern.compile("[^\\p{Cntrl}:]{1,255}");
 
@@ -51,7 +52,7 @@ public final class LinkRendezvous implements AutoCloseable {
   public LinkRendezvous(Map<String, String> environment, String library) {
     this.environment = environment;
     this.library = library;
-    String setting = environment.getOrDefault(VARIABLE, "");
+    String setting = setting(environment);
     if (setting.isEmpty()) {
       throw new InvalidArgumentException(
           VARIABLE + " is not set, and nothing else says where jobs connect; set it to one name for"
@@ -65,6 +66,18 @@ public final class LinkRendezvous implements AutoCloseable {
     name = isProvided ? name() : null;
     place = isAddress ? address(setting) : null;
     file = isProvided || isAddress ? null : RendezvousFile.ofJobs(setting, environment);
+  }
+
+  /**
+   * Returns the value of {@link #VARIABLE}; empty if it is not set. Throws InvalidArgument if the
+   * environment has its earlier name, of which nobody would take notice otherwise.
+   */
+  public static String setting(Map<String, String> environment) {
+    if (!environment.getOrDefault(OLD_VARIABLE, "").isEmpty()) {
+      throw new InvalidArgumentException(
+          OLD_VARIABLE + " is set, whose name is now " + VARIABLE + "; set that instead");
+    }
+    return environment.getOrDefault(VARIABLE, "");
   }
 
   /** Throws InvalidArgument if {@link #VARIABLE} may not have this value. Looks up no host. */
