@@ -218,11 +218,13 @@ final class EnvironmentStart {
   /** Returns the exception for a store of another process that does not answer, or is lost. */
   private WindlassException storeFailure(WindlassException e) {
     boolean isLaunchers = environment.launcherHasStore();
-    String whose = isLaunchers ? "the launcher, which" : "rank 0, whose process";
+    String whose =
+        isLaunchers
+            ? "waiting for the launcher, which has the rendezvous store: "
+            : "waiting for rank 0, whose process has the rendezvous store: ";
     String why = e.getCause() instanceof WindlassException own ? own.getMessage() : e.getMessage();
-    String message = "waiting for " + whose + " has the rendezvous store: " + why;
     List<Integer> faultyRanks = isLaunchers ? List.of() : List.of(0);
-    return WindlassException.of(e.code().number(), message, e, "", faultyRanks);
+    return WindlassException.of(e.code().number(), whose + why, e, "", faultyRanks);
   }
 
   private Member member() {
@@ -268,7 +270,7 @@ final class EnvironmentStart {
   private InetSocketAddress address() {
     return required(
         environment.rendezvous(),
-        "there is a token, and no variable names their rendezvous; set WINDLASS_RENDEZVOUS on"
+        "fromEnvironment: there is a token, and no variable names their rendezvous; set WINDLASS_RENDEZVOUS on"
             + " all of them to HOST:PORT, an address of rank 0's host that all reach, such as"
             + " 10.0.0.1:7000");
   }
@@ -282,7 +284,7 @@ final class EnvironmentStart {
   }
 
   private static <T> T required(Optional<T> given, String why) {
-    return given.orElseThrow(() -> new InvalidArgumentException("fromEnvironment: " + why));
+    return given.orElseThrow(() -> new InvalidArgumentException(why));
   }
 
   /** Returns the name of this job's file, which no other job has. */
@@ -290,8 +292,8 @@ final class EnvironmentStart {
     String job =
         required(
             environment.job(),
-            "nothing tells this job from others, by which its ranks find one another; set"
-                + " WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS and"
+            "fromEnvironment: nothing tells this job from others, by which its ranks find one another;"
+                + " set WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS and"
                 + " WINDLASS_TOKEN_FILE");
     return environment.launcher().name() + "\n" + job;
   }
