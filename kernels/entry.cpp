@@ -270,8 +270,8 @@ constexpr Kernels makeKernels() {
   collectives[WL_OP_ALL_GATHER] = {
       "all-gather", kPart, kParts, kMoved, kInPlace, kRun, 1,
       kEagerMove, kernel<Eager<AllGatherPull>>, {algorithm<Across<AllGather, AllGatherReads>>()}};
-  collectives[WL_OP_ALL_GATHER_COLUMNS] = {
-      "all-gather-columns", kPart, kParts, kMoved, kApart, kRows, 1,
+  collectives[WL_OP_ALL_GATHER_DIM] = {
+      "all-gather-dim", kPart, kParts, kMoved, kApart, kRows, 1,
       kEagerMove, kernel<Eager<AllGatherColumnsPull>>,
       {algorithm<Across<AllGatherColumns, AllGatherColumnsReads>>()}};
   collectives[WL_OP_REDUCE_SCATTER] = {

@@ -55,8 +55,8 @@ int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadl
   return split(comm, {WL_OP_SPLIT, color, key, 0, 0}, deadline_ns, out, error);
 }
 
-int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, int64_t deadline_ns,
-                       wl_comm_t** out, wl_error_t* error) {
+int32_t wl_comm_subgroup(wl_comm_t* comm, const int32_t* ranks, uint32_t count, int64_t deadline_ns,
+                         wl_comm_t** out, wl_error_t* error) {
   if (Code code = checkHandle(comm, "comm", error)) return code;
   const uint32_t size = comm->comm.group().ranks();
   if (Code code = checkRanks(ranks, count, size, "ranks", error)) return code;
@@ -68,7 +68,7 @@ int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, in
   }
   const int32_t* listed = std::find(ranks, ranks + count, wl_comm_rank(comm));
   const int32_t color = listed == ranks + count ? -1 : 0;
-  const Split stated = {WL_OP_SUBSET, color, static_cast<int32_t>(listed - ranks), count, digest};
+  const Split stated = {WL_OP_SUBGROUP, color, static_cast<int32_t>(listed - ranks), count, digest};
   return split(comm, stated, deadline_ns, out, error);
 }
 
@@ -100,7 +100,7 @@ int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error) {
 
 void wl_comm_free(wl_comm_t* comm) {
   // A call that did not return still uses the handle's memory, so the handle is not freed.
-  if (isOwn(comm) && comm->comm.close(nullptr) != WL_TIMEOUT) delete comm;
+  if (isOwn(comm) && comm->comm.close(nullptr) != WL_DEADLINE_EXCEEDED) delete comm;
 }
 
 }  // extern "C"

@@ -192,7 +192,7 @@ int32_t wl_device_clear(wl_comm_t* comm, const wl_tensor_t* tensor, wl_error_t* 
 }
 
 int32_t wl_notify(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
-                  uint32_t value, wl_error_t* error) {
+                  uint64_t value, wl_error_t* error) {
   uint32_t* line = nullptr;
   if (Code code = checkSignal("notify", comm, window, peer, signal, true, &line, error))
     return code;
@@ -200,7 +200,7 @@ int32_t wl_notify(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint
 }
 
 int32_t wl_wait(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
-                uint32_t value, int64_t deadline_ns, wl_error_t* error) {
+                uint64_t value, int64_t deadline_ns, wl_error_t* error) {
   uint32_t* line = nullptr;
   if (Code code = checkSignal("await", comm, window, peer, signal, false, &line, error))
     return code;
@@ -209,7 +209,7 @@ int32_t wl_wait(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64
 }
 
 int32_t wl_test(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
-                uint32_t value, int32_t* reached, wl_error_t* error) {
+                uint64_t value, int32_t* reached, wl_error_t* error) {
   uint32_t* line = nullptr;
   if (Code code = checkSignal("test", comm, window, peer, signal, false, &line, error)) return code;
   if (Code code = checkNotNull(reached, "test: reached", error)) return code;

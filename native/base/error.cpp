@@ -91,8 +91,8 @@ void nameFaultyRank(wl_error_t* error, uint32_t rank) {
 
 const char* codeName(int32_t code) {
   static const char* const names[] = {
-      "Ok",      "InvalidArgument",    "Mismatch",    "Timeout",  "PeerLost",
-      "Aborted", "VerificationFailed", "Unsupported", "Resource", "Closed",
+      "Ok",      "InvalidArgument",    "Mismatch",    "DeadlineExceeded", "PeerLost",
+      "Aborted", "VerificationFailed", "Unsupported", "Resource",         "Closed",
       "Device",  "Internal"};
   static_assert(sizeof names / sizeof *names == WL_INTERNAL + 1);
   return code >= 0 && code <= WL_INTERNAL ? names[code] : "unknown";

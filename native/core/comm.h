@@ -81,8 +81,8 @@ class alignas(kLine) Comm {
   Code beginShrink(wl_error_t* error);
   Code endShrink(Code code);
   // Closes the handle. Returns Mismatch if ranks called different operations and no call of this
-  // rank has reported it; this rank has then left. Returns Timeout if a call in flight does not
-  // leave within 60 s.
+  // rank has reported it; this rank has then left. Returns DeadlineExceeded if a call in flight
+  // does not leave within 60 s.
   Code close(wl_error_t* error);
 
  private:

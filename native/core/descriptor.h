@@ -44,7 +44,7 @@ struct Descriptor {
   int32_t rows() const { return number(); }  // rows of a part, if parts are matrices
   uint32_t peer() const { return static_cast<uint32_t>(number()); }      // one-sided operation
   uint32_t kernel() const { return static_cast<uint32_t>(number()); }    // launch
-  uint32_t members() const { return static_cast<uint32_t>(number()); }   // subset
+  uint32_t members() const { return static_cast<uint32_t>(number()); }   // subgroup
   uint32_t transfer() const { return static_cast<uint32_t>(number()); }  // transfer
   bool routesAnew() const { return number() == 1; }                      // expert dispatch
   bool operator==(const Descriptor& other) const {

@@ -189,7 +189,7 @@ void describeTo(Text& out, const Descriptor& descriptor) {
       return out.add("(%llu bytes)", count);
     case WL_OP_CHECK_REPLICAS:
       return out.add("(%llu hashes of each rank)", count);
-    case WL_OP_SUBSET:
+    case WL_OP_SUBGROUP:
       return out.add(descriptor.members() == 1 ? "(%u rank)" : "(%u ranks)", descriptor.members());
     case WL_OP_TRANSFER:
       return out.add("(plan registered as #%u, version %llu)", descriptor.transfer(), count);
@@ -304,7 +304,7 @@ void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64
   const Descriptor& ofB = group.lines(b).entry[sequence & 1].descriptor;
   out.add("ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s",
           static_cast<uint32_t>(sequence), a, Described(ofA).text, b, Described(ofB).text);
-  if (ofA.what == ofB.what && ofA.operation() == WL_OP_SUBSET)
+  if (ofA.what == ofB.what && ofA.operation() == WL_OP_SUBGROUP)
     out.add(", but not the same ones in one order");
   if (ofA.what == ofB.what && ofA.operation() == WL_OP_REGISTER) {
     out.add("; names, shapes, dtypes, layouts and options of all tensors, and their order, are the "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Always records the last operations of one rank. The message of a Timeout, reports and events use
-// the records. The one writer is the thread inside the rank's operation. Any thread reads, without
-// a lock.
+// Always records the last operations of one rank. The message of a DeadlineExceeded, reports and
+// events use the records. The one writer is the thread inside the rank's operation. Any thread
+// reads, without a lock.
 //
 // Stamps are CPU ticks. An operation reads them once, after it publishes ENTER, while the peers'
 // lines travel. The end is stamped only if the operation failed, waited or moved much; others last

@@ -15,7 +15,7 @@ constexpr std::pair<wl_operation, const char*> kNames[] = {
     {WL_OP_DEVICE_WINDOW, "device window creation"},
     {WL_OP_MEMORY_POOL, "memory pool creation"},
     {WL_OP_SPLIT, "split"},
-    {WL_OP_SUBSET, "subset"},
+    {WL_OP_SUBGROUP, "subgroup"},
     {WL_OP_SHRINK, "shrink"},
     {WL_OP_LINK, "link"},
     {WL_OP_LINK_REGISTER, "link register"},

@@ -65,7 +65,8 @@ Code moveOneSided(Comm& comm, wl_operation operation, uint32_t peer, const Strid
   return reachPeer(comm, descriptor, error, [&] { return overHosts(comm, over); });
 }
 
-Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
+Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint64_t value, wl_error_t* error) {
+  const auto word = static_cast<uint32_t>(value);
   HostMoves* const moves = comm.hostMoves();
   const bool elsewhere = !comm.group().isBeside(peer);
   const Place place = elsewhere ? comm.group().windows().find(peer, signal, WL_SIGNAL_LINE_BYTES)
@@ -73,24 +74,24 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
   // If memory for moves is short, the operation fails below.
   const bool isKnown = !elsewhere || moves != nullptr;
   const uint32_t seen = !elsewhere ? lookAt(signal) : isKnown ? moves->notified(peer, place) : 0;
-  if (isKnown && !movesForward(seen, value)) {
+  if (isKnown && !movesForward(seen, word)) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "notify: value %u: the signal is at %u, and moves forward by less than 2^30 at a "
-                "time",
-                value, seen);
+                "notify: value %llu: the signal is at %llu, and moves forward by less than 2^30 at "
+                "a time",
+                text(value), text(widened(seen, value)));
   }
   const Descriptor descriptor = Descriptor::numbered(WL_OP_NOTIFY, value, peer);
   if (comm.group().hosts() != nullptr) {
-    const auto move = [&](HostMoves& own) { return own.notify(peer, place, signal, value); };
+    const auto move = [&](HostMoves& own) { return own.notify(peer, place, signal, word); };
     return reachPeer(comm, descriptor, error, [&] { return overHosts(comm, move); });
   }
   // end() rings the peer if it sleeps.
   return reachPeer(comm, descriptor, error, [&] {
-    return kRankMoves.notify(reinterpret_cast<int32_t*>(signal), value);
+    return kRankMoves.notify(reinterpret_cast<int32_t*>(signal), word);
   });
 }
 
-Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, int64_t deadlineNs,
+Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint64_t value, int64_t deadlineNs,
           wl_error_t* error) {
   const Descriptor descriptor = Descriptor::numbered(WL_OP_WAIT, value, peer);
   if (Code code = beginOneSided(comm, descriptor, error); code != WL_OK) return code;
@@ -99,7 +100,7 @@ Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, int
 }
 
 // Not recorded: a rank that checks repeatedly would overwrite all other records.
-Code test(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, bool* isReached,
+Code test(Comm& comm, uint32_t peer, const uint32_t* signal, uint64_t value, bool* isReached,
           wl_error_t* error) {
   const Code code = comm.beginUnrecorded(Descriptor::numbered(WL_OP_WAIT, value, peer), error);
   return code != WL_OK ? code : comm.end(comm.waits().testSignal(signal, isReached), error);

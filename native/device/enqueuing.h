@@ -33,8 +33,8 @@ class Enqueuing {
   Code takePlace(OffloadPeers& peers, wl_error_t* error);
   Code run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
            wl_error_t* error);
-  // Blocks until nothing is in flight. If `peers` ends the wait, returns why. On a timeout,
-  // publishes the ranks that hold up the oldest operation.
+  // Blocks until nothing is in flight. If `peers` ends the wait, returns why. If the
+  // deadline passes, publishes the ranks that hold up the oldest operation.
   Code drain(OffloadPeers& peers) { return awaitOver(last_.load(), peers); }
 
   // Checks the operations in flight once. Returns the time in ns until the next check, or kNever if
@@ -84,7 +84,7 @@ class Enqueuing {
   void publishDevice(const wl_error_t& why);
   // Publishes a failure if the oldest operation is late.
   Code checkDeadline(wl_error_t* error);
-  // Publishes a timeout of an operation that waits for those in flight.
+  // Publishes that an operation which waits for those in flight has exceeded its deadline.
   void publishInTheWay(OffloadPeers& peers);
   // Finds the ranks that hold up the oldest operation, and describes why. Either their streams have
   // not reached it, or their cores made the least progress.

@@ -117,7 +117,7 @@ Code Enqueuing::checkDeadline(wl_error_t* error) {
     group_.block().offloadLine(rank_).come.store(over_.load() + 1, std::memory_order_release);
   }
   if (now - late.begunNs < late.deadlineNs) return WL_OK;
-  return publish(WL_TIMEOUT, [&](Text& text, std::vector<uint32_t>* faultyRanks) {
+  return publish(WL_DEADLINE_EXCEEDED, [&](Text& text, std::vector<uint32_t>* faultyRanks) {
     text.add("rank %u: %s on a stream was not over %.3f s after its stream had come to it: ",
              rank_, operationName(late.operation), static_cast<double>(late.deadlineNs) / 1e9);
     return findLate(&text, faultyRanks, error);
@@ -174,7 +174,7 @@ void Enqueuing::publishInTheWay(OffloadPeers& peers) {
 }
 
 Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {
-  return publish(WL_TIMEOUT, [&](Text& text, std::vector<uint32_t>* faultyRanks) {
+  return publish(WL_DEADLINE_EXCEEDED, [&](Text& text, std::vector<uint32_t>* faultyRanks) {
     uint32_t over = 0;
     const Code code = leastFar(sequence, faultyRanks, &over, error);
     text.add(

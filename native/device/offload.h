@@ -58,11 +58,11 @@ class OffloadPeers : public AllRanks {
   // The wait of the rank's thread for the operation.
   virtual DeviceWait& wait() = 0;
   virtual int64_t leftNs() = 0;  // time left for the operation
-  // Returns why the operation ended. On a timeout, publishes the ranks that made the least
-  // progress.
+  // Returns why the operation ended. If the deadline passes, publishes the ranks that made
+  // the least progress.
   virtual Code ended(const OffloadProgress& progress) = 0;
-  // Publishes a timeout of an operation that `ranks` hold up. `why` names the cause of its wait,
-  // such as "for its turn".
+  // Publishes that an operation which `ranks` hold up has exceeded its deadline. `why` names the
+  // cause of its wait, such as "for its turn".
   virtual Code busy(const std::vector<uint32_t>& ranks, const char* why) = 0;
 
  protected:
@@ -149,13 +149,13 @@ class Offload {
   Code runKernel(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
                  wl_error_t* error);
   // Awaits the running kernel until goesOn() returns false, and checks it once more then. If it is
-  // still running, returns WL_TIMEOUT. If the device fails, stops it.
+  // still running, returns WL_DEADLINE_EXCEEDED. If the device fails, stops it.
   template <class GoesOn>
   Code await(const char* kernel, const OffloadedOperation& given, wl_error_t* error,
              GoesOn&& goesOn);
   // Reads the progress of each rank.
   Code look(const OffloadedOperation& given, wl_error_t* error);
-  // Returns WL_TIMEOUT if the kernel ended early, at its own deadline.
+  // Returns WL_DEADLINE_EXCEEDED if the kernel ended early, at its own deadline.
   Code checkWhole(const char* kernel, const OffloadedOperation& given, int64_t startNs,
                   wl_error_t* error);
   // Stops the running kernel. Returns true if it ended; otherwise nobody waits for it any more.

@@ -25,8 +25,8 @@ Code Offload::await(const char* kernel, const OffloadedOperation& given, wl_erro
                     GoesOn&& goesOn) {
   for (int64_t limitNs = kDeviceLookNs;;) {
     const Code code = device_->await(kernel, limitNs, error);
-    if (code != WL_OK && code != WL_TIMEOUT) stop(kernel, given);
-    if (code != WL_TIMEOUT || limitNs == 0) return code;
+    if (code != WL_OK && code != WL_DEADLINE_EXCEEDED) stop(kernel, given);
+    if (code != WL_DEADLINE_EXCEEDED || limitNs == 0) return code;
     if (!goesOn()) limitNs = 0;
   }
 }
@@ -57,7 +57,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
     cores_ = most;
     return WL_OK;
   }
-  if (code != WL_TIMEOUT) return code;
+  if (code != WL_DEADLINE_EXCEEDED) return code;
   code = device_->fromDevice(lines_.data(), device_->part(self), lines_.size(), error);
   const bool ended = stop(kMeeting, given);
   if (code != WL_OK) return code;
@@ -122,7 +122,7 @@ Code Offload::checkWhole(const char* kernel, const OffloadedOperation& given, in
   if (static_cast<uint64_t>(clockNs() - startNs) < given.limitNs) return WL_OK;
   if (Code code = look(given, error); code != WL_OK) return code;
   if (progress_.fewest() == progress_.phases) return WL_OK;
-  return fail(error, WL_TIMEOUT,
+  return fail(error, WL_DEADLINE_EXCEEDED,
               "device %u ended %s by itself, %lld ms after it had begun: the process of its rank "
               "was stopped, or had no core to run on",
               number_, kernel, static_cast<long long>((clockNs() - startNs) / 1'000'000));
@@ -171,7 +171,7 @@ Code Offload::runKernel(const DeviceOperation& operation, OffloadPeers& peers, u
   if (code != WL_OK) return code;
   code = await(operation.name, given, error, [&] { return peers.goesOn(); });
   if (code == WL_OK) return checkWhole(operation.name, given, startNs, error);
-  if (code != WL_TIMEOUT) return code;
+  if (code != WL_DEADLINE_EXCEEDED) return code;
   code = look(given, error);
   const Code why = code == WL_OK ? peers.ended(progress_) : code;
   const bool hasEnded = stop(operation.name, given);

@@ -217,9 +217,9 @@ class RankDevice : public KernelWindow {
   virtual Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) = 0;
 
   // start() launches a kernel of library `image`, or of the target if `image` is nullptr. await()
-  // returns WL_TIMEOUT if the kernel has not ended after limitNs. The caller may call await() again
-  // after WL_TIMEOUT, and after another error while mayRunOn() is true. Any other result means that
-  // the kernel has ended. After giveUp(), nobody calls await() again.
+  // returns WL_DEADLINE_EXCEEDED if the kernel has not ended after limitNs. The caller may call
+  // await() again after WL_DEADLINE_EXCEEDED, and after another error while mayRunOn() is true.
+  // Any other result means that the kernel has ended. After giveUp(), nobody calls await() again.
   virtual Code start(const char* kernel, const void* image, const OffloadedOperation& given,
                      wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;

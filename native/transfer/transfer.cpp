@@ -130,8 +130,8 @@ Code Transfer::conclude(Code code, const Named& own, int64_t* version, int64_t d
     const Named& other = named(rank);
     if (other.transfer != named(0).transfer) {
       return disagree(code, error, 0, rank,
-                      "rank 0 is at transfer %llu of those that were registered, rank %u at transfer "
-                      "%llu",
+                      "rank 0 is at transfer %llu of those that were registered, rank %u at "
+                      "transfer %llu",
                       text(named(0).transfer), rank, text(other.transfer));
     }
     if (other.version == Named::kNone && absent == kNobody) absent = rank;

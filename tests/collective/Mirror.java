@@ -13,11 +13,11 @@ import org.windlass.error.InvalidArgumentException;
 public final class Mirror {
   public static void main(String[] arguments) throws Exception {
     for (int ranks = 1; ranks <= 5; ranks++) {
-      try (LocalGroup group = Communicator.local(ranks)) {
+      try (LocalGroup group = LocalGroup.of(ranks)) {
         group.run(Mirror::check);
       }
     }
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       group.run(Mirror::refuse);
     }
   }

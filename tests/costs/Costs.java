@@ -288,7 +288,7 @@ public final class Costs {
     System.load(System.getProperty("costs.agent"));
     if (arguments[1].equals("all")) {
       for (int ranks : new int[] {1, 2}) {
-        try (LocalGroup group = Communicator.local(ranks)) {
+        try (LocalGroup group = LocalGroup.of(ranks)) {
           ARRIVED.set(0);
           PASSED.set(0);
           group.run(Costs::operations);

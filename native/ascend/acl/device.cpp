@@ -154,8 +154,8 @@ Code Device::await(const char* kernel, int64_t limitNs, wl_error_t* error) {
   if (saysEnded(result)) mayRunOn_ = false;
   if (result == kAclOk) return WL_OK;
   if (result == kAclTimedOut) {
-    return fail(error, WL_TIMEOUT, "%s did not end on device %d within %lld ms", kernel, number_,
-                text(most));
+    return fail(error, WL_DEADLINE_EXCEEDED, "%s did not end on device %d within %lld ms", kernel,
+                number_, text(most));
   }
   isStuck_ = true;
   return check(result, "aclrtSynchronizeStreamWithTimeout", error);

@@ -147,7 +147,7 @@ Code DeviceWindow::enableAccess(uint32_t peer, wl_error_t* error) {
                           "aclrtDevicePeerAccessStatus", error);
     if (code != WL_OK || status == 1) break;
     if (clockNs() - start > kAccessLimitNs) {
-      return fail(error, WL_TIMEOUT,
+      return fail(error, WL_DEADLINE_EXCEEDED,
                   "device %d of rank %u did not get access to device %d of rank %u within 3 s",
                   device_->number(), rank_, device, peer);
     }

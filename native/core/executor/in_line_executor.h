@@ -92,8 +92,8 @@ class Cores {
     InLine line;
   };
 
-  // Returns the time at which a waiting kernel reports a timeout. It is an eighth of the limit
-  // before the deadline, so that no peer gives up first.
+  // Returns the time at which a waiting kernel reports that its deadline passed. It is an eighth of
+  // the limit before the deadline, so that no peer gives up first.
   static int64_t lateIn(Deadline& deadline) {
     const int64_t now = clockNs();
     const int64_t left = deadline.left(now) - deadline.limitNs() / 8;

@@ -68,7 +68,7 @@ Code Gate::shut(wl_error_t* error) {
   const int64_t start = clockNs();
   for (uint32_t look = 0; state_.busy.load(std::memory_order_seq_cst) != 0; ++look) {
     if (clockNs() - start > kCloseLimitNs) {
-      return fail(error, WL_TIMEOUT,
+      return fail(error, WL_DEADLINE_EXCEEDED,
                   "rank %u: a call in flight did not leave within %lld s of close()", rank_,
                   text(kCloseLimitNs / 1'000'000'000));
     }

@@ -49,8 +49,8 @@ class Gate {
   bool isAborted() const { return isAborted_.load(std::memory_order_relaxed); }
   void resetAborted() { isAborted_.store(false, std::memory_order_relaxed); }
 
-  // Refuses further calls, and waits for the call in flight. Returns Timeout if it does not leave
-  // within 60 s.
+  // Refuses further calls, and waits for the call in flight. Returns DeadlineExceeded if it does
+  // not leave within 60 s.
   Code shut(wl_error_t* error);
   // Returns the Mismatch that no call of this rank has returned yet.
   Code untoldMismatch(wl_error_t* error) const;

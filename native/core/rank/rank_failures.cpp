@@ -7,6 +7,7 @@
 
 #include "native/base/target.h"
 #include "native/core/failure_text.h"
+#include "native/core/signal.h"
 
 namespace windlass {
 namespace {
@@ -73,20 +74,21 @@ Code RankFailures::publishLeft(const Descriptor& current) {
                  current.peer());
 }
 
-Code RankFailures::publishSignalTimeout(const Descriptor& current, uint32_t signal,
+Code RankFailures::publishMissingSignal(const Descriptor& current, uint32_t signal,
                                         int64_t limitNs) {
   const uint32_t peer = current.peer();
-  wl_error_t record = blankError(WL_TIMEOUT);
+  wl_error_t record = blankError(WL_DEADLINE_EXCEEDED);
   Text out(record.message, sizeof record.message);
-  out.add("rank %u waited %.3f s in %s: rank %u has notified no more than %u: ", rank_,
-          seconds(limitNs), Described(current).text, peer, signal);
+  out.add("rank %u waited %.3f s in %s: rank %u has notified no more than %llu: ", rank_,
+          seconds(limitNs), Described(current).text, peer,
+          text(widened(signal, current.count)));
   addWhereabouts(out, group_, peer, true);
   out.add(". See what that rank is doing, or give a longer deadline");
   return publish(record, peer);
 }
 
-Code RankFailures::publishTimeout(const Descriptor& current, wl_error_t record, bool behind,
-                                  const Steps* devices, int64_t limitNs) {
+Code RankFailures::publishDeadlineExceeded(const Descriptor& current, wl_error_t record,
+                                           bool behind, const Steps* devices, int64_t limitNs) {
   const auto count = static_cast<uint32_t>(record.faulty_rank_count);
   Text out(record.message, sizeof record.message);
   out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank_, seconds(limitNs),
@@ -137,7 +139,7 @@ Code RankFailures::publishUnread(uint32_t peer, int reason) {
 }
 
 Code RankFailures::publishUnmoved(uint32_t peer, int64_t limitNs) {
-  return publish(errorOf(WL_TIMEOUT,
+  return publish(errorOf(WL_DEADLINE_EXCEEDED,
                          "rank %u: %s: the host of rank %u took nothing of it, or gave nothing, "
                          "for %.1f s",
                          rank_, OperationText(state_).text, peer, seconds(limitNs)),
@@ -163,8 +165,8 @@ Code RankFailures::publishDevice(const wl_error_t& error) {
 
 Code RankFailures::publishBusy(const std::vector<uint32_t>& faultyRanks, const char* why,
                                int64_t limitNs) {
-  wl_error_t record = errorOf(WL_TIMEOUT, "rank %u waited %.3f s in %s %s", rank_, seconds(limitNs),
-                              OperationText(state_).text, why);
+  wl_error_t record = errorOf(WL_DEADLINE_EXCEEDED, "rank %u waited %.3f s in %s %s", rank_,
+                              seconds(limitNs), OperationText(state_).text, why);
   for (const uint32_t faultyRank : faultyRanks) addFaultyRank(&record, faultyRank);
   return publish(record);
 }

@@ -35,12 +35,12 @@ class RankFailures {
   // The peer of a one-sided operation has left.
   Code publishLeft(const Descriptor& current);
   // `signal` is the last value seen.
-  Code publishSignalTimeout(const Descriptor& current, uint32_t signal, int64_t limitNs);
+  Code publishMissingSignal(const Descriptor& current, uint32_t signal, int64_t limitNs);
   // Writes the text of `record`, which names the faulty ranks. `behind`: they have not entered the
   // operation. Otherwise they have not finished it. `devices`: its steps, if devices run it, or
   // nullptr.
-  Code publishTimeout(const Descriptor& current, wl_error_t record, bool behind,
-                      const Steps* devices, int64_t limitNs);
+  Code publishDeadlineExceeded(const Descriptor& current, wl_error_t record, bool behind,
+                               const Steps* devices, int64_t limitNs);
   // Two ranks stated different operations, and both have entered as `sequence`.
   Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
   // `other` left without entering the operation that `caller` entered as `sequence`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress of the operation in progress, as far as one rank sees it. Reports of timeouts name the
-// ranks that made the least progress.
+// Progress of the operation in progress, as far as one rank sees it. Reports of a passed
+// deadline name the ranks that made the least progress.
 #pragma once
 
 #include "windlass/windlass.h"

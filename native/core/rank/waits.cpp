@@ -83,8 +83,8 @@ Code Waits::ended(Deadline& deadline, int64_t now) {
   }
   if (Code code = missed(); code != WL_OK) return code;
   if (deadline.left(now) > 0) return WL_OK;
-  if (signal_ == nullptr) return publishTimeout(deadline.limitNs());
-  return failures_.publishSignalTimeout(operation_.current(), lookAt(signal_), deadline.limitNs());
+  if (signal_ == nullptr) return publishDeadlineExceeded(deadline.limitNs());
+  return failures_.publishMissingSignal(operation_.current(), lookAt(signal_), deadline.limitNs());
 }
 
 Code Waits::missed() {
@@ -141,8 +141,8 @@ uint32_t Waits::stepsOver(uint32_t rank) const {
 //  - The calling rank, if it or one of its workers runs an item.
 //  - Ranks with the fewest completed steps, if these are known. This includes the calling rank if
 //    it is the only one.
-Code Waits::publishTimeout(int64_t limitNs) {
-  wl_error_t record = blankError(WL_TIMEOUT);
+Code Waits::publishDeadlineExceeded(int64_t limitNs) {
+  wl_error_t record = blankError(WL_DEADLINE_EXCEEDED);
   const auto collect = [&](auto&& guilty) {
     for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
       if (peer != rank_ && guilty(peer)) addFaultyRank(&record, peer);
@@ -188,7 +188,7 @@ Code Waits::publishTimeout(int64_t limitNs) {
     }
   }
   const Steps* const devices = onDevices ? steps_ : nullptr;
-  return failures_.publishTimeout(operation_.current(), record, behind, devices, limitNs);
+  return failures_.publishDeadlineExceeded(operation_.current(), record, behind, devices, limitNs);
 }
 
 }  // namespace windlass

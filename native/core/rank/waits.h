@@ -94,7 +94,7 @@ class Waits {
   bool showsSteps() const { return steps_ != nullptr && steps_->count() != 0; }
   uint32_t shownSteps() const { return showsSteps() ? steps_->count() : shownPhases_; }
   uint32_t stepsOver(uint32_t rank) const;
-  Code publishTimeout(int64_t limitNs);
+  Code publishDeadlineExceeded(int64_t limitNs);
 
   Group& group_;
   const uint32_t rank_;

@@ -86,7 +86,7 @@ Code createSharedWindow(const HostOperation& of, const NewWindow& asked,
 
 // Arguments of a split on one rank.
 struct Split {
-  wl_operation operation;  // WL_OP_SPLIT, or WL_OP_SUBSET for a list of ranks
+  wl_operation operation;  // WL_OP_SPLIT, or WL_OP_SUBGROUP for a list of ranks
   int32_t color;
   int32_t key;
   uint32_t listed;  // ranks in the list
@@ -114,7 +114,7 @@ Code splitSharedGroup(const HostOperation& of, const Split& split, std::shared_p
                       uint32_t* rank);
 
 // Takes `rank`, which never joined, out of a group that a split made, and ends the group. The
-// failure names the rank, its `operation` (split or subset), and the reason `why`.
+// failure names the rank, its `operation` (split or subgroup), and the reason `why`.
 void leaveSplit(Group& group, uint32_t rank, wl_operation operation, const wl_error_t& why);
 
 }  // namespace windlass

@@ -403,7 +403,7 @@ class Shrink {
   }
 
   Code late(int64_t atNs) {
-    wl_error_t record = blankError(WL_TIMEOUT);
+    wl_error_t record = blankError(WL_DEADLINE_EXCEEDED);
     Text out(record.message, sizeof record.message);
     out.add("rank %u waited %.3f s in shrink, and ranks came to no decision in %u rounds",
             comm_.rank(), static_cast<double>(atNs - startNs_) / 1e9, round_ + 1);

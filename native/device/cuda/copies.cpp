@@ -48,7 +48,7 @@ Code Copies::checkUse(wl_error_t* error) const {
 }
 
 Code Copies::ended(Code code, wl_error_t* error) {
-  if (code != WL_TIMEOUT) return code;
+  if (code != WL_DEADLINE_EXCEEDED) return code;
   isStuck_ = true;
   return fail(error, WL_DEVICE, "device %u did not end a copy within %lld ms", gpu_->number(),
               static_cast<long long>(copyLimitNs / 1'000'000));

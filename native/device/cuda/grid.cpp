@@ -114,14 +114,15 @@ Code Grid::await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t*
     own = joined_[slot];
   }
   if (!isDecided) {
-    return fail(error, WL_TIMEOUT, "%s did not begin on device %u: %u of its %u ranks have come",
+    return fail(error, WL_DEADLINE_EXCEEDED,
+                "%s did not begin on device %u: %u of its %u ranks have come",
                 kernel, gpu_.number(), arrived, ranks_);
   }
   if (!hasBegun)
     return fail(error, WL_DEVICE, "%s never began on device %u", kernel, gpu_.number());
   const Code code = poll(gpu_, [&] { return ask(own); }, endNs - clockNs(), error);
-  if (code != WL_TIMEOUT) return code;
-  return fail(error, WL_TIMEOUT, "%s did not end on device %u within %lld ms", kernel,
+  if (code != WL_DEADLINE_EXCEEDED) return code;
+  return fail(error, WL_DEADLINE_EXCEEDED, "%s did not end on device %u within %lld ms", kernel,
               gpu_.number(), static_cast<long long>(limitNs / 1'000'000));
 }
 

@@ -50,8 +50,8 @@ class Grid {
   // Sets *isIdle to true if no grid runs, or is going to run, on the grid's own stream.
   Code look(bool* isIdle, wl_error_t* error) const;
 
-  // Blocks until the grid that the rank has joined has ended. WL_TIMEOUT after limitNs, also if
-  // another rank has not joined.
+  // Blocks until the grid that the rank has joined has ended. WL_DEADLINE_EXCEEDED after limitNs,
+  // also if another rank has not joined.
   Code await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t* error);
   // True if a grid launched for that rank may still run, as cuda::mayRunOn() reports now.
   bool mayRunOn(uint32_t slot);

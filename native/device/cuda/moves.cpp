@@ -90,8 +90,8 @@ Code Moves::run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error
                         error);
   if (code != WL_OK) return code;
   code = awaitStream(gpu, stream_, copyLimitNs, error);
-  isStuck_ = code == WL_TIMEOUT || (code != WL_OK && mayRunOn(gpu, stream_, copyLimitNs));
-  if (code != WL_TIMEOUT) return code;
+  isStuck_ = code == WL_DEADLINE_EXCEEDED || (code != WL_OK && mayRunOn(gpu, stream_, copyLimitNs));
+  if (code != WL_DEADLINE_EXCEEDED) return code;
   return fail(error, WL_DEVICE, "device %u did not end a move within %lld ms", gpu.number(),
               static_cast<long long>(copyLimitNs / 1'000'000));
 }

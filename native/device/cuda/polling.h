@@ -40,11 +40,12 @@ auto lookUntil(const Look& look, int64_t limitNs) {
   }
 }
 
-// Polls `look` and converts its result. WL_TIMEOUT after limitNs: the caller describes that error.
+// Polls `look` and converts its result. WL_DEADLINE_EXCEEDED after limitNs: the caller describes
+// that error.
 template <class Look>
 Code poll(const Gpu& gpu, const Look& look, int64_t limitNs, wl_error_t* error) {
   const Called called = lookUntil(look, limitNs);
-  return called == kCuNotReady ? WL_TIMEOUT : gpu.check(called, error);
+  return called == kCuNotReady ? WL_DEADLINE_EXCEEDED : gpu.check(called, error);
 }
 
 inline Code awaitStream(const Gpu& gpu, CuStream stream, int64_t limitNs, wl_error_t* error) {

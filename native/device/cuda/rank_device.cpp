@@ -175,7 +175,7 @@ Code CudaRankDevice::start(const char* kernel, const void* image, const Offloade
 
 Code CudaRankDevice::await(const char* kernel, int64_t limitNs, wl_error_t* error) {
   const Code code = window_.grid().await(window_.slot(), kernel, limitNs, error);
-  isStuck_ = isStuck_ || (code != WL_OK && code != WL_TIMEOUT);
+  isStuck_ = isStuck_ || (code != WL_OK && code != WL_DEADLINE_EXCEEDED);
   return code;
 }
 

@@ -28,14 +28,14 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 13u
+#define WL_ABI_VERSION 14u
 
 typedef enum wl_code {
   WL_OK = 0,
   WL_INVALID_ARGUMENT = 1, /* nothing was sent */
   WL_MISMATCH = 2, /* ranks disagree; the message names both sides. If a rank does not wait for the
                       ranks that it disagrees with, its next call or wl_comm_close returns this */
-  WL_TIMEOUT = 3,          /* the message names the ranks that are behind */
+  WL_DEADLINE_EXCEEDED = 3, /* the message names the ranks that are behind */
   WL_PEER_LOST = 4,
   WL_ABORTED = 5, /* carries the reason */
   WL_VERIFICATION_FAILED = 6,
@@ -113,7 +113,7 @@ typedef enum wl_operation {
   WL_OP_NOTIFY = 19,
   WL_OP_WAIT = 20,
   WL_OP_ACCUMULATE = 21,
-  WL_OP_SUBSET = 22,
+  WL_OP_SUBGROUP = 22,
   WL_OP_FIRST_ONE_SIDED = WL_OP_PUT, /* operations from here to the last one, and WL_OP_SHRINK, take
                                         no sequence */
   WL_OP_LAST_ONE_SIDED = WL_OP_ACCUMULATE,
@@ -123,7 +123,7 @@ typedef enum wl_operation {
   WL_OP_LINK_MOVE = 25, /* a sender's send, a receiver's receive */
   WL_OP_LINK_CHECK = 26,
   WL_OP_CHECK_REPLICAS = 27,
-  WL_OP_ALL_GATHER_COLUMNS = 28,
+  WL_OP_ALL_GATHER_DIM = 28,
   WL_OP_SHRINK = 29,
   WL_OP_MEMORY_POOL = 30, /* memory pool creation */
   WL_OP_LAUNCH = 31,      /* launch of a library's kernel */
@@ -377,8 +377,8 @@ WL_API int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_
  * listed ranks get a new communicator, ordered as listed, with its own control block. A rank that
  * is not listed gets *out = NULL. Lists of several calls may overlap. If comm fails during the
  * call, the new communicator ends as in wl_comm_split. */
-WL_API int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count,
-                              int64_t deadline_ns, wl_comm_t** out, wl_error_t* error);
+WL_API int32_t wl_comm_subgroup(wl_comm_t* comm, const int32_t* ranks, uint32_t count,
+                                int64_t deadline_ns, wl_comm_t** out, wl_error_t* error);
 
 /* Makes a new communicator of the live ranks of a failed one that call this function. They keep
  * their order, and the new one has its own control block. comm may have failed in any way. It does
@@ -391,7 +391,7 @@ WL_API int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t co
  * without it. This may take some seconds beyond the deadline.
  *  - WL_INVALID_ARGUMENT: comm has not failed (wl_comm_abort ends it), or this rank is already in
  *    the new one.
- *  - WL_TIMEOUT: no decision was reached. The function may be called again.
+ *  - WL_DEADLINE_EXCEEDED: no decision was reached. The function may be called again.
  *  - WL_RESOURCE: this process lacks resources for the new one. The others continue without it.
  *
  * On several hosts, if a rank dies or gives up during the agreement, some ranks may get a new
@@ -589,7 +589,7 @@ WL_API int32_t wl_comm_quiescent(const wl_comm_t* comm);
  * of all peers that have entered it or have left. Therefore, if ranks disagreed, the last rank to
  * leave gets it unless another rank did before.
  *
- * WL_TIMEOUT: the call in flight is still running. */
+ * WL_DEADLINE_EXCEEDED: the call in flight is still running. */
 WL_API int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error);
 /* Closes, then frees the handle. No other thread may use it any more. */
 WL_API void wl_comm_free(wl_comm_t* comm);
@@ -748,9 +748,9 @@ typedef struct wl_call {
  *   WL_OP_SCATTER         out of rank r = part r of in on the root
  *   WL_OP_GATHER          part s of out on the root = in of rank s
  *   WL_OP_REDUCE          out on the root = the reduction of all ranks' in
- *   WL_OP_ALL_GATHER_COLUMNS  out on every rank = the matrices of all ranks side by side. A part is
- *                         a matrix of `rows` rows, the same on every rank, and out has as many.
- *                         Never in place
+ *   WL_OP_ALL_GATHER_DIM  out on every rank = the matrices of all ranks side by side: an all-gather
+ *                         along dimension 1. A part is a matrix of `rows` rows, the same on every
+ *                         rank, and out has as many. Never in place
  *
  * A buffer holds one part, or one part per rank in order. Its element count determines the length
  * of a part, which is the same on every rank. A buffer that only the root reads or writes is
@@ -929,7 +929,7 @@ WL_API int32_t wl_experts_combine(wl_comm_t* comm, void* table, const void* outp
  * an address in this rank's own part of the window, which stands for the same offset in the peer's
  * part.
  * On return `local` may be changed. The peer sees the data after it has waited for a later notify.
- * WL_TIMEOUT: the peer is on another host, which has not received the data within the
+ * WL_DEADLINE_EXCEEDED: the peer is on another host, which has not received the data within the
  * communicator's deadline. */
 WL_API int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
@@ -940,7 +940,7 @@ WL_API int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tenso
  * i32, i16 and i8; otherwise WL_UNSUPPORTED. Everything else is as in wl_put. */
 WL_API int32_t wl_accumulate(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                              int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
-/* local = remote. On return `local` is complete. WL_TIMEOUT as in wl_put. */
+/* local = remote. On return `local` is complete. WL_DEADLINE_EXCEEDED as in wl_put. */
 WL_API int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
 /* One-sided operations that the rank's device runs. `local` is in a device's memory, and the window
@@ -971,22 +971,23 @@ WL_API int32_t wl_device_hash(wl_comm_t* comm, const wl_tensor_t* tensor, uint64
                               uint64_t* hash, wl_error_t* error);
 
 /* A signal is `size` lines of a window, one for each rank. Line r of a rank's own part holds the
- * u32 that only rank r sets there. It starts at 0 and moves forward, by less than 2^30 at a time.
- * It is never 2^30 ahead of the value that its reader has waited for, so it may wrap. */
+ * count that only rank r sets there. It starts at 0 and moves forward, by less than 2^30 at a time.
+ * It is never 2^30 ahead of the value that its reader has waited for. The line holds its low 32
+ * bits; the functions take the whole count. */
 #define WL_SIGNAL_LINE_BYTES 64
 
 /* Sets this rank's line of the peer's signal to `value`, with release semantics. A rank that waits
  * for the value sees every put, and every other store, that this rank made before. `signal` is the
  * offset of the signal's first line, a multiple of WL_SIGNAL_LINE_BYTES. */
 WL_API int32_t wl_notify(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
-                         uint32_t value, wl_error_t* error);
-/* Blocks until `peer`'s line of this rank's signal has reached `value`. WL_TIMEOUT names the peer.
- */
+                         uint64_t value, wl_error_t* error);
+/* Blocks until `peer`'s line of this rank's signal has reached `value`. WL_DEADLINE_EXCEEDED names
+ * the peer. */
 WL_API int32_t wl_wait(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
-                       uint32_t value, int64_t deadline_ns, wl_error_t* error);
+                       uint64_t value, int64_t deadline_ns, wl_error_t* error);
 /* Sets *reached to 1 if wl_wait would return at once, otherwise to 0. */
 WL_API int32_t wl_test(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
-                       uint32_t value, int32_t* reached, wl_error_t* error);
+                       uint64_t value, int32_t* reached, wl_error_t* error);
 
 /* ---- transfers: a plan bound to memory ---- */
 

@@ -94,8 +94,8 @@ _SIGNATURES: list[tuple[Any, list[Any], str]] = [  # result, arguments, function
     (c_int32, [c_void_p, c_uint64, c_int64, c_void_p, _error_p], "wl_window_create"),
     (c_int32, [c_void_p, c_void_p, c_void_p, c_int32, c_void_p, _error_p], "wl_put"),
     (c_int32, [c_void_p, c_void_p, c_void_p, c_int32, c_void_p, _error_p], "wl_get"),
-    (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint32, _error_p], "wl_notify"),
-    (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint32, c_void_p, _error_p], "wl_test"),
+    (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint64, _error_p], "wl_notify"),
+    (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint64, c_void_p, _error_p], "wl_test"),
     (c_int32, [c_void_p, c_void_p, c_int64, c_void_p, _error_p], "wl_transfer_create"),
     (c_int32, [c_void_p, c_uint64, c_void_p, c_int64, _error_p], "wl_transfer_move"),
 ]

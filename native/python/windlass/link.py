@@ -79,8 +79,13 @@ class Link(Scope):
     def _finish(self, until):
         if not self._finished:
             with self._operating("finish", ()):
-                self._lead(until, self._tell_end)
+                self._require_alike(self._lead(until, self._tell_end)[0] == self._ENDS)
             self._finished = True
+
+    @staticmethod
+    def _require_alike(is_alike):
+        if not is_alike:
+            raise AbortedException("some senders finish, and others send a version")
 
     def _tell_end(self, until):
         """Returns once the receivers have the end, or have left: then this job may leave."""
@@ -137,6 +142,7 @@ class Link(Scope):
         Returns the deadline of the move; None if the receivers have not asked before `until`."""
         kind, left_ns = self._lead(
             until, lambda agreed: self._hand_over(registration, version, agreed))
+        self._require_alike(kind != self._ENDS)
         return None if kind == self._LATE else Deadline(max(1, left_ns) / 1e9)
 
     def _lead(self, until, step):
@@ -192,8 +198,7 @@ class Link(Scope):
             return False
         self._put(self._senders, self._VERSION, version)
         self._put(self._senders, self._LEFT_NS, until.ns())
-        self._call("wl_notify", self._senders, self._OFFERED * self._stride,
-                   self._ticket & 0xFFFFFFFF)
+        self._call("wl_notify", self._senders, self._OFFERED * self._stride, self._ticket)
         for _ in until.pauses(20e-6, 1e-3):
             if self._test(self._CONFIRMED, self._ticket):
                 return True
@@ -218,8 +223,7 @@ class Link(Scope):
 
     def _test(self, signal, value):
         reached = c_int32()
-        self._call("wl_test", self._senders, signal * self._stride, value & 0xFFFFFFFF,
-                   byref(reached))
+        self._call("wl_test", self._senders, signal * self._stride, value, byref(reached))
         return reached.value != 0
 
     def _put(self, rank, word, value):

@@ -248,7 +248,7 @@ TEST(AclKernels, ReachEveryPartByTheContext) {
   EXPECT_EQ(standIn.held(), 0);
 }
 
-TEST(AclKernels, ThatDoNotEndAreATimeoutAndTheDeviceTakesNoOther) {
+TEST(AclKernels, ThatDoNotEndAreAPassedDeadlineAndTheDeviceTakesNoOther) {
   const StandIn& standIn = StandIn::fresh();
   launching = &standIn;
   Device device;
@@ -258,7 +258,7 @@ TEST(AclKernels, ThatDoNotEndAreATimeoutAndTheDeviceTakesNoOther) {
   const Arguments arguments = {1};
   EXPECT_EQ(run(device, launchWords, 4, nullptr, &arguments, sizeof arguments, 2'500'000,
                 &error),
-            WL_TIMEOUT);
+            WL_DEADLINE_EXCEEDED);
   EXPECT_NE(text(error).find("words did not end on device 0 within 3 ms"), std::string::npos)
       << error.message;
   standIn.isStuck(0, 0);

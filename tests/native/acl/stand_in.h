@@ -107,7 +107,7 @@ class Meeting {
       for (const std::string& one : said_) told_ += one;
       changed_.notify_all();
     } else if (!changed_.wait_for(lock, std::chrono::seconds(60), [&] { return turn_ != turn; })) {
-      return fail(error, WL_TIMEOUT, "rank %u waited for the others in vain", rank);
+      return fail(error, WL_DEADLINE_EXCEEDED, "rank %u waited for the others in vain", rank);
     }
     std::memcpy(everyones, told_.data(), told_.size());
     return WL_OK;

@@ -56,7 +56,7 @@ TEST_P(Columns, LieSideBySideOnEveryRank) {
       for (uint64_t i = 0; i < count * size; ++i)
         in[i] = byteAt(rank, i / size / shape.columns, i / size % shape.columns, i % size);
       Error error;
-      ASSERT_EQ(WL_OK, callCollective(comm, WL_OP_ALL_GATHER_COLUMNS, in.data(), count, out.data(),
+      ASSERT_EQ(WL_OK, callCollective(comm, WL_OP_ALL_GATHER_DIM, in.data(), count, out.data(),
                                       all * count, dtype, 0, WL_AUTO, 0, shape.rows, 0, &error))
           << error.message;
       std::fill(in.begin(), in.end(), 0xdd);
@@ -83,7 +83,7 @@ TEST(ColumnArguments, AreCheckedBeforeAnythingIsSent) {
                            const std::string& says) {
     Error error;
     EXPECT_EQ(WL_INVALID_ARGUMENT,
-              callCollective(ranks.comms[0], WL_OP_ALL_GATHER_COLUMNS, memory, in, to, out, WL_F32,
+              callCollective(ranks.comms[0], WL_OP_ALL_GATHER_DIM, memory, in, to, out, WL_F32,
                              0, WL_AUTO, 0, rows, 0, &error));
     EXPECT_TRUE(contains(error.message, says));
   };
@@ -100,9 +100,9 @@ TEST(ColumnArguments, RanksAgreeOnTheRows) {
   ranks.run([&](int rank, wl_comm_t* comm) {
     float in[12] = {}, out[24] = {};
     Error error;
-    EXPECT_EQ(WL_MISMATCH, callCollective(comm, WL_OP_ALL_GATHER_COLUMNS, in, 12, out, 24, WL_F32,
+    EXPECT_EQ(WL_MISMATCH, callCollective(comm, WL_OP_ALL_GATHER_DIM, in, 12, out, 24, WL_F32,
                                           0, WL_AUTO, 0, rank == 0 ? 3 : 4, 0, &error));
-    EXPECT_TRUE(contains(error.message, "all-gather-columns(12 x f32 of each rank, 3 rows)"));
+    EXPECT_TRUE(contains(error.message, "all-gather-dim(12 x f32 of each rank, 3 rows)"));
     EXPECT_TRUE(contains(error.message, "4 rows"));
   });
 }

@@ -143,54 +143,54 @@ TEST(Buffers, BeyondWhatAProcessAddressesAreRefusedUnlessEmpty) {
   });
 }
 
-TEST(Subset, OrdersByTheListAndListsOverlap) {
+TEST(Subgroup, OrdersByTheListAndListsOverlap) {
   LocalRanks ranks(4);
   const std::vector<std::vector<int32_t>> lists = {{0, 1}, {1, 2}, {2, 0}, {3, 1, 0, 2}, {3}};
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
-    std::vector<wl_comm_t*> subsets;
+    std::vector<wl_comm_t*> subgroups;
     for (const std::vector<int32_t>& list : lists) {
-      wl_comm_t* subset = nullptr;
-      ASSERT_EQ(WL_OK, wl_comm_subset(comm, list.data(), static_cast<uint32_t>(list.size()), 0,
-                                      &subset, &error))
+      wl_comm_t* subgroup = nullptr;
+      ASSERT_EQ(WL_OK, wl_comm_subgroup(comm, list.data(), static_cast<uint32_t>(list.size()), 0,
+                                        &subgroup, &error))
           << error.message;
       const auto listed = std::find(list.begin(), list.end(), rank);
-      ASSERT_EQ(listed != list.end(), subset != nullptr);
-      subsets.push_back(subset);
-      if (subset == nullptr) continue;
-      EXPECT_EQ(static_cast<int32_t>(list.size()), wl_comm_size(subset));
-      EXPECT_EQ(listed - list.begin(), wl_comm_rank(subset));
+      ASSERT_EQ(listed != list.end(), subgroup != nullptr);
+      subgroups.push_back(subgroup);
+      if (subgroup == nullptr) continue;
+      EXPECT_EQ(static_cast<int32_t>(list.size()), wl_comm_size(subgroup));
+      EXPECT_EQ(listed - list.begin(), wl_comm_rank(subgroup));
     }
     for (int round = 0; round < 100; ++round) {
       for (size_t i = 0; i < lists.size(); ++i) {
-        if (subsets[i] == nullptr) continue;
+        if (subgroups[i] == nullptr) continue;
         std::vector<int32_t> out(lists[i].size());
-        ASSERT_EQ(WL_OK, allGather(subsets[i], &rank, out.data(), 1, WL_I32, 0, &error))
+        ASSERT_EQ(WL_OK, allGather(subgroups[i], &rank, out.data(), 1, WL_I32, 0, &error))
             << error.message;
         EXPECT_EQ(lists[i], out);
       }
     }
-    for (wl_comm_t* subset : subsets) wl_comm_free(subset);
+    for (wl_comm_t* subgroup : subgroups) wl_comm_free(subgroup);
   });
 }
 
-TEST(Subset, DifferentListsAreAMismatchAndWrongOnesAreNamed) {
+TEST(Subgroup, DifferentListsAreAMismatchAndWrongOnesAreNamed) {
   LocalRanks ranks(2);
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
-    wl_comm_t* subset = nullptr;
+    wl_comm_t* subgroup = nullptr;
     const int32_t list[] = {0, 1, 1, 2};
     const auto refused = [&](const int32_t* from, uint32_t count, const char* why) {
-      EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_subset(comm, from, count, 0, &subset, &error));
+      EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_subgroup(comm, from, count, 0, &subgroup, &error));
       EXPECT_STREQ(why, error.message);
     };
     refused(nullptr, 1, "ranks is NULL");
     refused(list, 0, "ranks is empty");
     refused(list, 3, "ranks[2] is 1, as one before it");
     refused(list + 2, 2, "ranks[1] is 2, not 0 to 1");
-    EXPECT_EQ(WL_MISMATCH, wl_comm_subset(comm, list + rank, 1, 0, &subset, &error));
-    EXPECT_NE(nullptr, std::strstr(error.message, "calls subset(")) << error.message;
-    EXPECT_EQ(nullptr, subset);
+    EXPECT_EQ(WL_MISMATCH, wl_comm_subgroup(comm, list + rank, 1, 0, &subgroup, &error));
+    EXPECT_NE(nullptr, std::strstr(error.message, "calls subgroup(")) << error.message;
+    EXPECT_EQ(nullptr, subgroup);
   });
 }
 

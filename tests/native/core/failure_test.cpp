@@ -28,7 +28,7 @@ int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
   const int missing = n / 2;
   std::atomic<int64_t> worst{0};
   const Shared<std::atomic<bool>> moreAreLate;
-  // Outlive the ranks: a peer may still copy when a rank gets its Timeout.
+  // Outlive the ranks: a peer may still copy when a rank gets its DeadlineExceeded.
   const uint64_t elements = count * static_cast<uint64_t>(n);
   std::vector<std::vector<float>> ins(static_cast<size_t>(n), std::vector<float>(elements)),
       outs(ins);
@@ -40,7 +40,7 @@ int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
     ASSERT_EQ(WL_OK, callBarrier(comm, 20'000 * kMs, &error)) << error.message;
     if (rank == missing) return;
     const int64_t start = wl_clock_ns();
-    EXPECT_EQ(WL_TIMEOUT,
+    EXPECT_EQ(WL_DEADLINE_EXCEEDED,
               allToAll(comm, in.data(), out.data(), count, WL_F32, WL_AUTO, 0, &error));
     const int64_t late = wl_clock_ns() - start - deadline;
     for (int64_t seen = worst; late > seen && !worst.compare_exchange_weak(seen, late);) {
@@ -53,13 +53,14 @@ int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
       EXPECT_EQ(missing, error.faulty_ranks[0]) << error.message;
       EXPECT_TRUE(contains(error.message, "rank " + std::to_string(missing) + " has not come"));
     }
-    EXPECT_EQ(WL_TIMEOUT, callBarrier(comm, 0, &error)) << "a dead communicator stays dead";
+    EXPECT_EQ(WL_DEADLINE_EXCEEDED, callBarrier(comm, 0, &error))
+        << "a dead communicator stays dead";
     EXPECT_TRUE(contains(error.message, "dead"));
   });
   return *moreAreLate ? INT64_MAX : worst.load();
 }
 
-TEST_P(NeverComes, EveryOtherRankGetsATimeoutThatNamesItAtTheDeadline) {
+TEST_P(NeverComes, EveryOtherRankGetsAPassedDeadlineThatNamesItAtTheDeadline) {
   const auto [n, cores] = GetParam();
   for (const uint64_t count : {4, 100'000}) {
     int64_t deadline = (kSlow > 1 || deviceCores() > 0 ? 600 : 150) * kMs;
@@ -70,7 +71,7 @@ TEST_P(NeverComes, EveryOtherRankGetsATimeoutThatNamesItAtTheDeadline) {
     }
     ASSERT_NE(INT64_MAX, late) << "each time more ranks than one did not come by the deadline";
     EXPECT_GE(late, -kMs) << "nobody gives up before the deadline";
-    std::printf("%d ranks, %d elements: a Timeout %.1f ms after the deadline\n", n,
+    std::printf("%d ranks, %d elements: a DeadlineExceeded %.1f ms after the deadline\n", n,
                 static_cast<int>(count), static_cast<double>(late) / 1e6);
   }
 }
@@ -80,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, NeverComes,
                                          Late{16, 0}));
 
 // A chain: each rank is the root once, so ranks stand in different operations when one never comes.
-TEST(Timeout, NamesTheRankThatIsFurthestBehindAndNotItsNeighbour) {
+TEST(PassedDeadline, NamesTheRankThatIsFurthestBehindAndNotItsNeighbour) {
   LocalRanks ranks(4, 600 * kMs, 1, 64);
   ranks.run([&](int rank, wl_comm_t* comm) {
     if (rank == 2) return;
@@ -90,22 +91,22 @@ TEST(Timeout, NamesTheRankThatIsFurthestBehindAndNotItsNeighbour) {
       uint32_t value = 7;
       code = broadcast(comm, &value, &value, 1, WL_U32, root, WL_AUTO, 0, &error);
     }
-    EXPECT_EQ(WL_TIMEOUT, code);
+    EXPECT_EQ(WL_DEADLINE_EXCEEDED, code);
     EXPECT_EQ(1, error.faulty_rank_count) << error.message;
     EXPECT_EQ(2, error.faulty_ranks[0]) << error.message;
   });
 }
 
-TEST(Timeout, OfOneCallOverridesTheCommunicators) {
+TEST(PassedDeadline, OfOneCallOverridesTheCommunicators) {
   LocalRanks ranks(2, 60'000 * kMs);
   Error error;
   const int64_t start = wl_clock_ns();
-  EXPECT_EQ(WL_TIMEOUT, callBarrier(ranks.comms[0], 50 * kMs, &error));
+  EXPECT_EQ(WL_DEADLINE_EXCEEDED, callBarrier(ranks.comms[0], 50 * kMs, &error));
   EXPECT_LE(wl_clock_ns() - start, 30'000 * kMs) << "half the communicator's";
 }
 
-// Ranks that sleep in a barrier get the abort, and no Timeout at their deadline. Returns the ns
-// until the last of them has it.
+// Ranks that sleep in a barrier get the abort, and no DeadlineExceeded at their deadline. Returns
+// the ns until the last of them has it.
 int64_t abortLatency(int n) {
   LocalRanks ranks(n, 30'000 * kMs);
   std::atomic<int64_t> abortedAt{0};
@@ -151,21 +152,22 @@ TEST(Fail, NamesThoseWhomTheCallerBlames) {
   Error error;
   const int32_t faultyRanks[] = {1, 3};
   EXPECT_EQ(WL_INVALID_ARGUMENT,
-            wl_comm_fail(ranks.comms[0], WL_TIMEOUT, faultyRanks, 2, "late", &error));
+            wl_comm_fail(ranks.comms[0], WL_DEADLINE_EXCEEDED, faultyRanks, 2, "late", &error));
   EXPECT_TRUE(contains(error.message, "faultyRanks[1] is 3, not 0 to 2")) << error.message;
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_fail(ranks.comms[0], WL_OK, faultyRanks, 1, "", &error));
   EXPECT_EQ(WL_OK, wl_comm_status(ranks.comms[0], &error));
 
-  EXPECT_EQ(WL_OK, wl_comm_fail(ranks.comms[0], WL_TIMEOUT, faultyRanks, 1, "late", &error));
+  EXPECT_EQ(WL_OK,
+            wl_comm_fail(ranks.comms[0], WL_DEADLINE_EXCEEDED, faultyRanks, 1, "late", &error));
   EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[0], "second", &error));
-  EXPECT_EQ(WL_TIMEOUT, callBarrier(ranks.comms[2], 0, &error));
+  EXPECT_EQ(WL_DEADLINE_EXCEEDED, callBarrier(ranks.comms[2], 0, &error));
   EXPECT_TRUE(contains(error.message, "late")) << error.message;
   EXPECT_EQ(1, error.faulty_rank_count);
   EXPECT_EQ(1, error.faulty_ranks[0]);
 
   LocalRanks others(2);
   wl_comm_close(others.comms[0], &error);
-  wl_comm_fail(others.comms[0], WL_TIMEOUT, faultyRanks, 1, "late", &error);
+  wl_comm_fail(others.comms[0], WL_DEADLINE_EXCEEDED, faultyRanks, 1, "late", &error);
   EXPECT_EQ(WL_OK, wl_comm_status(others.comms[1], &error));
 }
 
@@ -201,7 +203,7 @@ TEST(Close, APeerThatWaitsForARankThatLeftIsToldAtOnce) {
         EXPECT_EQ(WL_CLOSED, callBarrier(comm, 0, &error));
         return;
       }
-      // Not the Timeout of its deadline.
+      // Not the DeadlineExceeded of its deadline.
       EXPECT_EQ(WL_ABORTED, callBarrier(comm, 0, &error));
       EXPECT_EQ(n - 1, error.faulty_ranks[0]) << error.message;
     });
@@ -267,7 +269,7 @@ TEST(Mismatch, ReachesThoseInsideThoughTheOtherSideReturnedAndCallsNothingMore) 
         broadcast(comm, &value, &value, 1, WL_U32, 2, WL_AUTO, 0, &error);
         return;
       }
-      // Not the Timeout of its deadline.
+      // Not the DeadlineExceeded of its deadline.
       EXPECT_EQ(WL_MISMATCH, callBarrier(comm, 0, &error)) << error.message;
       EXPECT_TRUE(contains(error.message, "rank 2"));
     });
@@ -345,7 +347,7 @@ bool stopInMidCopy() {
   stopper.join();
   const bool inTime = code != WL_OK;
   if (inTime) {
-    EXPECT_EQ(WL_TIMEOUT, code) << error.message;
+    EXPECT_EQ(WL_DEADLINE_EXCEEDED, code) << error.message;
     EXPECT_EQ(1, error.faulty_ranks[0]) << error.message;
     EXPECT_TRUE(contains(error.message, "rank 1 has not finished: it is in all-to-all("));
     EXPECT_EQ(0, wl_comm_quiescent(ranks.comms[0]));
@@ -360,7 +362,7 @@ bool stopInMidCopy() {
   return inTime;
 }
 
-TEST(Release, MemoryFreedAfterATimeoutOutlivesAPeerStoppedInMidCopy) {
+TEST(Release, MemoryFreedAfterAPassedDeadlineOutlivesAPeerStoppedInMidCopy) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP()
       << "ThreadSanitizer delivers a signal after a copy, not in it: the builds without it "

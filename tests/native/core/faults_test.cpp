@@ -61,14 +61,14 @@ int32_t splitStep(Work& work, Error* error) {
   return use(work, part, code, error);
 }
 
-int32_t subsetStep(Work& work, Error* error) {
+int32_t subgroupStep(Work& work, Error* error) {
   std::vector<int32_t> listed;
   for (int32_t rank = work.size() - 1; rank >= 0; --rank)
     if (rank != static_cast<int32_t>(work.round) % work.size()) listed.push_back(rank);
   wl_comm_t* part = nullptr;
   const auto count = static_cast<uint32_t>(listed.size());
   const int32_t code =
-      wl_comm_subset(work.mate.comm, listed.data(), count, work.deadlineNs, &part, error);
+      wl_comm_subgroup(work.mate.comm, listed.data(), count, work.deadlineNs, &part, error);
   return use(work, part, code, error);
 }
 
@@ -105,7 +105,7 @@ const Kind kKinds[] = {
     {"all-reduce, in a claimed item", largeStep, false, true, true},
     {"transfer", transferStep, false, false, true},
     {"split", splitStep, true, false, true},
-    {"subset", subsetStep, true, false, false},
+    {"subgroup", subgroupStep, true, false, false},
     {"window creation", windowStep, false, false, false},
     {"notify and wait", signalStep, false, false, false},
 };
@@ -306,7 +306,8 @@ TEST_P(Faults, AStopEndsByTheDeadlineAndWhoComesBackIsLeftOut) {
           // It may have been a part alone that ended; then ranks are at different steps.
           while (wl_comm_status(mate.comm, &other) == WL_OK)
             callBarrier(mate.comm, work.deadlineNs, &other);
-          const bool isNamed = other.code == WL_TIMEOUT || (kind.makesParts && code != WL_OK);
+          const bool isNamed = other.code == WL_DEADLINE_EXCEEDED ||
+                               (kind.makesParts && code != WL_OK);
           if (!isNamed) std::fprintf(stderr, "%s\n", other.message);
           EXPECT_OF_MATE(mate, isNamed);
           wl_comm_t* shrunk = goOn(work, victim, 2 * work.deadlineNs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is recorded of the last operations: whole while it is rewritten, in order, and stamped on
-// one clock; and what a Timeout's message makes of it.
+// one clock; and what a DeadlineExceeded's message makes of it.
 #include "tests/native/collective_calls.h"
 #include "tests/native/core/local_ranks.h"
 
@@ -316,7 +316,7 @@ std::string withoutProcesses(std::string text) {
 
 // Rank 0's message when, after `warmUps` exchanges of all ranks, those that do not `come` leave the
 // others in a barrier.
-std::string timeoutOf(int n, int warmUps, const std::function<bool(int)>& comes) {
+std::string messageOf(int n, int warmUps, const std::function<bool(int)>& comes) {
   LocalRanks ranks(n, 20'000 * kMs, 1, 64);
   const auto inBarrier = [&](int rank) {
     const auto records = recorded(ranks.comms[0], rank, 1);
@@ -332,7 +332,7 @@ std::string timeoutOf(int n, int warmUps, const std::function<bool(int)>& comes)
     for (int peer = 1; rank == 0 && peer < n; ++peer) {
       while (comes(peer) && !inBarrier(peer)) std::this_thread::yield();
     }
-    EXPECT_EQ(WL_TIMEOUT, callBarrier(comm, rank == 0 ? 100 * kMs : 0, &error));
+    EXPECT_EQ(WL_DEADLINE_EXCEEDED, callBarrier(comm, rank == 0 ? 100 * kMs : 0, &error));
     if (rank == 0) text = error.message;
   });
   return withoutProcesses(text);
@@ -342,8 +342,8 @@ bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(TimeoutText, SaysWhatTheRankThatIsBehindDidLastAndHowLongAgo) {
-  const std::string text = timeoutOf(4, 4, [](int rank) { return rank != 3; });
+TEST(PassedDeadlineText, SaysWhatTheRankThatIsBehindDidLastAndHowLongAgo) {
+  const std::string text = messageOf(4, 4, [](int rank) { return rank != 3; });
   EXPECT_TRUE(says(text,
                    "waited 0.100 s in barrier, operation #5 on 4 ranks: rank 3 has not come: "
                    "it finished all-to-all(5 x u16 to each rank, push) #4 "))
@@ -358,13 +358,13 @@ TEST(TimeoutText, SaysWhatTheRankThatIsBehindDidLastAndHowLongAgo) {
   EXPECT_TRUE(says(text, std::string(unit) + " ago. See what that")) << text;
 }
 
-TEST(TimeoutText, SaysWhoCalledNothing) {
-  const std::string text = timeoutOf(3, 0, [](int rank) { return rank != 2; });
+TEST(PassedDeadlineText, SaysWhoCalledNothing) {
+  const std::string text = messageOf(3, 0, [](int rank) { return rank != 2; });
   EXPECT_TRUE(says(text, "rank 2 has not come: it called nothing yet. See")) << text;
 }
 
-TEST(TimeoutText, StaysShortWhenManyAreBehind) {
-  const std::string text = timeoutOf(16, 1, [](int rank) { return rank < 4; });
+TEST(PassedDeadlineText, StaysShortWhenManyAreBehind) {
+  const std::string text = messageOf(16, 1, [](int rank) { return rank < 4; });
   EXPECT_TRUE(says(text, "rank 4 has not come: it finished all-to-all #1 ")) << text;
   EXPECT_TRUE(says(text, "rank 11 has not come: ")) << text;
   EXPECT_FALSE(says(text, "rank 12")) << text;

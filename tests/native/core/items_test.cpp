@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Items of kernels that are made for these tests: what a rank may look at before it claims one, and
-// whom a Timeout names.
+// whom a DeadlineExceeded names.
 #include <sched.h>
 
 #include "native/core/collectives.h"
@@ -116,7 +116,7 @@ TEST(Items, ThatAskRunNoMoreOnceARankHasFailedBeforeAllHadCome) {
       ranks.run([&](uint32_t rank, Comm& comm) {
         self = rank;
         Error error;
-        EXPECT_EQ(WL_TIMEOUT, runOnCpu<AsksLate>(comm, callOf(workBytes, &error)));
+        EXPECT_EQ(WL_DEADLINE_EXCEEDED, runOnCpu<AsksLate>(comm, callOf(workBytes, &error)));
         if (rank == 0) AsksLate::returned = true;
       });
       EXPECT_EQ(0, AsksLate::ran);
@@ -158,7 +158,7 @@ TEST(Items, ARankThatRunsItsOwnIsNoForeignThreadOnTheCore) {
   });
 }
 
-// ---- whom a Timeout of a small meeting names ----------------------------------------------------
+// ---- whom a DeadlineExceeded of a small meeting names -------------------------------------------
 
 // The last to come runs every item, and takes its time for the first.
 struct SlowItem : OneItem {
@@ -170,7 +170,7 @@ struct SlowItem : OneItem {
 };
 std::atomic<int32_t> SlowItem::runner{-1};
 
-TEST(Items, ATimeoutOfASmallMeetingNamesTheRankThatRunsItsItems) {
+TEST(Items, APassedDeadlineOfASmallMeetingNamesTheRankThatRunsItsItems) {
   for (const uint32_t n : {2u, 5u}) {
     Comms ranks(n, 1, 1, 150 * kMs);
     ranks.run([&](uint32_t rank, Comm& comm) {
@@ -179,7 +179,7 @@ TEST(Items, ATimeoutOfASmallMeetingNamesTheRankThatRunsItsItems) {
       EXPECT_EQ(WL_OK, runBarrier(comm, 20'000 * kMs, &error)) << error.message;
       const Code code = runOnCpu<SlowItem>(comm, callOf(1, &error));
       if (code == WL_OK) return;
-      EXPECT_EQ(WL_TIMEOUT, code) << error.message;
+      EXPECT_EQ(WL_DEADLINE_EXCEEDED, code) << error.message;
       EXPECT_EQ(1, error.faulty_rank_count) << error.message;
       EXPECT_EQ(SlowItem::runner, error.faulty_ranks[0]) << error.message;
     });
@@ -187,7 +187,7 @@ TEST(Items, ATimeoutOfASmallMeetingNamesTheRankThatRunsItsItems) {
 }
 
 // The peers' lines say that they came, were released and left; rank 0 was too late to see it.
-TEST(Items, ATimeoutOfASmallMeetingNamesNobodyWhoLeftIt) {
+TEST(Items, APassedDeadlineOfASmallMeetingNamesNobodyWhoLeftIt) {
   Comms ranks(3, 1, 1, 20 * kMs);
   for (uint32_t peer = 1; peer < 3; ++peer) {
     windlass::RankLines& lines = ranks.group->lines(peer);
@@ -197,12 +197,12 @@ TEST(Items, ATimeoutOfASmallMeetingNamesNobodyWhoLeftIt) {
     lines.entry[1].sequence = 1;
   }
   Error error;
-  EXPECT_EQ(WL_TIMEOUT, runOnCpu<OneItem>(*ranks.comms[0], callOf(1, &error)));
+  EXPECT_EQ(WL_DEADLINE_EXCEEDED, runOnCpu<OneItem>(*ranks.comms[0], callOf(1, &error)));
   EXPECT_EQ(0, error.faulty_rank_count) << error.message;
   EXPECT_TRUE(contains(error.message, "every rank came"));
 }
 
-// ---- whom a Timeout of claimed items of several phases names ------------------------------------
+// ---- whom a DeadlineExceeded of claimed items of several phases names ---------------------------
 
 struct TwoPhases : OneItem {
   static uint32_t phases(const Launch&) { return 2; }
@@ -219,13 +219,13 @@ void enterAndWait(windlass::RankLines& lines, uint32_t phases) {
   lines.entry[1].sequence = 1;
 }
 
-TEST(Items, ATimeoutOfClaimedItemsNamesTheRanksWhoseLaterPhaseHasNotRun) {
+TEST(Items, APassedDeadlineOfClaimedItemsNamesTheRanksWhoseLaterPhaseHasNotRun) {
   Comms ranks(4, 64, 1, 20 * kMs);
   enterAndWait(ranks.group->lines(1), 2);
   enterAndWait(ranks.group->lines(2), 1);
   enterAndWait(ranks.group->lines(3), 1);
   Error error;
-  EXPECT_EQ(WL_TIMEOUT,
+  EXPECT_EQ(WL_DEADLINE_EXCEEDED,
             runOnCpu<TwoPhases>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
   EXPECT_EQ(2, error.faulty_rank_count) << error.message;
   EXPECT_EQ(2, error.faulty_ranks[0]) << error.message;
@@ -233,14 +233,14 @@ TEST(Items, ATimeoutOfClaimedItemsNamesTheRanksWhoseLaterPhaseHasNotRun) {
   EXPECT_TRUE(contains(error.message, "rank 2 has not finished"));
 }
 
-TEST(Items, ATimeoutNamesNobodyWhoWaitsInTheOperationBefore) {
+TEST(Items, APassedDeadlineNamesNobodyWhoWaitsInTheOperationBefore) {
   Comms ranks(4, 64, 1, 20 * kMs);
   for (uint32_t peer = 1; peer < 4; ++peer) enterAndWait(ranks.group->lines(peer), 2);
   Error error;
   ASSERT_EQ(WL_OK,
             runOnCpu<TwoPhases>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
   ranks.group->lines(2).state.busy = 0;
-  EXPECT_EQ(WL_TIMEOUT,
+  EXPECT_EQ(WL_DEADLINE_EXCEEDED,
             runOnCpu<TwoPhases>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
   EXPECT_EQ(1, error.faulty_rank_count) << error.message;
   EXPECT_EQ(2, error.faulty_ranks[0]) << error.message;
@@ -257,24 +257,24 @@ struct TakenItem : TwoPhases {
 };
 windlass::Work* TakenItem::work = nullptr;
 
-TEST(Items, ATimeoutOfClaimedItemsNamesThisRankWhereItsOwnAloneHaveNotRun) {
+TEST(Items, APassedDeadlineOfClaimedItemsNamesThisRankWhereItsOwnAloneHaveNotRun) {
   Comms ranks(2, 64, 1, 20 * kMs);
   TakenItem::work = &ranks.group->lines(0).work;
   enterAndWait(ranks.group->lines(1), 2);
   Error error;
-  EXPECT_EQ(WL_TIMEOUT,
+  EXPECT_EQ(WL_DEADLINE_EXCEEDED,
             runOnCpu<TakenItem>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
   EXPECT_EQ(1, error.faulty_rank_count) << error.message;
   EXPECT_EQ(0, error.faulty_ranks[0]) << error.message;
 }
 
-TEST(Items, ATimeoutOfClaimedItemsNamesTheRankThatRunsOneOfAnother) {
+TEST(Items, APassedDeadlineOfClaimedItemsNamesTheRankThatRunsOneOfAnother) {
   Comms ranks(3, 64, 1, 20 * kMs);
   enterAndWait(ranks.group->lines(1), 2);
   enterAndWait(ranks.group->lines(2), 1);
   ranks.group->lines(1).state.running = 1;
   Error error;
-  EXPECT_EQ(WL_TIMEOUT,
+  EXPECT_EQ(WL_DEADLINE_EXCEEDED,
             runOnCpu<TwoPhases>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
   EXPECT_EQ(1, error.faulty_rank_count) << error.message;
   EXPECT_EQ(1, error.faulty_ranks[0]) << error.message;
@@ -283,7 +283,7 @@ TEST(Items, ATimeoutOfClaimedItemsNamesTheRankThatRunsOneOfAnother) {
 TEST(Items, EveryCollectiveHasItsKernels) {
   for (const int operation :
        {WL_OP_BARRIER, WL_OP_ALL_TO_ALL, WL_OP_BROADCAST, WL_OP_ALL_GATHER,
-        WL_OP_ALL_GATHER_COLUMNS, WL_OP_REDUCE_SCATTER, WL_OP_ALL_REDUCE, WL_OP_SCATTER,
+        WL_OP_ALL_GATHER_DIM, WL_OP_REDUCE_SCATTER, WL_OP_ALL_REDUCE, WL_OP_SCATTER,
         WL_OP_GATHER, WL_OP_REDUCE, WL_OP_ALL_TO_ALL_V, WL_OP_ALL_GATHER_V,
         WL_OP_REDUCE_SCATTER_V}) {
     const windlass::Collective* collective = windlass::collectiveOf(operation);

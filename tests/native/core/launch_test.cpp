@@ -424,7 +424,7 @@ TEST(Launch, EndsAtTheDeadlineAndNamesWhomAKernelWaitsFor) {
            "phase-waits: kernel gate, rank 1, block 0, instruction 2 of phase 0, TTEST: ",
            [](wl_comm_t*) {});
   } else {
-    holdUp(200 * kMs, WL_TIMEOUT, "in launch of gate", [](wl_comm_t*) {});
+    holdUp(200 * kMs, WL_DEADLINE_EXCEEDED, "in launch of gate", [](wl_comm_t*) {});
   }
 }
 

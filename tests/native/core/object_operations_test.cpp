@@ -38,7 +38,7 @@ TEST(ObjectOperations, OfASplitShareItsDeadline) {
       uint32_t as = 0;
       const Code code =
           windlass::splitGroup(comm, {WL_OP_SPLIT, 0, 0, 0, 0}, kDeadline, &group, &as, &error);
-      EXPECT_EQ(WL_TIMEOUT, code) << error.message;
+      EXPECT_EQ(WL_DEADLINE_EXCEEDED, code) << error.message;
       EXPECT_TRUE(group == nullptr);
       return;
     }
@@ -50,7 +50,7 @@ TEST(ObjectOperations, OfASplitShareItsDeadline) {
     Code code = windlass::shareOutcome(split, nothingWrong());
     pause();
     if (code == WL_OK) code = windlass::gatherWords(split, own, sizeof own, all);
-    EXPECT_EQ(WL_TIMEOUT, code) << error.message;
+    EXPECT_EQ(WL_DEADLINE_EXCEEDED, code) << error.message;
   });
 }
 
@@ -66,7 +66,7 @@ TEST(ObjectOperations, OfARegistrationShareItsDeadline) {
       uint64_t value = 1;
       code = exchange.sum(&value, 1);
     }
-    EXPECT_EQ(WL_TIMEOUT, code) << error.message;
+    EXPECT_EQ(WL_DEADLINE_EXCEEDED, code) << error.message;
   });
 }
 

@@ -277,7 +277,7 @@ TEST(OneSided, ANotifyRingsASleeper) {
 
 // ---- what ends a wait ---------------------------------------------------------------------------
 
-TEST(OneSidedTimeout, NamesTheWriterAndWhatWasSeen) {
+TEST(OneSidedPassedDeadline, NamesTheWriterAndWhatWasSeen) {
   constexpr int64_t kDeadline = 100 * kMs;
   LocalRanks ranks(3, 20'000 * kMs);
   Windows windows(ranks, 0, 1);
@@ -286,11 +286,11 @@ TEST(OneSidedTimeout, NamesTheWriterAndWhatWasSeen) {
     if (rank == 1) {
       ASSERT_EQ(WL_OK, windows.notify(1, 0, 0, 7, &error)) << error.message;
     } else if (rank == 2) {
-      EXPECT_EQ(WL_TIMEOUT, callBarrier(comm, 0, &error)) << "the record is everyone's";
+      EXPECT_EQ(WL_DEADLINE_EXCEEDED, callBarrier(comm, 0, &error)) << "the record is everyone's";
     } else {
       ASSERT_EQ(WL_OK, windows.wait(0, 1, 0, 7, &error)) << error.message;
       const int64_t start = wl_clock_ns();
-      EXPECT_EQ(WL_TIMEOUT, windows.wait(0, 1, 0, 9, &error, kDeadline));
+      EXPECT_EQ(WL_DEADLINE_EXCEEDED, windows.wait(0, 1, 0, 9, &error, kDeadline));
       EXPECT_GE(wl_clock_ns() - start, kDeadline - kMs);
       EXPECT_EQ(WL_OP_WAIT, error.operation);
       EXPECT_EQ(1, error.faulty_rank_count);
@@ -298,34 +298,35 @@ TEST(OneSidedTimeout, NamesTheWriterAndWhatWasSeen) {
       EXPECT_TRUE(contains(error.message, "wait(value 9 from rank 1)"));
       EXPECT_TRUE(contains(error.message, "rank 1 has notified no more than 7"));
       EXPECT_TRUE(contains(error.message, "it finished notify(value 7 to rank 0) after #1 "));
-      EXPECT_EQ(WL_TIMEOUT, windows.wait(0, 1, 0, 7, &error)) << "a dead communicator stays dead";
-      EXPECT_EQ(WL_TIMEOUT, windows.notify(0, 1, 0, 1, &error));
+      EXPECT_EQ(WL_DEADLINE_EXCEEDED, windows.wait(0, 1, 0, 7, &error))
+          << "a dead communicator stays dead";
+      EXPECT_EQ(WL_DEADLINE_EXCEEDED, windows.notify(0, 1, 0, 1, &error));
     }
   });
 }
 
-TEST(OneSidedTimeout, OfACollectiveNamesTheRankThatWaitsForASignalInstead) {
+TEST(OneSidedPassedDeadline, OfACollectiveNamesTheRankThatWaitsForASignalInstead) {
   LocalRanks ranks(3, 20'000 * kMs, 1, 64);
   Windows windows(ranks, 0, 1);
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
     if (rank == 1) {
-      EXPECT_EQ(WL_TIMEOUT, windows.wait(1, 0, 0, 1, &error));
+      EXPECT_EQ(WL_DEADLINE_EXCEEDED, windows.wait(1, 0, 0, 1, &error));
       return;
     }
     if (rank == 0) {
       awaitInside(comm, 1, WL_OP_WAIT);
       awaitInside(comm, 2, WL_OP_BARRIER);
     }
-    EXPECT_EQ(WL_TIMEOUT, callBarrier(comm, rank == 0 ? 200 * kMs : 0, &error));
+    EXPECT_EQ(WL_DEADLINE_EXCEEDED, callBarrier(comm, rank == 0 ? 200 * kMs : 0, &error));
     EXPECT_EQ(1, error.faulty_rank_count) << error.message;
     EXPECT_EQ(1, error.faulty_ranks[0]) << error.message;
     EXPECT_TRUE(contains(error.message, "it is in wait(value 1 from rank 0) after #1"));
   });
 }
 
-// Ranks that sleep in a wait get the abort, and no Timeout at their deadline. Returns the ns until
-// the last of them has it.
+// Ranks that sleep in a wait get the abort, and no DeadlineExceeded at their deadline. Returns the
+// ns until the last of them has it.
 int64_t abortLatency(int n) {
   LocalRanks ranks(n, 30'000 * kMs);
   Windows windows(ranks, 0, 1);
@@ -395,7 +396,7 @@ TEST(OneSidedClose, OfThePeerEndsEveryOperationThatNeedsIt) {
     EXPECT_EQ(WL_OK, wl_comm_close(ranks.comms[2], &error));
     EXPECT_EQ(WL_OK, windows.notify(0, 1, 0, 0, &error)) << "of another peer: " << error.message;
     EXPECT_EQ(WL_OK, wl_comm_close(ranks.comms[1], &error));
-    // Not the Timeout of its deadline.
+    // Not the DeadlineExceeded of its deadline.
     EXPECT_EQ(WL_ABORTED, body(windows, &error)) << error.message;
     EXPECT_EQ(1, error.faulty_rank_count) << error.message;
     EXPECT_EQ(1, error.faulty_ranks[0]) << error.message;

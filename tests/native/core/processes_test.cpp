@@ -148,7 +148,7 @@ class EveryCollective {
     check(WL_OP_ALL_GATHER, WL_AUTO, n_ * count,
           [&](uint64_t i) { return own(i / count, i % count); });
     const uint64_t columns = count / static_cast<uint64_t>(rowsOf(count));
-    check(WL_OP_ALL_GATHER_COLUMNS, WL_AUTO, n_ * count, [&](uint64_t i) {
+    check(WL_OP_ALL_GATHER_DIM, WL_AUTO, n_ * count, [&](uint64_t i) {
       return own(i / columns % n_, i / columns / n_ * columns + i % columns);
     });
     check(WL_OP_REDUCE_SCATTER, WL_AUTO, count,
@@ -335,7 +335,7 @@ TEST_P(Processes, NameARankOfTheOtherOneThatNeverComes) {
               }
               Error error;
               const int code = runBarrier(comm, 500 * kMs, &error);
-              const bool named = code == WL_TIMEOUT && error.faulty_rank_count == 1 &&
+              const bool named = code == WL_DEADLINE_EXCEEDED && error.faulty_rank_count == 1 &&
                                  error.faulty_ranks[0] == 1;
               if (!named) std::printf("%s\n", error.message);
               return named ? 0 : 1;

@@ -186,7 +186,7 @@ TEST(SharedObjects, ADeathEndsThePartThatTheRankIsOf) {
     Error error;
     wl_comm_t* part = nullptr;
     const int32_t listed[] = {2, 1};
-    CHECK_IN_CHILD(wl_comm_subset(guest.comm, listed, 2, 0, &part, &error) == WL_OK);
+    CHECK_IN_CHILD(wl_comm_subgroup(guest.comm, listed, 2, 0, &part, &error) == WL_OK);
     if (guest.rank == 1) raise(SIGKILL);
     if (guest.rank == 2) {
       CHECK_IN_CHILD(callBarrier(part, 0, &error) == WL_PEER_LOST);

@@ -331,7 +331,7 @@ TEST(Shrink, ARevivedRankIsLeftOutAndHarmsNobody) {
           while (code == WL_OK) code = allGather(mate.comm, own, own + 20'000, 20'000, WL_U32, 0,
                                                  &error);
           if (mate.rank == victim) {
-            EXPECT_OF_MATE(mate, code == WL_ABORTED || code == WL_TIMEOUT);
+            EXPECT_OF_MATE(mate, code == WL_ABORTED || code == WL_DEADLINE_EXCEEDED);
             wl_comm_t* shrunk = nullptr;
             EXPECT_OF_MATE(mate, wl_comm_shrink(mate.comm, 0, &shrunk, &error) == WL_ABORTED);
             EXPECT_OF_MATE(mate, contains(error.message, "was left out"));
@@ -346,7 +346,7 @@ TEST(Shrink, ARevivedRankIsLeftOutAndHarmsNobody) {
           }
           if (error.faulty_ranks[0] != victim)
             std::fprintf(stderr, "%d: %s\n", code, error.message);
-          EXPECT_OF_MATE(mate, code == WL_TIMEOUT && error.faulty_ranks[0] == victim);
+          EXPECT_OF_MATE(mate, code == WL_DEADLINE_EXCEEDED && error.faulty_ranks[0] == victim);
           wl_comm_t* shrunk = nullptr;
           EXPECT_OF_MATE(mate,
                          wl_comm_shrink(mate.comm, 2 * deadline, &shrunk, &error) == WL_OK);

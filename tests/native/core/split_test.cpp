@@ -20,7 +20,7 @@ struct Overtaken {
 
 // Ranks split over and over, each child met by a barrier, until the communicator ends at a random
 // moment.
-void overtake(int n, int cores, End end, bool subset, std::mt19937_64& random, Overtaken* seen) {
+void overtake(int n, int cores, End end, bool subgroup, std::mt19937_64& random, Overtaken* seen) {
   const auto ranks64 = static_cast<size_t>(n);
   LocalRanks ranks(n, kChildDeadline, 1, cores);
   std::vector<int32_t> all;
@@ -44,12 +44,12 @@ void overtake(int n, int cores, End end, bool subset, std::mt19937_64& random, O
       wl_comm_t* child = nullptr;
       const int64_t deadline =
           end == End::kDeadline && rank == victim && turn == 3 ? 1 + delay / 20 : 0;
-      const int code = subset ? wl_comm_subset(comm, all.data(), static_cast<uint32_t>(n), deadline,
-                                               &child, &error)
+      const int code = subgroup ? wl_comm_subgroup(comm, all.data(), static_cast<uint32_t>(n),
+                                                   deadline, &child, &error)
                               : wl_comm_split(comm, 0, 0, deadline, &child, &error);
       EXPECT_EQ(code == WL_OK, child != nullptr) << error.message;
       // Nobody waits for a rank that never joined until the deadline.
-      EXPECT_TRUE(code != WL_TIMEOUT || end == End::kDeadline) << error.message;
+      EXPECT_TRUE(code != WL_DEADLINE_EXCEEDED || end == End::kDeadline) << error.message;
       if (code != WL_OK) break;
       ++children[static_cast<size_t>(rank)];
       const int met = callBarrier(child, 0, &error);
@@ -57,7 +57,7 @@ void overtake(int n, int cores, End end, bool subset, std::mt19937_64& random, O
         EXPECT_EQ(WL_ABORTED, met) << error.message;
         EXPECT_EQ(1, error.faulty_rank_count) << error.message;
         EXPECT_TRUE(contains(error.message, "never joined"));
-        EXPECT_TRUE(contains(error.message, subset ? "its subset failed" : "its split failed"));
+        EXPECT_TRUE(contains(error.message, subgroup ? "its subgroup failed" : "its split failed"));
       }
       wl_comm_free(child);
       if (end == End::kDeadline && turn > 3) break;

@@ -61,7 +61,7 @@ TEST_P(Standstill, OfARankThatWaitsIsItsOwn) {
         if (member.rank == 1) {
           // It may find that all it waited for has come, too.
           const int32_t code = operation.run(member, 60'000 * kMs, &error);
-          CHECK_IN_MEMBER(code == WL_TIMEOUT || code == WL_OK);
+          CHECK_IN_MEMBER(code == WL_DEADLINE_EXCEEDED || code == WL_OK);
           return 0;
         }
         wl_rank_state_t peer = {};
@@ -80,7 +80,7 @@ TEST_P(Standstill, OfARankThatWaitsIsItsOwn) {
         });
         const int32_t code = operation.run(member, 300 * kMs, &error);
         beside.join();
-        CHECK_IN_MEMBER(code == WL_TIMEOUT);
+        CHECK_IN_MEMBER(code == WL_DEADLINE_EXCEEDED);
         CHECK_IN_MEMBER(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
         CHECK_IN_MEMBER(contains(error.message, "rank 1 has not finished"));
         return 0;

@@ -45,10 +45,10 @@ class Windows {
   int get(int rank, const wl_tensor_t& local, int peer, const wl_tensor_t& remote, Error* error) {
     return wl_get(comm(rank), handle(rank), &local, peer, &remote, error);
   }
-  int notify(int rank, int peer, int index, uint32_t value, Error* error) {
+  int notify(int rank, int peer, int index, uint64_t value, Error* error) {
     return wl_notify(comm(rank), handle(rank), peer, signal(index), value, error);
   }
-  int wait(int rank, int peer, int index, uint32_t value, Error* error, int64_t deadlineNs = 0) {
+  int wait(int rank, int peer, int index, uint64_t value, Error* error, int64_t deadlineNs = 0) {
     return wl_wait(comm(rank), handle(rank), peer, signal(index), value, deadlineNs, error);
   }
   int test(int rank, int peer, int index, uint32_t value, int32_t* reached, Error* error) {

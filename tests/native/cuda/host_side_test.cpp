@@ -219,7 +219,7 @@ class Cut final : public AllRanks {
   uint32_t firstBeside(uint32_t rank) const override { return whole_.firstBeside(rank); }
   bool goesOn() override { return whole_.goesOn(); }
   Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) override {
-    if (++rounds_ == 3) return fail(error, WL_TIMEOUT, "cut");
+    if (++rounds_ == 3) return fail(error, WL_DEADLINE_EXCEEDED, "cut");
     return whole_.all(own, everyones, bytes, error);
   }
 
@@ -529,7 +529,7 @@ TEST(CudaGrid, OfARankThatDoesNotComeIsNeverLaunched) {
     EXPECT_EQ(device.start("barrier", nullptr, given, error), WL_OK);
     // Neither gives up before the other one has joined.
     meet();
-    EXPECT_EQ(device.await("barrier", 5 * kMs, error), WL_TIMEOUT);
+    EXPECT_EQ(device.await("barrier", 5 * kMs, error), WL_DEADLINE_EXCEEDED);
     EXPECT_TRUE(says(*error, "2 of its 3 ranks have come"));
     device.writeStop(given.stop, given.line.sequence, error);
     EXPECT_EQ(device.await("barrier", 20'000 * kMs, error), WL_DEVICE);
@@ -612,7 +612,7 @@ TEST(CudaGrid, EndsWhereItsRanksAreToldToStop) {
     EXPECT_EQ(device.makeWindow(exchange, 1 << 16, error), WL_OK);
     const OffloadedOperation given = meeting(device, rank, 2, 2);
     EXPECT_EQ(device.start("barrier", nullptr, given, error), WL_OK);
-    EXPECT_EQ(device.await("barrier", 20 * kMs, error), WL_TIMEOUT);
+    EXPECT_EQ(device.await("barrier", 20 * kMs, error), WL_DEADLINE_EXCEEDED);
     EXPECT_TRUE(says(*error, "barrier did not end on device 0"));
     device.writeStop(given.stop, given.line.sequence, error);
     if (++stopped == 2) gpus::isStuck(1, false);

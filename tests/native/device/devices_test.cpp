@@ -31,9 +31,9 @@ class Peers final : public windlass::OffloadPeers {
   int64_t leftNs() override { return kMs; }
   Code ended(const OffloadProgress& told) override {
     progress = told;
-    return WL_TIMEOUT;
+    return WL_DEADLINE_EXCEEDED;
   }
-  Code busy(const std::vector<uint32_t>&, const char*) override { return WL_TIMEOUT; }
+  Code busy(const std::vector<uint32_t>&, const char*) override { return WL_DEADLINE_EXCEEDED; }
 
   OffloadProgress progress = {};
 
@@ -135,7 +135,7 @@ TEST(OffloadDevices, AreToldHowFarEachRankIs) {
   devices.reduce(2);
   beside.join();
   const Devices::Outcome& own = devices.outcomes[0];
-  EXPECT_EQ(own.code, WL_TIMEOUT);
+  EXPECT_EQ(own.code, WL_DEADLINE_EXCEEDED);
   EXPECT_EQ(own.faultyRank, windlass::kNobody);
   EXPECT_EQ(own.progress.phases, 1u);
   ASSERT_EQ(own.progress.ranks.size(), 3u);
@@ -153,7 +153,7 @@ TEST(OffloadDevices, WindowsThatAStuckKernelMayReachAreKeptAndCounted) {
     devices.reduce(kAlways);
     isStuck(41, true);
     devices.reduce(2);
-    EXPECT_EQ(devices.outcomes[1].code, WL_TIMEOUT);
+    EXPECT_EQ(devices.outcomes[1].code, WL_DEADLINE_EXCEEDED);
     // Nor does the device take anything else.
     devices.reduce(kAlways);
     for (const Devices::Outcome& one : devices.outcomes) EXPECT_EQ(one.code, WL_DEVICE);

@@ -116,7 +116,7 @@ class EveryCollective {
                                    {WL_OP_ALL_TO_ALL, true, true, WL_PULL},
                                    {WL_OP_BROADCAST, false, false, WL_AUTO},
                                    {WL_OP_ALL_GATHER, false, true, WL_AUTO},
-                                   {WL_OP_ALL_GATHER_COLUMNS, false, true, WL_AUTO},
+                                   {WL_OP_ALL_GATHER_DIM, false, true, WL_AUTO},
                                    {WL_OP_REDUCE_SCATTER, true, false, WL_AUTO},
                                    {WL_OP_ALL_REDUCE, false, false, WL_ONE_PHASE},
                                    {WL_OP_ALL_REDUCE, false, false, WL_TWO_PHASE},

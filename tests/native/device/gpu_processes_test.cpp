@@ -144,7 +144,7 @@ TEST_P(GpuProcesses, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
     gpus::isStuck(kSlowest, true);
     const int32_t code =
         sumOnce(mate.comm, mate.rank, 1000, false, WL_RING, 2'000 * kMs, &error, &isRight);
-    EXPECT_OF_MATE(mate, code == WL_TIMEOUT);
+    EXPECT_OF_MATE(mate, code == WL_DEADLINE_EXCEEDED);
     EXPECT_OF_MATE(mate, error.faulty_rank_count == 1 && error.faulty_ranks[0] == kSlowest);
     EXPECT_OF_MATE(mate, contains(error.message, "has ended 0 of "));
   });
@@ -244,7 +244,7 @@ TEST(GpuProcessesAlone, AStoppedOneIsNamedThatOwesWhyItsDeviceFailed) {
           EXPECT_OF_MATE(mate, await([&] { return mate.board.at[kStopped] == 2; }));
           gpus::letGo();
         });
-        EXPECT_OF_MATE(mate, sum(1'500 * kMs) == WL_TIMEOUT);
+        EXPECT_OF_MATE(mate, sum(1'500 * kMs) == WL_DEADLINE_EXCEEDED);
         beside.join();
         EXPECT_OF_MATE(mate, error.faulty_rank_count == 1 && error.faulty_ranks[0] == kStopped);
         EXPECT_OF_MATE(mate, contains(error.message, "rank 1 has not finished: it is in all"));

@@ -314,7 +314,7 @@ std::vector<Outcome> sumBesideSlowOne(int slow) {
     };
     // A deadline that came before some of them is told with several faulty ranks.
     const auto isEarly = [](const Outcome& one) {
-      return one.code == WL_TIMEOUT && one.error.faulty_rank_count != 1;
+      return one.code == WL_DEADLINE_EXCEEDED && one.error.faulty_rank_count != 1;
     };
     if (std::all_of(outcomes.begin(), outcomes.end(), isTold)) break;
     if (std::none_of(outcomes.begin(), outcomes.end(), isEarly)) break;
@@ -325,7 +325,7 @@ std::vector<Outcome> sumBesideSlowOne(int slow) {
 TEST_F(Gpus, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
   for (int slow = 0; slow < kRanks; ++slow) {
     for (const auto& [code, error] : sumBesideSlowOne(slow)) {
-      EXPECT_EQ(code, WL_TIMEOUT);
+      EXPECT_EQ(code, WL_DEADLINE_EXCEEDED);
       ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
       EXPECT_EQ(error.faulty_ranks[0], slow) << error.message;
       EXPECT_TRUE(contains(error.message, "rank " + std::to_string(slow) + "'s has ended 0 of "));
@@ -365,7 +365,7 @@ TEST_F(Gpus, AKernelThatDoesNotEndKeepsItsDevice) {
       gpus::hang(1);
       ranks.run([&](int rank, wl_comm_t* comm) {
         Error error;
-        EXPECT_EQ(sumOnce(comm, rank, 1000, WL_RING, deadlineNs, &error), WL_TIMEOUT);
+        EXPECT_EQ(sumOnce(comm, rank, 1000, WL_RING, deadlineNs, &error), WL_DEADLINE_EXCEEDED);
       });
       if (gpus::countCalls("cuLaunchCooperativeKernel") > 0) break;
     }
@@ -457,7 +457,7 @@ TEST_F(Gpus, WhatAKernelLeftUndoneAtItsOwnDeadlineIsNoResult) {
   EXPECT_EQ(offload.run(sum, peers, &faultyRank, &error), WL_OK) << error.message;
   EXPECT_EQ(out, in);
   gpus::hang(0);
-  EXPECT_EQ(offload.run(sum, peers, &faultyRank, &error), WL_TIMEOUT);
+  EXPECT_EQ(offload.run(sum, peers, &faultyRank, &error), WL_DEADLINE_EXCEEDED);
   EXPECT_EQ(faultyRank, 0u);
   EXPECT_TRUE(contains(error.message, "device 0 ended all-reduce by itself"));
   offload.beginToClose(false);
@@ -471,7 +471,7 @@ TEST_F(Gpus, ARankThatNeverComesIsNamed) {
   ranks.run([&](int rank, wl_comm_t* comm) {
     if (rank == 1) return;
     Error error;
-    EXPECT_EQ(sumOnce(comm, rank, 1000, WL_TWO_PHASE, 100 * kMs, &error), WL_TIMEOUT);
+    EXPECT_EQ(sumOnce(comm, rank, 1000, WL_TWO_PHASE, 100 * kMs, &error), WL_DEADLINE_EXCEEDED);
     ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
     EXPECT_EQ(error.faulty_ranks[0], 1) << error.message;
   });

@@ -67,7 +67,7 @@ TEST(GridTable, SaysWhatItsRowsDo) {
 
 TEST(GridTable, TakesEveryOperationThatDevicesRun) {
   for (const char* name :
-       {"all-to-all", "broadcast", "all-gather", "all-gather-columns", "reduce-scatter",
+       {"all-to-all", "broadcast", "all-gather", "all-gather-dim", "reduce-scatter",
         "all-reduce", "scatter", "gather", "reduce", "all-to-all-v", "all-gather-v",
         "reduce-scatter-v", "transfer", "expert-dispatch", "expert-combine"}) {
     const std::string text =

@@ -118,10 +118,10 @@ int holdOne(const Held& held, const std::string& call, int64_t deadlineNs) {
       int32_t code = held.run(rank, comm, deadlineNs, &error);
       // Who had its result before learns of it next.
       if (code == WL_OK) code = reduce(rank, comm, deadlineNs, &error);
-      check(code == WL_DEVICE || code == WL_TIMEOUT, "code", error.message);
+      check(code == WL_DEVICE || code == WL_DEADLINE_EXCEEDED, "code", error.message);
       const bool isTold =
           contains(error.message, call) && contains(error.message, "not return from");
-      if (code == WL_TIMEOUT && !isTold) {
+      if (code == WL_DEADLINE_EXCEEDED && !isTold) {
         isLate = true;
       } else {
         check(isTold, "told", error.message);

@@ -152,7 +152,7 @@ TEST(Offload, AtTheDeadlineTheRankIsNamedWhoseDeviceIsLeastFar) {
           isStuck(slow, false);
           if (code == WL_OK) return;
           ++late;
-          EXPECT_EQ(code, WL_TIMEOUT);
+          EXPECT_EQ(code, WL_DEADLINE_EXCEEDED);
           ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
           EXPECT_EQ(error.faulty_ranks[0], slow) << error.message;
           const std::string behind = "rank " + std::to_string(slow) + "'s has ended 0 of ";
@@ -205,7 +205,7 @@ TEST(Offload, WhoseTurnDoesNotComeByTheDeadlineIsToldWhatTheDeviceRuns) {
     sumUp(ofAnother, 0, WL_OK, &none);
   });
   EXPECT_TRUE(await([&] { return callsOn(1) > before; }));
-  sumUp(ofOne, 100 * kMs, WL_TIMEOUT, &error);
+  sumUp(ofOne, 100 * kMs, WL_DEADLINE_EXCEEDED, &error);
   EXPECT_TRUE(contains(error.message, "device runs all-reduce of another communicator"));
   isStuck(1, false);
   beside.join();

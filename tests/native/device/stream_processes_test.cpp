@@ -230,7 +230,7 @@ TEST_P(StreamProcesses, ARankWhoseStreamDoesNotComeIsNamed) {
     Error error;
     uint64_t ticket = 0;
     EXPECT_OF_MATE(mate, isOk(own.sum(mate.comm, &ticket, &error, 3'000 * kMs), error));
-    EXPECT_OF_MATE(mate, awaitEnqueued(mate.comm, ticket, &error) == WL_TIMEOUT);
+    EXPECT_OF_MATE(mate, awaitEnqueued(mate.comm, ticket, &error) == WL_DEADLINE_EXCEEDED);
     EXPECT_OF_MATE(mate, error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
     EXPECT_OF_MATE(mate, contains(error.message, "the stream of rank 1 has not"));
     mate.board.at[mate.rank] = 1;
@@ -244,7 +244,7 @@ TEST_P(StreamProcesses, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
   strike(
       3'000 * kMs, [](Mate&) {},
       [](Mate& mate, int32_t code, const Error& error) {
-        EXPECT_OF_MATE(mate, code == WL_TIMEOUT);
+        EXPECT_OF_MATE(mate, code == WL_DEADLINE_EXCEEDED);
         EXPECT_OF_MATE(mate, error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
         EXPECT_OF_MATE(mate, contains(error.message, "the device of rank 1 has ended 0"));
       });

@@ -270,7 +270,8 @@ TEST_F(GpusStreams, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
   for (const int devices : {1, 2}) {
     onStuckRanks(devices, 2'000 * kMs, [](LocalRanks& ranks, int rank, uint64_t ticket) {
       Error error;
-      EXPECT_EQ(awaitEnqueued(ranks.comms[static_cast<size_t>(rank)], ticket, &error), WL_TIMEOUT);
+      EXPECT_EQ(awaitEnqueued(ranks.comms[static_cast<size_t>(rank)], ticket, &error),
+                WL_DEADLINE_EXCEEDED);
       ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
       EXPECT_EQ(error.faulty_ranks[0], 1) << error.message;
       EXPECT_TRUE(contains(error.message, "the device of rank 1 has ended 0"));
@@ -316,7 +317,7 @@ TEST_F(GpusStreams, ARankThatNeverComesIsNamed) {
     if (rank == 1) return;
     Error error;
     uint64_t ticket = 0;
-    EXPECT_EQ(program.sum(comm, rank, &ticket, &error, 100 * kMs), WL_TIMEOUT);
+    EXPECT_EQ(program.sum(comm, rank, &ticket, &error, 100 * kMs), WL_DEADLINE_EXCEEDED);
     ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
     EXPECT_EQ(error.faulty_ranks[0], 1) << error.message;
   });
@@ -342,7 +343,7 @@ TEST_F(GpusStreams, ARankWhoseStreamDoesNotComeIsNamed) {
     Error error;
     uint64_t ticket = 0;
     ASSERT_EQ(program.sum(comm, rank, &ticket, &error, 2'000 * kMs), WL_OK) << error.message;
-    EXPECT_EQ(awaitEnqueued(comm, ticket, &error), WL_TIMEOUT);
+    EXPECT_EQ(awaitEnqueued(comm, ticket, &error), WL_DEADLINE_EXCEEDED);
     ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
     EXPECT_EQ(error.faulty_ranks[0], 1) << error.message;
     EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not"));
@@ -383,7 +384,8 @@ TEST_F(GpusStreams, WhatWaitsForThoseInFlightNamesTheStreamThatDoesNotCome) {
           EXPECT_EQ(code, WL_OK) << error.message;
           return;
         }
-        EXPECT_EQ(code, WL_TIMEOUT) << devices << " devices, " << waits << ": " << error.message;
+        EXPECT_EQ(code, WL_DEADLINE_EXCEEDED) << devices << " devices, " << waits << ": "
+                                              << error.message;
         ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
         EXPECT_EQ(error.faulty_ranks[0], 1) << error.message;
         // The call that had no more time, and how much it had.
@@ -437,7 +439,7 @@ TEST_F(GpusStreams, WhatADestroyedStreamHasInFlightEnds) {
           }
           const int32_t code = awaitEnqueued(comm, ticket, &error);
           if (isLate) {
-            EXPECT_EQ(code, WL_TIMEOUT) << error.message;
+            EXPECT_EQ(code, WL_DEADLINE_EXCEEDED) << error.message;
             EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not")) << error.message;
             EXPECT_EQ(error.faulty_ranks[0], 1);
             ++waited;

@@ -175,8 +175,8 @@ class Times {
 };
 
 // Checks that the survivors saw that code. A fault that shows only at the deadline of the calls is
-// a Timeout, which no test here expects. Returns the ns from `struckNs` until the last of them saw
-// it.
+// a DeadlineExceeded, which no test here expects. Returns the ns from `struckNs` until the last of
+// them saw it.
 int64_t expectSeen(HostCrew& crew, const std::vector<int32_t>& survivors, int32_t code,
                    int64_t struckNs) {
   EXPECT_TRUE(crew.awaitSeen(survivors)) << "a rank hangs";

@@ -139,8 +139,9 @@ int32_t splitOnce(Seat& seat, Overtaker by, Error* error) {
     EXPECT_OF_SEAT(seat, code == WL_OK || isTold || by != Overtaker::kAbort);
   }
   // A rank that waits for one that never joins waits until its deadline.
-  EXPECT_OF_SEAT(seat, code != WL_TIMEOUT);
-  if (code == WL_TIMEOUT) std::fprintf(stderr, "rank %d: %s\n", seat.rank, error->message);
+  EXPECT_OF_SEAT(seat, code != WL_DEADLINE_EXCEEDED);
+  if (code == WL_DEADLINE_EXCEEDED)
+    std::fprintf(stderr, "rank %d: %s\n", seat.rank, error->message);
   wl_comm_free(part);
   return code;
 }

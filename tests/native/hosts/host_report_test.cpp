@@ -90,8 +90,8 @@ TEST_P(HostReport, TellsWhatRanksOfOthersHaveEntered) {
   EXPECT_EQ(std::vector<int>(static_cast<size_t>(all.all()), 0), crew.end());
 }
 
-// The message of a Timeout says since when this host has known what the late rank entered.
-TEST_P(HostReport, ATimeoutSaysWhatTheLateRankEntered) {
+// The message of a DeadlineExceeded says since when this host has known what the late rank entered.
+TEST_P(HostReport, APassedDeadlineSaysWhatTheLateRankEntered) {
   const HostSpread all = GetParam();
   HostCrew crew(all, 0, [&](Seat& seat) {
     Error error;
@@ -103,7 +103,7 @@ TEST_P(HostReport, ATimeoutSaysWhatTheLateRankEntered) {
   });
   ASSERT_TRUE(crew.awaitSeen({0}));
   const Seen& seen = crew.board().seen[0];
-  EXPECT_EQ(WL_TIMEOUT, seen.code);
+  EXPECT_EQ(WL_DEADLINE_EXCEEDED, seen.code);
   EXPECT_TRUE(contains(seen.message, "has not come: it entered barrier #")) << seen.message;
   EXPECT_TRUE(contains(seen.message, " ms ago (process ")) << seen.message;
   EXPECT_EQ(std::vector<int>(static_cast<size_t>(all.all()), 0), crew.end());

@@ -316,7 +316,7 @@ uint32_t shrinkUntilItWorks(const Seat& seat, uint32_t doomed, Error* error) {
     wl_comm_t* shrunk = nullptr;
     const int32_t code = wl_comm_shrink(comm, kDeadlineNs, &shrunk, error);
     members = 0;
-    if (code == WL_TIMEOUT) continue;
+    if (code == WL_DEADLINE_EXCEEDED) continue;
     if (code != WL_OK) break;
     if (comm != seat.comm) wl_comm_free(comm);
     comm = shrunk;

@@ -296,8 +296,8 @@ TEST_P(InLineKernels, MoveColumns) {
   const auto rows = [](Operation& of) {
     of.launch.root = of.elements % 3 == 0 ? 3 : (of.elements % 2 == 0 ? 2 : 1);
   };
-  run<AllGatherColumns>("all-gather-columns", rows, kColumns);
-  run<Eager<AllGatherColumnsPull>>("all-gather-columns, eager", rows, kColumns);
+  run<AllGatherColumns>("all-gather-dim", rows, kColumns);
+  run<Eager<AllGatherColumnsPull>>("all-gather-dim, eager", rows, kColumns);
 }
 
 TEST_P(InLineKernels, Reduce) {

@@ -36,7 +36,7 @@ void stopHere(int) {
 }
 
 // Ranks of a barrier to which rank 2 never comes. Rank 1 is stopped in its wait while rank 0 gets
-// its Timeout and all windows are freed.
+// its DeadlineExceeded and all windows are freed.
 class Retired : public testing::Test {
  protected:
   void SetUp() override {
@@ -59,14 +59,15 @@ class Retired : public testing::Test {
     pthread_kill(slow_.native_handle(), SIGUSR2);
     sem_wait(&stopped);
     Error error;
-    ASSERT_EQ(WL_TIMEOUT, callBarrier(ranks_.comms[0], 50 * kMs, &error)) << error.message;
+    ASSERT_EQ(WL_DEADLINE_EXCEEDED, callBarrier(ranks_.comms[0], 50 * kMs, &error))
+        << error.message;
     for (wl_window_t* window : windows_) wl_window_free(window);
   }
   void TearDown() override { signal(SIGUSR2, SIG_DFL); }
   void letGo() {
     sem_post(&resume);
     slow_.join();
-    EXPECT_EQ(WL_TIMEOUT, slowCode_);
+    EXPECT_EQ(WL_DEADLINE_EXCEEDED, slowCode_);
   }
 
   LocalRanks ranks_{3};

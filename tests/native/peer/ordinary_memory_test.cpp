@@ -61,7 +61,7 @@ struct Operation {
 
   Operation(std::mt19937_64& random, int ranks) {
     constexpr wl_operation kAll[] = {
-        WL_OP_ALL_TO_ALL,     WL_OP_BROADCAST, WL_OP_ALL_GATHER, WL_OP_ALL_GATHER_COLUMNS,
+        WL_OP_ALL_TO_ALL,     WL_OP_BROADCAST, WL_OP_ALL_GATHER, WL_OP_ALL_GATHER_DIM,
         WL_OP_REDUCE_SCATTER, WL_OP_ALL_REDUCE, WL_OP_ALL_REDUCE, WL_OP_SCATTER,
         WL_OP_GATHER,         WL_OP_REDUCE,    WL_OP_ALL_TO_ALL_V, WL_OP_ALL_TO_ALL_V,
         WL_OP_ALL_GATHER_V,   WL_OP_REDUCE_SCATTER_V};
@@ -195,7 +195,7 @@ class Call {
         set(all, all);
         break;
       case WL_OP_ALL_GATHER:
-      case WL_OP_ALL_GATHER_COLUMNS:
+      case WL_OP_ALL_GATHER_DIM:
         set(of_.count, all);
         break;
       case WL_OP_REDUCE_SCATTER:
@@ -352,7 +352,7 @@ class Call {
       case WL_OP_ALL_GATHER:
       case WL_OP_GATHER:
         return of_.element(i / count, i % count);
-      case WL_OP_ALL_GATHER_COLUMNS: {
+      case WL_OP_ALL_GATHER_DIM: {
         const uint64_t columns = count / static_cast<uint64_t>(of_.rows());
         return of_.element(i / columns % n_, i / columns / n_ * columns + i % columns);
       }

@@ -322,7 +322,7 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, APeerThatStandsStillIsNamedByTheDeadline
           }
           if (member.rank == 1) ++*told;
           beside.join();
-          CHECK_IN_MEMBER(code == WL_TIMEOUT);
+          CHECK_IN_MEMBER(code == WL_DEADLINE_EXCEEDED);
           CHECK_IN_MEMBER(member.rank == 1 || wl_clock_ns() - start < 15'000 * kMs);
           CHECK_IN_MEMBER(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
           return 0;

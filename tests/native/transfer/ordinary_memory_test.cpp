@@ -414,7 +414,7 @@ TEST(OrdinaryMemoryOfTransfersThatFail, StopWithinABoxAtTheDeadline) {
     CHECK_IN_MEMBER(wl_transfer_run(own.transfer, 1, 0, &error) == WL_OK);
     CHECK_IN_MEMBER(own.target[0] == (isReader ? 7 : 0) && own.target.back() == own.target[0]);
     const int code = wl_transfer_run(own.transfer, 2, isReader ? 2 * kMs : 0, &error);
-    CHECK_IN_MEMBER(code == WL_TIMEOUT);
+    CHECK_IN_MEMBER(code == WL_DEADLINE_EXCEEDED);
     uint64_t moved = 7;
     CHECK_IN_MEMBER(wl_transfer_progress(own.transfer, member.rank, &moved, 1, &error) == WL_OK);
     CHECK_IN_MEMBER(moved == 0);

@@ -256,7 +256,7 @@ TEST(Transfer, AStagedRunEndsWhenItsDeadlinePasses) {
       EXPECT_EQ(WL_OK, wl_transfer_run(transfer, 1, 0, &error)) << error.message;
       if (rank == 0) {
         const int64_t before = wl_clock_ns();
-        EXPECT_EQ(WL_TIMEOUT, wl_transfer_run(transfer, 2, 100'000'000, &error));
+        EXPECT_EQ(WL_DEADLINE_EXCEEDED, wl_transfer_run(transfer, 2, 100'000'000, &error));
         EXPECT_NE(nullptr, std::strstr(error.message, "rank 1")) << error.message;
         EXPECT_LT(wl_clock_ns() - before, 30'000'000'000) << "half the communicator's deadline";
       }
@@ -266,7 +266,7 @@ TEST(Transfer, AStagedRunEndsWhenItsDeadlinePasses) {
 }
 
 // A run of more operations than its deadline leaves time for.
-TEST(Transfer, ATimeoutNamesTheDeadlineOfTheWholeRun) {
+TEST(Transfer, APassedDeadlineNamesTheDeadlineOfTheWholeRun) {
   const Rounds staged{2, kSlow > 1 ? 5'000 : 8'000, 5, true};
   std::vector<View> sources(2, staged.source()), targets(2, staged.target());
   LocalRanks ranks(2, 60'000'000'000, 1, 1);
@@ -275,7 +275,7 @@ TEST(Transfer, ATimeoutNamesTheDeadlineOfTheWholeRun) {
     wl_transfer_t* transfer = staged.create(comm, rank, &sources[own], &targets[own]);
     ASSERT_NE(nullptr, transfer);
     Error error;
-    EXPECT_EQ(WL_TIMEOUT, wl_transfer_run(transfer, 1, kMs, &error));
+    EXPECT_EQ(WL_DEADLINE_EXCEEDED, wl_transfer_run(transfer, 1, kMs, &error));
     EXPECT_TRUE(contains(error.message, " waited 0.001 s in transfer"));
     wl_transfer_free(transfer);
   });

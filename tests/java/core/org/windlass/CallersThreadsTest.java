@@ -30,7 +30,7 @@ class CallersThreadsTest {
 
   @Test
   void rankThreadsAreWindlasssOwn() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       List<Integer> adopted =
           group.call(
               communicator -> {
@@ -43,8 +43,8 @@ class CallersThreadsTest {
 
   @Test
   void theThreadOfAsynchronousCallsIsWindlasssOwn() {
-    try (LocalGroup group = Communicator.local(1)) {
-      assertThat(group.communicator(0).asyncCall(c -> Native.wl_thread_adopt(-1, 0)).await())
+    try (LocalGroup group = LocalGroup.of(1)) {
+      assertThat(group.communicator(0).supplyAsync(c -> Native.wl_thread_adopt(-1, 0)).await())
           .isEqualTo(1);
     }
   }
@@ -58,7 +58,7 @@ class CallersThreadsTest {
         CommunicatorOptions.defaults().withAdjustThreads(adjusts).withCores(2).withBlocks(1);
     List<FutureTask<List<String>>> calls = new ArrayList<>();
     AtomicBoolean over = new AtomicBoolean();
-    try (LocalGroup group = Communicator.local(RANKS, options)) {
+    try (LocalGroup group = LocalGroup.of(RANKS, options)) {
       computeOnEveryCore(over);
       for (int rank = 0; rank < RANKS; rank++) {
         Communicator communicator = group.communicator(rank);

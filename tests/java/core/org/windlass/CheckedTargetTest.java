@@ -64,7 +64,7 @@ class CheckedTargetTest {
     assertThatThrownBy(Target.SIM::use).isInstanceOf(UnsupportedException.class);
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(SOON);
     KernelProfile.start(true);
-    try (LocalGroup group = Communicator.local(3, options)) {
+    try (LocalGroup group = LocalGroup.of(3, options)) {
       group.run(CheckedTargetTest::sum);
     }
     System.out.println("threads agree");
@@ -74,17 +74,17 @@ class CheckedTargetTest {
       sum(communicator);
     }
     System.out.println("processes agree");
-    try (LocalGroup group = Communicator.local(3, options)) {
+    try (LocalGroup group = LocalGroup.of(3, options)) {
       KernelProfile.start(true);
       group.run(CheckedTargetTest::launch);
     }
     requireLaunchCounted();
     System.out.println("a mistake is told");
-    try (LocalGroup group = Communicator.local(1, options)) {
+    try (LocalGroup group = LocalGroup.of(1, options)) {
       group.run(CheckedTargetTest::storeToWhatIsRead);
     }
     System.out.println("what is only read stays");
-    try (LocalGroup group = Communicator.local(1, options.withBlocks(2))) {
+    try (LocalGroup group = LocalGroup.of(1, options.withBlocks(2))) {
       group.run(CheckedTargetTest::raceOnTwoCores);
     }
     System.out.println("a race of two cores is told");

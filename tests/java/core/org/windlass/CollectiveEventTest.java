@@ -60,7 +60,7 @@ class CollectiveEventTest {
 
   @Test
   void everyOperationOfEveryRankMakesOne() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Body body =
           () ->
               group.run(
@@ -125,7 +125,7 @@ class CollectiveEventTest {
 
   @Test
   void theSlowestPeerAndTheWaitForItAreNamed() throws Exception {
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       List<RecordedEvent> events =
           record(
               true,
@@ -164,7 +164,7 @@ class CollectiveEventTest {
 
   @Test
   void aFailureIsAnEventAndARefusalIsNone() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Communicator first = group.communicator(0);
       group.run(Communicator::barrier);
       List<RecordedEvent> events =
@@ -174,12 +174,12 @@ class CollectiveEventTest {
                 Tensor closed = Tensor.allocate(DType.F32, 4);
                 closed.close();
                 catchThrowable(() -> first.broadcast(closed, 0));
-                catchThrowable(first.within(Duration.ofMillis(30))::barrier);
+                catchThrowable(first.withDeadline(Duration.ofMillis(30))::barrier);
                 catchThrowable(first::barrier); // dead by now: takes part in nothing
               });
       assertThat(events).singleElement();
       RecordedEvent event = events.get(0);
-      assertThat(event.getString("result")).isEqualTo("Timeout");
+      assertThat(event.getString("result")).isEqualTo("DeadlineExceeded");
       assertThat(event.getLong("sequence")).isEqualTo(2);
       assertThat(event.getInt("slowestPeer")).isZero();
     }
@@ -187,7 +187,7 @@ class CollectiveEventTest {
 
   @Test
   void aRecordingThatDoesNotEnableItGetsNone() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       assertThat(record(false, () -> group.run(Communicator::barrier))).isEmpty();
     }
   }

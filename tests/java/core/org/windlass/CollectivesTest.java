@@ -254,7 +254,7 @@ class CollectivesTest {
 
   @Test
   void theGroupRunsAgainAndReturnsResultsInOrder() {
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       for (int round = 0; round < 3; round++) {
         List<String> names =
             group.call(

@@ -10,11 +10,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
 
 /**
- * All-gather of matrices by columns against a loop over rows, ranks and columns, byte for byte:
+ * All-gather along dimension 1 against a loop over rows, ranks and columns, byte for byte:
  * launches x ranks x shapes x dtypes x plain or window.
  */
 class ColumnsTest {
@@ -88,7 +89,7 @@ class ColumnsTest {
 
   private static void gather(Communicator communicator, int[] shape, Tensor in, Tensor out) {
     in.asByteBuffer().put(input(communicator.rank(), shape, in.dtype().bytes()));
-    communicator.allGatherColumns(in, out);
+    communicator.allGather(in, out, 1);
     in.asByteBuffer().put(new byte[(int) in.bytes()]); // inputs may be changed at once
     byte[] found = new byte[(int) out.bytes()];
     out.asByteBuffer().get(found);
@@ -101,25 +102,45 @@ class ColumnsTest {
   void whatAreNoMatricesOfAsManyRowsIsRefused(Ranks ranks) {
     ranks.run(
         communicator -> {
-          refuses(communicator, new long[] {6}, new long[] {3, 4}, "matrices of as many rows");
-          refuses(communicator, new long[] {3, 2}, new long[] {12}, "matrices of as many rows");
-          refuses(communicator, new long[] {3, 2}, new long[] {2, 6}, "matrices of as many rows");
+          refuses(communicator, new long[] {6}, new long[] {3, 4}, "dim is 1");
+          refuses(communicator, new long[] {3, 2}, new long[] {12}, "but for dim 1");
+          refuses(communicator, new long[] {3, 2}, new long[] {2, 6}, "but for dim 1");
           refuses(communicator, new long[] {3, 2}, new long[] {3, 5}, "must have 2 times as many");
           Tensor both = Tensor.allocate(DType.F32, 3, 4);
           Tensor half = both.reshape(12).narrow(0, 0, 6).reshape(3, 2);
-          assertThatThrownBy(() -> communicator.allGatherColumns(half, both))
+          assertThatThrownBy(() -> communicator.allGather(half, both, 1))
               .isInstanceOf(InvalidArgumentException.class)
-              .hasMessageContainingAll("allGatherColumns", "does not work in place");
+              .hasMessageContainingAll("allGatherDim", "does not work in place");
         });
   }
 
   private static void refuses(Communicator communicator, long[] in, long[] out, String why) {
     assertThatThrownBy(
             () ->
-                communicator.allGatherColumns(
-                    Tensor.allocate(DType.F32, in), Tensor.allocate(DType.F32, out)))
+                communicator.allGather(
+                    Tensor.allocate(DType.F32, in), Tensor.allocate(DType.F32, out), 1))
         .isInstanceOf(InvalidArgumentException.class)
-        .hasMessageContainingAll("allGatherColumns", why);
+        .hasMessageContainingAll("allGather", why);
+  }
+
+  @OnRanks(2)
+  void dimensionZeroIsTheOrdinaryOneAndOthersAreRefused(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          int rank = communicator.rank();
+          Tensor in = Tensor.allocate(DType.I32, 1, 2, 1).copyFrom(new int[] {rank, 10 + rank});
+          Tensor out = Tensor.allocate(DType.I32, 2, 2, 1);
+          communicator.allGather(in, out, 0);
+          int[] found = new int[4];
+          out.copyTo(found);
+          assertThat(found).containsExactly(0, 10, 1, 11);
+          assertThatThrownBy(() -> communicator.allGather(in, out.reshape(1, 4, 1), 0))
+              .isInstanceOf(InvalidArgumentException.class)
+              .hasMessageContainingAll("allGather", "but for dim 0");
+          assertThatThrownBy(() -> communicator.allGather(in, out.reshape(1, 4, 1), 1))
+              .isInstanceOf(UnsupportedException.class)
+              .hasMessageContaining("dim 0 of any tensor and dim 1 of a matrix are supported");
+        });
   }
 
   @OnRanks(2)
@@ -129,9 +150,10 @@ class ColumnsTest {
           long rows = communicator.rank() == 0 ? 3 : 4;
           assertThatThrownBy(
                   () ->
-                      communicator.allGatherColumns(
+                      communicator.allGather(
                           Tensor.allocate(DType.F32, rows, 12 / rows),
-                          Tensor.allocate(DType.F32, rows, 24 / rows)))
+                          Tensor.allocate(DType.F32, rows, 24 / rows),
+                          1))
               .isInstanceOf(MismatchException.class)
               .hasMessageContainingAll("3 rows", "4 rows");
         });

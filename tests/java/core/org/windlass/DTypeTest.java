@@ -76,7 +76,7 @@ class DTypeTest {
   void whatOnlyMovesIsRefusedElsewhere(DType dtype) {
     byte[] bits = {0x40, (byte) 0xc0, (byte) 0x80, 1, 2, 3, 4, 5};
     int count = bits.length / dtype.bytes();
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           communicator -> {
             Tensor own = Tensor.allocate(dtype, count);
@@ -99,7 +99,7 @@ class DTypeTest {
             assertThat(kept).isEqualTo(bits);
           });
     }
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       assertThatThrownBy(
               () ->
                   group.run(

@@ -37,7 +37,7 @@ class FailureTest {
 
   /** The deadline is longer than the test may take. */
   private static LocalGroup patient(int ranks) {
-    return Communicator.local(
+    return LocalGroup.of(
         ranks, CommunicatorOptions.defaults().withDeadline(Duration.ofMinutes(10)));
   }
 
@@ -70,7 +70,7 @@ class FailureTest {
                   group.run(
                       communicator -> {
                         if (communicator.rank() != 1) {
-                          communicator.async(Collectives::barrier).await();
+                          communicator.runAsync(Collectives::barrier).await();
                         }
                       }))
           .isInstanceOf(AbortedException.class)
@@ -156,7 +156,7 @@ class FailureTest {
               return;
             }
             communicator
-                .async(Collectives::barrier)
+                .runAsync(Collectives::barrier)
                 .toCompletableFuture()
                 .thenRun(
                     () -> {
@@ -180,7 +180,7 @@ class FailureTest {
               child.close();
               return;
             }
-            Operation<Void> operation = child.async(Collectives::barrier);
+            Operation<Void> operation = child.runAsync(Collectives::barrier);
             operation
                 .toCompletableFuture()
                 .thenRun(
@@ -271,7 +271,7 @@ class FailureTest {
       group.run(
           communicator -> {
             if (communicator.rank() == 1) {
-              queued.add(communicator.async(Collectives::barrier));
+              queued.add(communicator.runAsync(Collectives::barrier));
               sleep(1_000);
             }
           });
@@ -323,7 +323,7 @@ class FailureTest {
           communicator -> {
             communicator.barrier();
             if (communicator.rank() == 1) {
-              communicator.async(
+              communicator.runAsync(
                   queued -> {
                     sleep(1_000);
                     queued.barrier();
@@ -350,10 +350,10 @@ class FailureTest {
 
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 8})
-  void aTimeoutNamesTheRankThatNeverCame(int ranks) {
+  void aPassedDeadlineNamesTheRankThatNeverCame(int ranks) {
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(SHORT);
     int missing = ranks - 1;
-    try (LocalGroup group = Communicator.local(ranks, options)) {
+    try (LocalGroup group = LocalGroup.of(ranks, options)) {
       Throwable[] failures = new Throwable[ranks];
       double[] tookMs = new double[ranks];
       group.run(
@@ -374,7 +374,7 @@ class FailureTest {
         DeadlineExceededException timeout = (DeadlineExceededException) failures[rank];
         assertThat(timeout.faultyRanks()).containsExactly(missing);
         assertThat(timeout.operation()).isEqualTo("barrier");
-        assertThat(timeout.code()).isEqualTo(ErrorCode.TIMEOUT);
+        assertThat(timeout.code()).isEqualTo(ErrorCode.DEADLINE_EXCEEDED);
       }
       // The first to come waits as long; who comes later is told then, too.
       assertThat(Arrays.stream(tookMs).max().orElse(0))
@@ -388,7 +388,7 @@ class FailureTest {
 
   @Test
   void abortEndsAWaitAndCarriesTheReason() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Caller blocked = new Caller(group.communicator(0)::barrier);
       long start = System.nanoTime();
       group.communicator(1).abort("out of patience \u00fc");
@@ -404,7 +404,7 @@ class FailureTest {
   @Test
   void abortTakesAnyText() {
     for (String reason : new String[] {null, "", "nul \0 inside", "x".repeat(5000)}) {
-      try (LocalGroup group = Communicator.local(1)) {
+      try (LocalGroup group = LocalGroup.of(1)) {
         group.communicator(0).abort(reason);
         assertThatThrownBy(group.communicator(0)::barrier).isInstanceOf(AbortedException.class);
       }
@@ -413,7 +413,7 @@ class FailureTest {
 
   @Test
   void closeEndsTheCallInProgressFirst() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Caller blocked = new Caller(group.communicator(0)::barrier);
       long start = System.nanoTime();
       group.communicator(0).close();
@@ -426,7 +426,7 @@ class FailureTest {
 
   @Test
   void aPeerOfAClosedRankIsToldWhichOne() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Caller blocked = new Caller(group.communicator(0)::barrier);
       long start = System.nanoTime();
       group.communicator(1).close();
@@ -440,8 +440,8 @@ class FailureTest {
 
   @Test
   void anOperationHasTheDeadlineItIsGiven() {
-    try (LocalGroup group = Communicator.local(2)) {
-      Collectives quick = group.communicator(0).within(SHORT);
+    try (LocalGroup group = LocalGroup.of(2)) {
+      Collectives quick = group.communicator(0).withDeadline(SHORT);
       long start = System.nanoTime();
       assertThatThrownBy(quick::barrier)
           .isInstanceOf(DeadlineExceededException.class)
@@ -452,7 +452,7 @@ class FailureTest {
 
   @Test
   void anInterruptEndsABlockedCallAndStaysSet() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Caller blocked = new Caller(group.communicator(0)::barrier);
       assertThat(blocked.interrupt()).isLessThan(30_000);
       assertThat(blocked.failure.get())
@@ -466,7 +466,7 @@ class FailureTest {
 
   @Test
   void anInterruptedThreadMayStillMakeCallsThatDontBlock() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Thread.currentThread().interrupt();
       for (int i = 0; i < 1000; i++) {
         group.communicator(0).barrier();
@@ -477,7 +477,7 @@ class FailureTest {
 
   @Test
   void theFirstFailureIsRethrownAndPeersDontHang() {
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       IOException cause = new IOException("disk on fire");
       assertThatThrownBy(
               () ->
@@ -506,7 +506,7 @@ class FailureTest {
 
   @Test
   void aThrowingBodyEndsSplitCommunicatorsToo() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       assertThatThrownBy(
               () ->
                   group.run(
@@ -524,7 +524,7 @@ class FailureTest {
 
   @Test
   void anInterruptOfRunReachesTheRanks() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       AtomicReference<Throwable> failure = new AtomicReference<>();
       AtomicReference<Boolean> flag = new AtomicReference<>();
       Thread caller =
@@ -555,7 +555,7 @@ class FailureTest {
 
   @Test
   void ranksThatDisagreeAreBothNamed() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Throwable[] failures = new Throwable[2];
       group.run(
           communicator -> {
@@ -575,7 +575,7 @@ class FailureTest {
 
   @Test
   void closingAGroupEndsARunInProgress() throws Exception {
-    LocalGroup group = Communicator.local(3);
+    LocalGroup group = LocalGroup.of(3);
     AtomicReference<Throwable> failure = new AtomicReference<>();
     Thread runner =
         new Thread(
@@ -599,7 +599,7 @@ class FailureTest {
 
   @Test
   void oneThreadAtATimeCallsARank() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Caller blocked = new Caller(group.communicator(0)::barrier);
       assertThatThrownBy(group.communicator(0)::barrier)
           .isInstanceOf(InvalidArgumentException.class)
@@ -614,7 +614,7 @@ class FailureTest {
   @Test
   void closeRacesWithCallsWithoutACrash() throws Exception {
     for (int round = 0; round < 200; round++) {
-      LocalGroup group = Communicator.local(2);
+      LocalGroup group = LocalGroup.of(2);
       Thread closer = new Thread(group::close);
       Throwable failure =
           catchThrowable(

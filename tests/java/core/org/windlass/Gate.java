@@ -14,7 +14,7 @@ final class Gate {
 
   Gate(Communicator communicator) {
     operation =
-        communicator.async(
+        communicator.runAsync(
             c -> {
               begun.countDown();
               pass(open);

@@ -154,7 +154,7 @@ class GuestsTest {
 
   /** As the guests' function of this name, which checks what comes. */
   private static void collectives(Communicator comm) {
-    Collectives calls = comm.within(SOON);
+    Collectives calls = comm.withDeadline(SOON);
     List<DType> dtypes = List.of(DType.U8, DType.I64, DType.F16, DType.F32, DType.F64);
     for (int round = 0; round < 3; round++) {
       for (DType dtype : dtypes) {
@@ -279,7 +279,7 @@ class GuestsTest {
   void peersAreToldWhatEndedAGuest(String how, String told) throws Exception {
     Processes.Rank guest = guest(1, 2, "leaves " + how);
     try (Communicator comm = join(0, 2, false)) {
-      assertThatThrownBy(() -> comm.within(SOON).barrier())
+      assertThatThrownBy(() -> comm.withDeadline(SOON).barrier())
           .isInstanceOfSatisfying(
               AbortedException.class, e -> assertThat(e.faultyRanks()).containsExactly(1))
           .hasMessageContaining(told);
@@ -299,7 +299,7 @@ class GuestsTest {
   void whatIsWrongIsRefusedBeforeItIsSent() throws Exception {
     Processes.Rank guest = guest(1, 2, "refusals");
     try (Communicator comm = join(0, 2, false)) {
-      comm.within(SOON).barrier();
+      comm.withDeadline(SOON).barrier();
     }
     assertThat(guest.ended()).endsWith("done\n");
   }
@@ -320,12 +320,12 @@ class GuestsTest {
   private void kill(int rank, IntFunction<Map<String, String>> variables) throws Exception {
     Processes.Rank guest = processes.startGuest(rank, "barriers", variables.apply(rank));
     try (Communicator comm = join(variables.apply(1 - rank))) {
-      comm.within(SOON).barrier();
+      comm.withDeadline(SOON).barrier();
       guest.kill();
       assertThatThrownBy(
               () -> {
                 while (true) {
-                  comm.within(SOON).barrier();
+                  comm.withDeadline(SOON).barrier();
                 }
               })
           .isInstanceOfSatisfying(
@@ -365,7 +365,7 @@ class GuestsTest {
   void ranksThatDisagreeAreToldSo() throws Exception {
     Processes.Rank guest = guest(1, 2, "another");
     try (Communicator comm = join(0, 2, false)) {
-      assertThatThrownBy(() -> comm.within(SOON).barrier())
+      assertThatThrownBy(() -> comm.withDeadline(SOON).barrier())
           .isInstanceOf(MismatchException.class);
       assertThat(guest.ended()).contains("MismatchException ").contains("barrier");
     }
@@ -578,7 +578,7 @@ class GuestsTest {
         }
       }
       try (Communicator comm = join(2, 3, false)) {
-        comm.within(SOON).barrier();
+        comm.withDeadline(SOON).barrier();
       }
       assertThat(guest.ended()).contains("rank 0 of 3").doesNotContain("Exception");
       assertThat(other.ended()).contains("rank 1 of 3").doesNotContain("Exception");

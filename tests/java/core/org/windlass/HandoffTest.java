@@ -42,7 +42,7 @@ class HandoffTest {
       window.put(in, right, window.tensor(DType.I32, ranks));
       signals.notify(right, 0, 1);
       signals.await((communicator.rank() + ranks - 1) % ranks, 0, 1);
-      communicator.async(c -> c.allReduce(in, ReduceOp.SUM)).await();
+      communicator.runAsync(c -> c.allReduce(in, ReduceOp.SUM)).await();
       assertThat(in.getLong(0)).isEqualTo(ranks * (ranks - 1) / 2);
       try (Communicator all = communicator.split(0, 0)) {
         all.barrier();
@@ -61,7 +61,7 @@ class HandoffTest {
   void moreRanksThanForkJoinWorkers() throws Exception {
     int ranks = 8;
     ForkJoinPool pool = new ForkJoinPool(2);
-    try (LocalGroup group = Communicator.local(ranks)) {
+    try (LocalGroup group = LocalGroup.of(ranks)) {
       List<ForkJoinTask<?>> tasks = new ArrayList<>();
       for (int rank = 0; rank < ranks; rank++) {
         Communicator communicator = group.communicator(rank);
@@ -77,7 +77,7 @@ class HandoffTest {
 
   @Test
   void failuresComeBackAsTheyAre() throws Exception {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Throwable failure =
           new ForkJoinPool(1)
               .submit(() -> catchThrowable(() -> group.communicator(0).broadcast(null, 0)))
@@ -90,7 +90,7 @@ class HandoffTest {
 
   @Test
   void anInterruptedWorkerGetsOut() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       AtomicReference<Thread> worker = new AtomicReference<>();
       ForkJoinTask<Boolean> task =
           new ForkJoinPool(1)
@@ -115,7 +115,7 @@ class HandoffTest {
     Method start = startVirtualThread();
     Assumptions.assumeTrue(start != null, "virtual threads need Java 21");
     int ranks = 40;
-    try (LocalGroup group = Communicator.local(ranks)) {
+    try (LocalGroup group = LocalGroup.of(ranks)) {
       List<Thread> threads = new ArrayList<>();
       AtomicReference<Throwable> failure = new AtomicReference<>();
       for (int rank = 0; rank < ranks; rank++) {

@@ -75,7 +75,7 @@ class IndexArgumentsTest {
 
   private static final Set<String> COUNTS_OF_RANKS =
       Set.of(
-          "Communicator.local(ranks)",
+          "LocalGroup.of(ranks)",
           "LocalGroup.fromEnvironment(ranks)",
           "Report(ranks)",
           "Signals.bytes(ranks)");

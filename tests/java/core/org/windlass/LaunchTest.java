@@ -80,13 +80,13 @@ class LaunchTest {
   @Test
   void takesScalarsOfEachKindFromAnyThread() {
     Kernel scalars = TestKernels.kernel("scalars");
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             Tensor in = Tensor.allocate(DType.I16, 30, 40).fill(7);
             Tensor out = Tensor.allocate(DType.I16, 30, 40);
-            comm.async(c -> c.launch(scalars, in, out, -3, 1L << 10, 11f, -22.0)).await();
-            comm.within(Duration.ofSeconds(20)).launch(scalars, in, out, 0, 0L, 0f, 0.0);
+            comm.runAsync(c -> c.launch(scalars, in, out, -3, 1L << 10, 11f, -22.0)).await();
+            comm.withDeadline(Duration.ofSeconds(20)).launch(scalars, in, out, 0, 0L, 0f, 0.0);
             for (int i = 0; i < 1200; i++) {
               assertThat(out.getLong(i / 40, i % 40)).isEqualTo(i < 1010 ? 7 : 0);
             }
@@ -97,7 +97,7 @@ class LaunchTest {
   @Test
   void ranksThatDisagreeAreTold() {
     Kernel shift = TestKernels.kernel("shift");
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             Window window = comm.window(64);
@@ -116,7 +116,7 @@ class LaunchTest {
   @Test
   void endsAtTheDeadline() {
     Kernel shift = TestKernels.kernel("shift");
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       group.run(
           comm -> {
             Window window = comm.window(64);
@@ -129,7 +129,7 @@ class LaunchTest {
             }
             DistributedTensor out = window.tensor(DType.F32, 8);
             Tensor in = Tensor.allocate(DType.F32, 8);
-            Collectives soon = comm.within(Duration.ofMillis(200));
+            Collectives soon = comm.withDeadline(Duration.ofMillis(200));
             Throwable thrown = catchThrowable(() -> soon.launch(shift, in, out, 1));
             assertThat(thrown)
                 .isInstanceOf(DeadlineExceededException.class)

@@ -83,15 +83,44 @@ class LayerRulesTest {
     return breaches;
   }
 
+  /** Members that only packages of Windlass use, and which its documentation leaves out. */
+  private static final List<String> OF_WINDLASS =
+      List.of(
+          "org.windlass.Communicator.endpoint",
+          "org.windlass.Tensor.at",
+          "org.windlass.Tensor.memory",
+          "org.windlass.layout.Layout.cut",
+          "org.windlass.link.Link.between",
+          "org.windlass.link.Link.memo",
+          "org.windlass.plan.Plan.schedule",
+          "org.windlass.report.Report.of",
+          "org.windlass.transfer.Transfer.handle",
+          "org.windlass.transfer.Transfer.tensors",
+          "org.windlass.transfer.TransferBuilder.moving",
+          "org.windlass.transfer.TransferBuilder.register");
+
   @Test
-  void publicSignaturesShowNoJavaCppAndNothingInternal() {
+  void publicSignaturesShowNoJavaCppAndNothingInternalButTheseMembers() {
     List<String> shown = new ArrayList<>();
     for (JavaClass type : LIBRARY) {
       if (!type.getPackageName().startsWith("org.windlass.internal")) {
         shown.addAll(internalTypesShownBy(type));
       }
     }
-    assertThat(shown).isEmpty();
+    List<String> members =
+        shown.stream().map(each -> each.replaceFirst(" shows .*", "")).distinct().toList();
+    assertThat(members.stream().map(member -> member.replaceFirst("\\(.*", "")))
+        .containsExactlyInAnyOrderElementsOf(OF_WINDLASS);
+    assertThat(members).allMatch(LayerRulesTest::isHidden);
+  }
+
+  /** Whether the Javadoc of a method, by its full name with parameters, has the tag. */
+  private static boolean isHidden(String method) {
+    String name = method.substring(0, method.indexOf('('));
+    String parameters = method.substring(name.length() + 1, method.length() - 1);
+    int dot = name.lastIndexOf('.');
+    int count = parameters.isEmpty() ? 0 : parameters.split(",").length;
+    return HiddenMembers.contains(name.substring(0, dot), name.substring(dot + 1), count);
   }
 
   @Test
@@ -155,7 +184,7 @@ class LayerRulesTest {
       return shown;
     }
     for (JavaCodeUnit unit : type.getCodeUnits()) {
-      if (isVisible(unit.getModifiers()) && !isHidden(unit)) {
+      if (isVisible(unit.getModifiers())) {
         Stream.Builder<JavaClass> types = Stream.builder();
         unit.getReturnType().getAllInvolvedRawTypes().forEach(types);
         unit.getParameterTypes().forEach(p -> p.getAllInvolvedRawTypes().forEach(types));
@@ -173,11 +202,6 @@ class LayerRulesTest {
       }
     }
     return shown;
-  }
-
-  private static boolean isHidden(JavaCodeUnit unit) {
-    return HiddenMembers.contains(
-        unit.getOwner().getName(), unit.getName(), unit.getRawParameterTypes().size());
   }
 
   private static boolean isVisible(JavaClass type) {

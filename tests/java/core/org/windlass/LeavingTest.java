@@ -31,7 +31,7 @@ class LeavingTest {
 
   @Test
   void closingAGroupThrowsTheMismatchThatNoCallReturned() {
-    LocalGroup group = Communicator.local(3);
+    LocalGroup group = LocalGroup.of(3);
     group.run(LeavingTest::everyRankIsTheRoot);
     assertThatThrownBy(group::close)
         .isInstanceOf(MismatchException.class)
@@ -52,7 +52,7 @@ class LeavingTest {
   void anOperationOfOneRankAloneIsToldAtClose() {
     assertThatThrownBy(
             () -> {
-              try (LocalGroup group = Communicator.local(2)) {
+              try (LocalGroup group = LocalGroup.of(2)) {
                 group.run(
                     communicator -> {
                       if (communicator.rank() == 1) {
@@ -71,7 +71,7 @@ class LeavingTest {
   void theMismatchIsSuppressedInWhatTheBodyThrows() {
     assertThatThrownBy(
             () -> {
-              try (LocalGroup group = Communicator.local(2)) {
+              try (LocalGroup group = LocalGroup.of(2)) {
                 group.run(LeavingTest::everyRankIsTheRoot);
                 throw new IllegalStateException("of the caller");
               }
@@ -86,7 +86,7 @@ class LeavingTest {
 
   @Test
   void aRunThrowsWhatClosingASplitSays() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       assertThatThrownBy(
               () ->
                   group.run(
@@ -102,7 +102,7 @@ class LeavingTest {
 
   @Test
   void aRankThatWasToldIsToldNoMore() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       assertThatThrownBy(
               () ->
                   group.run(
@@ -116,7 +116,7 @@ class LeavingTest {
 
   @Test
   void aThrowableThatHasNoTextEndsThePeersAllTheSame() {
-    LocalGroup group = Communicator.local(2);
+    LocalGroup group = LocalGroup.of(2);
     long start = System.nanoTime();
     assertThat(
             catchThrowable(
@@ -144,7 +144,7 @@ class LeavingTest {
 
   @Test
   void whatARunHasThrownIsThrownNoMore() {
-    LocalGroup group = Communicator.local(2);
+    LocalGroup group = LocalGroup.of(2);
     assertThatThrownBy(
             () ->
                 group.run(
@@ -158,7 +158,7 @@ class LeavingTest {
 
   @Test
   void anOperationOfOneRankOnAThreadThatHasEndedIsToldAtClose() throws Exception {
-    LocalGroup group = Communicator.local(2);
+    LocalGroup group = LocalGroup.of(2);
     Thread caller = new Thread(() -> broadcastFrom(1, group.communicator(1)));
     caller.start();
     caller.join();
@@ -169,15 +169,15 @@ class LeavingTest {
 
   @Test
   void anAsynchronousOperationOfOneRankIsToldAtClose() {
-    LocalGroup group = Communicator.local(2);
-    group.communicator(1).async(communicator -> broadcastFrom(1, group.communicator(1))).await();
+    LocalGroup group = LocalGroup.of(2);
+    group.communicator(1).runAsync(communicator -> broadcastFrom(1, group.communicator(1))).await();
     assertThatThrownBy(group::close).isInstanceOf(MismatchException.class);
   }
 
   @Test
   void aGroupAbortedAndClosedBetweenCallsOfItsThreadsEndsThemAndIsQuiet() throws Exception {
     for (int round = 0; round < (LONG ? 1000 : 100); round++) {
-      LocalGroup group = Communicator.local(2);
+      LocalGroup group = LocalGroup.of(2);
       List<Throwable> ends = new CopyOnWriteArrayList<>();
       List<Thread> callers = new ArrayList<>();
       for (int rank = 0; rank < 2; rank++) {
@@ -212,7 +212,7 @@ class LeavingTest {
   @Test
   void aGroupClosedDuringARunLeavesItToTheRunToSayWhatItCut() throws Exception {
     for (int round = 0; round < (LONG ? 1000 : 50); round++) {
-      LocalGroup group = Communicator.local(2);
+      LocalGroup group = LocalGroup.of(2);
       Thread runner =
           new Thread(
               () ->

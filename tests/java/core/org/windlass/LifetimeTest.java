@@ -139,7 +139,7 @@ class LifetimeTest {
     Memory memory = watched.memory();
     Tensor in = view(memory, 0, 32);
     Tensor out = view(memory, 32, 32);
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Thread rank0 = new Thread(() -> group.communicator(0).allToAll(in, out));
       rank0.start();
       Thread.sleep(50);
@@ -161,7 +161,7 @@ class LifetimeTest {
     Tensor out = view(memory, 32, 32);
     CommunicatorOptions options =
         CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(100));
-    try (LocalGroup group = Communicator.local(2, options)) {
+    try (LocalGroup group = LocalGroup.of(2, options)) {
       Throwable failure = catchThrowable(() -> group.communicator(0).allToAll(in, out));
       assertThat(failure).isInstanceOf(DeadlineExceededException.class);
       memory.end();
@@ -171,7 +171,7 @@ class LifetimeTest {
 
   @Test
   void aClosedWindowsTensorsAreRefused() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           communicator -> {
             Window window = communicator.window(1 << 16);
@@ -190,7 +190,7 @@ class LifetimeTest {
 
   @Test
   void windowTensorsAreAlignedAndCounted() {
-    try (LocalGroup group = Communicator.local(1);
+    try (LocalGroup group = LocalGroup.of(1);
         Window window = group.communicator(0).window(1000)) {
       assertThat(window.tensor(DType.U8, 3).offset()).isZero();
       DistributedTensor second = window.tensor(DType.F64, 2);
@@ -239,7 +239,7 @@ class LifetimeTest {
               }
             });
     collector.start();
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           communicator -> {
             for (int round = 0; round < 100; round++) {
@@ -297,7 +297,7 @@ class LifetimeTest {
 
   @Test
   void aDroppedWindowIsReportedWithAHint() throws Exception {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       List<LogRecord> records = logged(() -> group.communicator(0).window(12345), () -> true);
       LogRecord record = leak(records, "Window of 12345 bytes of rank 0");
       assertThat(record.getMessage())
@@ -312,7 +312,7 @@ class LifetimeTest {
     System.setProperty(Leaks.PROPERTY, "full");
     try {
       List<LogRecord> records =
-          logged(() -> Communicator.local(3).run(Communicator::barrier), () -> true);
+          logged(() -> LocalGroup.of(3).run(Communicator::barrier), () -> true);
       LogRecord record = leak(records, "LocalGroup of 3 ranks");
       assertThat(record.getThrown().getStackTrace())
           .anySatisfy(frame -> assertThat(frame.getMethodName()).contains("aDroppedGroup"));
@@ -327,12 +327,12 @@ class LifetimeTest {
     List<LogRecord> records =
         logged(
             () -> {
-              LocalGroup group = Communicator.local(2);
+              LocalGroup group = LocalGroup.of(2);
               group.run(communicator -> communicator.window(64).close());
               group.close();
               closed.set(new WeakReference<>(group));
               group = null;
-              Communicator.local(1); // dropped, so that there is a report to wait for
+              LocalGroup.of(1); // dropped, so that there is a report to wait for
             },
             () -> closed.get().get() == null);
     assertThat(records).noneMatch(record -> record.getMessage().startsWith("LocalGroup of 2"));
@@ -346,7 +346,7 @@ class LifetimeTest {
     Layout whole = new Layout(all, List.of(Placement.replicate()));
     AtomicReference<WeakReference<LinkTransfer>> dropped = new AtomicReference<>();
     AtomicInteger looks = new AtomicInteger(); // each after a collection of garbage
-    try (LocalGroup group = Communicator.local(1);
+    try (LocalGroup group = LocalGroup.of(1);
         Link link = Link.open(group.communicator(0), "policy", all, all)) {
       List<LogRecord> records =
           logged(
@@ -359,7 +359,7 @@ class LifetimeTest {
                     builder.into("w", new long[] {4}, target, whole).register();
                 transfer.send(1);
                 dropped.set(new WeakReference<>(transfer));
-                Communicator.local(1); // dropped, so that there is a report to wait for
+                LocalGroup.of(1); // dropped, so that there is a report to wait for
               },
               () -> dropped.get().get() == null && looks.incrementAndGet() > 10);
       assertThat(records).noneMatch(record -> record.getMessage().startsWith("Transfer"));
@@ -372,7 +372,7 @@ class LifetimeTest {
   void aLinkThatIsDroppedIsReportedOnceByItsName() throws Exception {
     AtomicReference<WeakReference<Link>> dropped = new AtomicReference<>();
     AtomicInteger looks = new AtomicInteger(); // each after a collection of garbage
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       DeviceMesh one = DeviceMesh.of(1);
       List<LogRecord> records =
           logged(
@@ -395,7 +395,7 @@ class LifetimeTest {
 
   @Test
   void aClosedGroupRunsNothing() {
-    LocalGroup group = Communicator.local(2);
+    LocalGroup group = LocalGroup.of(2);
     group.close();
     assertThatThrownBy(() -> group.run(communicator -> {}))
         .isInstanceOf(ClosedException.class)
@@ -444,7 +444,7 @@ class LifetimeTest {
   void aRunThatWaitsForARankAfterAFailureSaysSo() throws Exception {
     AtomicBoolean stop = new AtomicBoolean();
     List<LogRecord> records;
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       Thread run =
           new Thread(
               () ->
@@ -472,12 +472,12 @@ class LifetimeTest {
 
   @Test
   void aFailureThatNobodyAwaitsIsReported() throws Exception {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
       List<LogRecord> records =
           logged(
               () -> {
-                communicator.async(c -> c.broadcast(null, 0));
+                communicator.runAsync(c -> c.broadcast(null, 0));
                 communicator.barrier();
               },
               () -> true);
@@ -490,19 +490,19 @@ class LifetimeTest {
 
   @Test
   void aFailureThatSomebodyLearnsOfIsNotReported() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Communicator communicator = group.communicator(0);
       AtomicReference<WeakReference<Operation<Void>>> last = new AtomicReference<>();
       List<LogRecord> records =
           logged(
               () -> {
-                Operation<Void> awaited = communicator.async(c -> c.broadcast(null, 0));
+                Operation<Void> awaited = communicator.runAsync(c -> c.broadcast(null, 0));
                 assertThatThrownBy(awaited::await).isInstanceOf(NullPointerException.class);
-                communicator.async(c -> c.broadcast(null, 0)).toCompletableFuture();
-                communicator.async(Collectives::barrier);
-                last.set(new WeakReference<>(communicator.async(Collectives::barrier)));
+                communicator.runAsync(c -> c.broadcast(null, 0)).toCompletableFuture();
+                communicator.runAsync(Collectives::barrier);
+                last.set(new WeakReference<>(communicator.runAsync(Collectives::barrier)));
                 communicator.abort("over"); // which every later call says
-                Communicator.local(1); // dropped, so that there is a report to wait for
+                LocalGroup.of(1); // dropped, so that there is a report to wait for
               },
               () -> last.get().get() == null);
       assertThat(records).noneMatch(record -> record.getMessage().startsWith("An operation"));
@@ -511,7 +511,7 @@ class LifetimeTest {
 
   @Test
   void theWatcherEndsWithTheLastCommunicator() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(Communicator::barrier);
       assertThat(watchers()).isEqualTo(1);
     }
@@ -522,7 +522,7 @@ class LifetimeTest {
   void aCallOnAClosedCommunicatorLeavesNothingBehind() throws Exception {
     Tensor in = Tensor.allocate(DType.F32, 4);
     Tensor out = Tensor.allocate(DType.F32, 4);
-    LocalGroup group = Communicator.local(1);
+    LocalGroup group = LocalGroup.of(1);
     Communicator communicator = group.communicator(0);
     group.close();
     assertThatThrownBy(() -> communicator.allToAll(in, out)).isInstanceOf(ClosedException.class);

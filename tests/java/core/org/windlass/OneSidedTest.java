@@ -149,7 +149,7 @@ class OneSidedTest {
 
   @Test
   void anAddOfADTypeThatSomeTargetLacksIsUnsupported() {
-    try (LocalGroup group = Communicator.local(1);
+    try (LocalGroup group = LocalGroup.of(1);
         Window window = group.communicator(0).window(64)) {
       DistributedTensor sums = window.tensor(DType.I64, 4);
       Tensor terms = Tensor.allocate(DType.I64, 4);
@@ -209,7 +209,7 @@ class OneSidedTest {
 
   /** Two ranks with a window, and a signal that has not been set. */
   private static final class Pair implements AutoCloseable {
-    final LocalGroup group = Communicator.local(2);
+    final LocalGroup group = LocalGroup.of(2);
     final Window[] windows;
     final Signals[] signals = new Signals[2];
 
@@ -233,7 +233,7 @@ class OneSidedTest {
   void aCallAllocatesNothing() {
     var threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
     int calls = 20_000;
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
       Window window = communicator.window(4096);
       Signals signals = window.signals(1);
@@ -274,26 +274,37 @@ class OneSidedTest {
   }
 
   @Test
-  void countsWrap() {
+  void countsGoOnBeyond32Bits() {
     try (Pair pair = new Pair()) {
-      for (int value = 1 << 29; value != 0; value += 1 << 29) {
+      long step = 1L << 29;
+      for (long value = step; value <= 3L << 32; value += step) {
+        pair.signals[1].notify(0, 0, value - 1);
+        assertThat(pair.signals[0].test(1, 0, value)).isFalse();
         pair.signals[1].notify(0, 0, value);
         pair.signals[0].await(1, 0, value);
+        assertThat(pair.signals[0].test(1, 0, value - step)).isTrue();
         assertThat(pair.signals[0].test(1, 0, value + 1)).isFalse();
       }
-      pair.signals[1].notify(0, 0, 0);
-      pair.signals[0].await(1, 0, 0);
-      assertThat(pair.signals[0].test(1, 0, -1)).isTrue();
-      assertThat(pair.signals[0].test(1, 0, 1)).isFalse();
+      long end = 3L << 32;
+      assertThatThrownBy(() -> pair.signals[1].notify(0, 0, end - 1))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("value " + (end - 1) + ": the signal is at " + end + ",");
+      assertThatThrownBy(() -> pair.signals[1].notify(0, 0, end + (1L << 30)))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("the signal is at " + end + ",");
+      assertThatThrownBy(() -> pair.signals[0].withDeadline(SHORT).await(1, 0, end + 2))
+          .isInstanceOf(DeadlineExceededException.class)
+          .hasMessageContaining("wait(value " + (end + 2) + " from rank 1)")
+          .hasMessageContaining("rank 1 has notified no more than " + end + ":");
     }
   }
 
   @Test
-  void aTimeoutNamesThePeerThatDidNotNotify() {
+  void aPassedDeadlineNamesThePeerThatDidNotNotify() {
     try (Pair pair = new Pair()) {
       pair.signals[1].notify(0, 0, 3);
       long start = System.nanoTime();
-      assertThatThrownBy(() -> pair.signals[0].within(SHORT).await(1, 0, 4))
+      assertThatThrownBy(() -> pair.signals[0].withDeadline(SHORT).await(1, 0, 4))
           .isInstanceOf(DeadlineExceededException.class)
           .hasMessageContaining("rank 1 has notified no more than 3")
           .satisfies(

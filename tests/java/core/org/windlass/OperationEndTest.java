@@ -30,13 +30,13 @@ import org.windlass.error.MismatchException;
 class OperationEndTest {
   @Test
   void cancelBeforeItBeginsTakesItBack() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           communicator -> {
             Gate gate = new Gate(communicator);
             AtomicBoolean ran = new AtomicBoolean();
-            Operation<Void> first = communicator.async(c -> ran.set(true));
-            Operation<Void> second = communicator.async(Collectives::barrier);
+            Operation<Void> first = communicator.runAsync(c -> ran.set(true));
+            Operation<Void> second = communicator.runAsync(Collectives::barrier);
             assertThat(first.cancel()).isTrue();
             assertThat(first.isDone()).isTrue();
             assertThat(first.cancel()).isFalse();
@@ -52,14 +52,14 @@ class OperationEndTest {
 
   @Test
   void aPeerOfWhatWasTakenBackFindsAMismatch() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Throwable[] failures = new Throwable[2];
       group.run(
           communicator -> {
             Gate gate = new Gate(communicator);
             Tensor value = Tensor.allocate(DType.I32, 1);
-            Operation<Void> barrier = communicator.async(Collectives::barrier);
-            Operation<Void> sum = communicator.async(c -> c.allReduce(value, ReduceOp.SUM));
+            Operation<Void> barrier = communicator.runAsync(Collectives::barrier);
+            Operation<Void> sum = communicator.runAsync(c -> c.allReduce(value, ReduceOp.SUM));
             if (communicator.rank() == 0) {
               assertThat(barrier.cancel()).isTrue();
             }
@@ -72,11 +72,11 @@ class OperationEndTest {
 
   @Test
   void cancelInProgressAbortsOnEveryRank() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Communicator communicator = group.communicator(0);
       CountDownLatch begun = new CountDownLatch(1);
       Operation<Void> barrier =
-          communicator.async(
+          communicator.runAsync(
               c -> {
                 begun.countDown();
                 c.barrier();
@@ -93,8 +93,8 @@ class OperationEndTest {
 
   @Test
   void cancelAfterTheEndDoesNothing() {
-    try (LocalGroup group = Communicator.local(1)) {
-      Operation<Void> barrier = group.communicator(0).async(Collectives::barrier);
+    try (LocalGroup group = LocalGroup.of(1)) {
+      Operation<Void> barrier = group.communicator(0).runAsync(Collectives::barrier);
       barrier.await();
       assertThat(barrier.cancel()).isFalse();
       barrier.await();
@@ -114,10 +114,10 @@ class OperationEndTest {
 
   private static int raceCancelWithTheBeginning() {
     int takenBack = 0;
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       for (int round = 0; round < 2000; round++) {
         AtomicBoolean ran = new AtomicBoolean();
-        Operation<Void> operation = group.communicator(0).async(c -> ran.set(true));
+        Operation<Void> operation = group.communicator(0).runAsync(c -> ran.set(true));
         if (round % 2 == 0) {
           Thread.onSpinWait();
         }
@@ -139,7 +139,7 @@ class OperationEndTest {
 
   @Test
   void aTensorClosedBeforeTheCallBeginsEndsIt() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
       Window window = communicator.window(1 << 12);
       Tensor plain = Tensor.allocate(DType.F32, 100);
@@ -147,8 +147,8 @@ class OperationEndTest {
       Gate gate = new Gate(communicator);
       List<Operation<Void>> operations =
           List.of(
-              communicator.async(c -> c.allReduce(plain, ReduceOp.SUM)),
-              communicator.async(c -> c.broadcast(distributed, 0)));
+              communicator.runAsync(c -> c.allReduce(plain, ReduceOp.SUM)),
+              communicator.runAsync(c -> c.broadcast(distributed, 0)));
       plain.close();
       window.close();
       gate.open();
@@ -162,13 +162,13 @@ class OperationEndTest {
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
   void theEndOfTheCommunicatorEndsWhatIsQueued(boolean close) {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Communicator communicator = group.communicator(0);
-      Operation<Void> inProgress = communicator.async(Collectives::barrier);
+      Operation<Void> inProgress = communicator.runAsync(Collectives::barrier);
       AtomicBoolean ran = new AtomicBoolean();
       List<Operation<Void>> queued = new ArrayList<>();
       for (int i = 0; i < 10; i++) {
-        queued.add(communicator.async(c -> ran.set(true)));
+        queued.add(communicator.runAsync(c -> ran.set(true)));
       }
       if (close) {
         communicator.close();
@@ -176,7 +176,7 @@ class OperationEndTest {
         group.communicator(1).abort("enough");
       }
       queued.add(inProgress);
-      queued.add(communicator.async(c -> ran.set(true)));
+      queued.add(communicator.runAsync(c -> ran.set(true)));
       for (Operation<Void> operation : queued) {
         assertThatThrownBy(() -> operation.await(ofSeconds(20)))
             .isInstanceOf(close ? ClosedException.class : AbortedException.class)
@@ -189,12 +189,12 @@ class OperationEndTest {
   @Test
   void closeRacesWithSubmissions() throws Exception {
     for (int round = 0; round < 50; round++) {
-      LocalGroup group = Communicator.local(1);
+      LocalGroup group = LocalGroup.of(1);
       Communicator communicator = group.communicator(0);
       Thread closer = new Thread(group::close);
       List<Operation<Void>> operations = new ArrayList<>();
       for (int i = 0; i < 100; i++) {
-        operations.add(communicator.async(Collectives::barrier));
+        operations.add(communicator.runAsync(Collectives::barrier));
         if (i == 20) {
           closer.start();
         }
@@ -211,13 +211,13 @@ class OperationEndTest {
 
   @Test
   void aFutureEndsAsTheOperationDoes() throws Exception {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
       AtomicReference<String> ranOn = new AtomicReference<>();
       Gate gate = new Gate(communicator);
       CompletableFuture<Void> after =
           communicator
-              .async(Collectives::barrier)
+              .runAsync(Collectives::barrier)
               .toCompletableFuture()
               .thenRun(
                   () -> {
@@ -229,7 +229,7 @@ class OperationEndTest {
       after.get(20, TimeUnit.SECONDS);
       assertThat(ranOn.get()).isEqualTo("windlass-calls-0");
 
-      Operation<Void> failing = communicator.async(c -> c.broadcast(null, 0));
+      Operation<Void> failing = communicator.runAsync(c -> c.broadcast(null, 0));
       assertThat(failing.toCompletableFuture())
           .failsWithin(ofSeconds(20))
           .withThrowableThat()
@@ -241,10 +241,10 @@ class OperationEndTest {
 
   @Test
   void cancellingAFutureCancelsTheOperation() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Communicator communicator = group.communicator(0);
       Gate gate = new Gate(communicator);
-      Operation<Void> queued = communicator.async(Collectives::barrier);
+      Operation<Void> queued = communicator.runAsync(Collectives::barrier);
       CompletableFuture<Void> future = queued.toCompletableFuture();
       assertThat(future.cancel(false)).isTrue();
       assertThat(future).isCancelled();
@@ -260,7 +260,7 @@ class OperationEndTest {
 
   @Test
   void completingAFutureByHandChangesNothingElse() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
       Gate gate = new Gate(communicator);
       CompletableFuture<Void> future = gate.operation.toCompletableFuture();

@@ -58,7 +58,7 @@ class OperationTest {
             for (Tensor tensor :
                 List.of(window.tensor(DType.I64, 500), Tensor.allocate(DType.I64, 500))) {
               tensor.fill(communicator.rank() + 1L);
-              Operation<Void> sum = communicator.async(c -> c.allReduce(tensor, ReduceOp.SUM));
+              Operation<Void> sum = communicator.runAsync(c -> c.allReduce(tensor, ReduceOp.SUM));
               sum.await(ofSeconds(20));
               assertThat(sum.isDone()).isTrue();
               assertThat(tensor.getLong(499)).isEqualTo(n * (n + 1L) / 2);
@@ -75,7 +75,7 @@ class OperationTest {
           Tensor in = Tensor.allocate(DType.I32, 3).fill(rank);
           Tensor out = Tensor.allocate(DType.I32, 6);
           long[] counts = {1, 2};
-          Operation<long[]> exchange = communicator.asyncCall(c -> c.allToAllv(in, counts, out));
+          Operation<long[]> exchange = communicator.supplyAsync(c -> c.allToAllv(in, counts, out));
           assertThat(exchange.await()).containsExactly(rank + 1, rank + 1);
           assertThat(exchange.toCompletableFuture().join()).hasSize(2);
           assertThat(out.getLong(rank)).isZero();
@@ -91,7 +91,7 @@ class OperationTest {
           Gate gate = new Gate(communicator);
           for (int i = 0; i < 100; i++) {
             int number = i;
-            communicator.async(
+            communicator.runAsync(
                 c -> {
                   if (number == 50) {
                     sleep(20);
@@ -125,7 +125,7 @@ class OperationTest {
         "await"
       })
   void noKindOfCallOvertakesAnOperation(String kind) {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
       Tensor from = Tensor.allocate(DType.I32, 1);
       Tensor to = Tensor.allocate(DType.I32, 1);
@@ -139,7 +139,7 @@ class OperationTest {
         signals.notify(0, 0, 1);
         long[] one = {1};
         AtomicBoolean over = new AtomicBoolean();
-        communicator.async(
+        communicator.runAsync(
             c -> {
               sleep(50);
               over.set(true);
@@ -176,10 +176,10 @@ class OperationTest {
   @Test
   void onlyWhatIsQueuedTakesAThread() throws Exception {
     int last = 11; // no other test has that many ranks and a call queued
-    try (LocalGroup group = Communicator.local(last + 1)) {
+    try (LocalGroup group = LocalGroup.of(last + 1)) {
       group.run(Communicator::barrier);
       assertThat(hasThread(last)).isFalse();
-      group.run(communicator -> communicator.async(Collectives::barrier).await());
+      group.run(communicator -> communicator.runAsync(Collectives::barrier).await());
       assertThat(hasThread(last)).isTrue();
     }
     until(() -> !hasThread(last));
@@ -191,7 +191,7 @@ class OperationTest {
         communicator -> {
           Tensor own = Tensor.allocate(DType.I32, 3).fill(communicator.rank() + 1L);
           communicator
-              .async(
+              .runAsync(
                   c -> {
                     c.broadcast(own, 1);
                     c.allReduce(own, ReduceOp.SUM);
@@ -202,7 +202,8 @@ class OperationTest {
           if (communicator.rank() == 1) {
             return;
           }
-          Operation<Void> late = communicator.within(ofMillis(100)).async(Collectives::barrier);
+          Operation<Void> late =
+              communicator.withDeadline(ofMillis(100)).runAsync(Collectives::barrier);
           assertThatThrownBy(late::await)
               .isInstanceOf(DeadlineExceededException.class)
               .hasMessageContaining("rank 1");
@@ -212,19 +213,19 @@ class OperationTest {
 
   @Test
   void awaitThrowsWhatTheCallThrew() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
-      assertThatThrownBy(communicator.async(c -> c.broadcast(null, 0))::await)
+      assertThatThrownBy(communicator.runAsync(c -> c.broadcast(null, 0))::await)
           .isInstanceOf(NullPointerException.class)
           .hasMessage("tensor");
       for (Throwable thrown :
           List.of(new IllegalStateException(), new AssertionError(), new IOException())) {
         Operation<Void> operation =
-            communicator.async(c -> OperationTest.<RuntimeException>sneak(thrown));
+            communicator.runAsync(c -> OperationTest.<RuntimeException>sneak(thrown));
         assertThat(catchThrowable(operation::await)).isSameAs(thrown);
         assertThat(catchThrowable(operation::await)).isSameAs(thrown);
       }
-      communicator.async(Collectives::barrier).await();
+      communicator.runAsync(Collectives::barrier).await();
     }
   }
 
@@ -235,9 +236,9 @@ class OperationTest {
 
   @Test
   void aWaitThatTimesOutLeavesTheOperation() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Communicator communicator = group.communicator(0);
-      Operation<Void> barrier = communicator.async(Collectives::barrier);
+      Operation<Void> barrier = communicator.runAsync(Collectives::barrier);
       long start = System.nanoTime();
       assertThatThrownBy(() -> barrier.await(ofMillis(50)))
           .isInstanceOf(DeadlineExceededException.class)
@@ -252,9 +253,9 @@ class OperationTest {
 
   @Test
   void anInterruptedWaitLeavesTheOperation() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Communicator communicator = group.communicator(0);
-      Operation<Void> barrier = communicator.async(Collectives::barrier);
+      Operation<Void> barrier = communicator.runAsync(Collectives::barrier);
       double best = Double.MAX_VALUE; // other work on the machine only adds time
       for (int attempt = 0; attempt < 8 && best >= 100; attempt++) {
         Caller waiting = new Caller(barrier::await);
@@ -274,7 +275,7 @@ class OperationTest {
 
   @Test
   void anInterruptedCallThatWaitsItsTurnEndsTheCommunicator() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Communicator communicator = group.communicator(0);
       Gate gate = new Gate(communicator);
       Caller waiting = new Caller(communicator::barrier);
@@ -290,9 +291,9 @@ class OperationTest {
 
   @Test
   void anOperationCannotAwaitOneBehindIt() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
-      Operation<Void> outer = communicator.async(c -> c.async(Collectives::barrier).await());
+      Operation<Void> outer = communicator.runAsync(c -> c.runAsync(Collectives::barrier).await());
       assertThatThrownBy(outer::await)
           .isInstanceOf(InvalidArgumentException.class)
           .hasMessageContaining("awaits it");
@@ -302,7 +303,7 @@ class OperationTest {
 
   @Test
   void tensorsOfAQueuedCallStayReachableUntilItIsOver() throws Exception {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
       Gate gate = new Gate(communicator);
       WeakReference<Tensor> tensor = new WeakReference<>(Tensor.allocate(DType.F32, 1000));
@@ -324,14 +325,14 @@ class OperationTest {
   }
 
   private static Operation<Void> reduceLater(Communicator communicator, Tensor tensor) {
-    return communicator.async(c -> c.allReduce(tensor, ReduceOp.SUM));
+    return communicator.runAsync(c -> c.allReduce(tensor, ReduceOp.SUM));
   }
 
   @Test
   void workersOfOnePoolAwaitEachOthersRanks() throws Exception {
     int ranks = 6;
     ForkJoinPool pool = new ForkJoinPool(2);
-    try (LocalGroup group = Communicator.local(ranks)) {
+    try (LocalGroup group = LocalGroup.of(ranks)) {
       List<CompletableFuture<Void>> done = new ArrayList<>();
       for (int rank = 0; rank < ranks; rank++) {
         Communicator communicator = group.communicator(rank);
@@ -339,7 +340,7 @@ class OperationTest {
             CompletableFuture.runAsync(
                 () -> {
                   for (int i = 0; i < 20; i++) {
-                    communicator.async(Collectives::barrier).await();
+                    communicator.runAsync(Collectives::barrier).await();
                   }
                 },
                 pool));

@@ -33,7 +33,7 @@ class OverlapTest {
     static List<Domain> all(Communicator parent, int[][] lists) {
       List<Domain> domains = new ArrayList<>();
       for (int[] ranks : lists) {
-        Communicator communicator = parent.subset(ranks);
+        Communicator communicator = parent.subgroup(ranks);
         boolean listed = Arrays.stream(ranks).anyMatch(rank -> rank == parent.rank());
         assertThat(communicator != null).isEqualTo(listed);
         if (listed) {
@@ -77,9 +77,9 @@ class OverlapTest {
             own.allGather(Tensor.allocate(DType.I32, 1).fill(parent.rank()), gathered);
             for (int i = 0; i < ranks.length; i++) {
               assertThat(gathered.getLong(i)).isEqualTo(ranks[i]);
-              assertThat(own.rankOf(ranks[i])).isEqualTo(i);
+              assertThat(own.rankFromParent(ranks[i])).isEqualTo(i);
             }
-            assertThat(own.formerRanks()).isEqualTo(IntStream.of(ranks).boxed().toList());
+            assertThat(own.parentRanks()).isEqualTo(IntStream.of(ranks).boxed().toList());
           }
           Domain.close(domains);
           parent.barrier();
@@ -91,22 +91,23 @@ class OverlapTest {
     ranks.run(
         whole -> {
           int last = whole.size() - 1;
-          assertThat(whole.formerRanks()).isEmpty();
-          assertThatThrownBy(() -> whole.rankOf(0))
+          assertThat(whole.parentRanks()).isEmpty();
+          assertThatThrownBy(() -> whole.rankFromParent(0))
               .isInstanceOf(InvalidArgumentException.class)
               .hasMessageContaining("was made from no other communicator");
           try (Communicator turned = whole.split(0, -whole.rank());
-              Communicator ends = turned.subset(last)) {
-            assertThat(turned.formerRanks())
+              Communicator ends = turned.subgroup(last)) {
+            assertThat(turned.parentRanks())
                 .isEqualTo(IntStream.rangeClosed(0, last).map(i -> last - i).boxed().toList());
             if (ends != null) {
-              assertThat(ends.formerRanks()).containsExactly(last); // in `turned`, not in `whole`
-              assertThat(ends.rankOf(last)).isZero();
+              assertThat(ends.parentRanks()).containsExactly(last); // in `turned`, not in `whole`
+              assertThat(ends.rankFromParent(last)).isZero();
               for (int none : new int[] {-1, last + 1, Integer.MAX_VALUE}) {
-                assertThatThrownBy(() -> ends.rankOf(none))
+                assertThatThrownBy(() -> ends.rankFromParent(none))
                     .isInstanceOf(InvalidArgumentException.class)
                     .hasMessage(
-                        "rankOf: rank " + none + " is no member; the members are ranks [" + last + "]");
+                        "rankFromParent: rank " + none + " is no member; the members are ranks ["
+                            + last + "]");
               }
             }
           }
@@ -120,9 +121,9 @@ class OverlapTest {
       ranks.run(
           parent ->
               assertThatThrownBy(
-                      () -> parent.subset(parent.rank() == 2 ? other : new int[] {0, 1}))
+                      () -> parent.subgroup(parent.rank() == 2 ? other : new int[] {0, 1}))
                   .isInstanceOf(MismatchException.class)
-                  .hasMessageContaining("calls subset("));
+                  .hasMessageContaining("calls subgroup("));
     }
   }
 
@@ -133,7 +134,7 @@ class OverlapTest {
             assertThatThrownBy(
                     () -> {
                       if (parent.rank() == 0) {
-                        parent.subset(0, 1);
+                        parent.subgroup(0, 1);
                       } else {
                         parent.split(0, 0);
                       }
@@ -174,7 +175,7 @@ class OverlapTest {
           }
           List<Operation<Void>> operations = new ArrayList<>();
           for (Domain domain : domains) {
-            operations.add(domain.communicator.async(Collectives::barrier));
+            operations.add(domain.communicator.runAsync(Collectives::barrier));
           }
           for (Operation<Void> operation : operations) {
             operation.await(ofSeconds(30));
@@ -243,7 +244,7 @@ class OverlapTest {
     long elements = 1 + number * 7919L % 300;
     Tensor sum = Tensor.allocate(DType.I64, elements).fill(term(rank, number));
     Operation<Void> operation =
-        domain.communicator.async(
+        domain.communicator.runAsync(
             c -> {
               delay(drawn);
               c.allReduce(sum, ReduceOp.SUM);

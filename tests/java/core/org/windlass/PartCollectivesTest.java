@@ -409,7 +409,7 @@ class PartCollectivesTest {
   @Test
   void runFromAForkJoinThread() throws Exception {
     ForkJoinPool pool = new ForkJoinPool(2);
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       List<Future<long[]>> results = new ArrayList<>();
       for (int rank = 0; rank < 2; rank++) {
         Communicator comm = group.communicator(rank);
@@ -437,7 +437,7 @@ class PartCollectivesTest {
   void aCallAllocatesNothingButTheCountsItReturns() {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     int calls = 20_000;
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator comm = group.communicator(0);
       Tensor in = Tensor.allocate(DType.F32, 8);
       Tensor out = Tensor.allocate(DType.F32, 8);

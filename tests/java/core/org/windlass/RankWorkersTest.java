@@ -28,7 +28,7 @@ class RankWorkersTest {
 
   @Test
   void everyRunHasTheSameThreads() {
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       List<Thread> first = group.call(communicator -> Thread.currentThread());
       assertThat(first)
           .extracting(Thread::getName)
@@ -43,7 +43,7 @@ class RankWorkersTest {
   @Test
   void theyEndWithTheGroup() throws InterruptedException {
     List<Thread> threads;
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       threads = group.call(communicator -> Thread.currentThread());
       assertThat(threads).allMatch(Thread::isAlive);
     }
@@ -66,12 +66,12 @@ class RankWorkersTest {
   }
 
   private static List<Thread> ofDroppedGroup() {
-    return Communicator.local(2).call(communicator -> Thread.currentThread());
+    return LocalGroup.of(2).call(communicator -> Thread.currentThread());
   }
 
   @Test
   void aBodyThatThrowsLeavesItsThreadToTheNext() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Thread first = group.call(communicator -> Thread.currentThread()).get(0);
       assertThatThrownBy(
               () ->
@@ -104,7 +104,7 @@ class RankWorkersTest {
   /** A close() may come after a run has looked whether the group is closed. */
   @Test
   void aRunThatAClosePassesFailsAndWaitsForNobody() throws InterruptedException {
-    LocalGroup group = Communicator.local(2);
+    LocalGroup group = LocalGroup.of(2);
     List<RankWorker> workers = List.of(new RankWorker(0, -1, false), new RankWorker(1, -1, false));
     RankFunction<Thread, RuntimeException> function = communicator -> Thread.currentThread();
     List<Thread> threads = new RankThreads<>(group.communicators(), workers, function).run();
@@ -126,7 +126,7 @@ class RankWorkersTest {
   /** As where one of several threads has ended: those that run end too. */
   @Test
   void aRankThatCannotBeginEndsTheOthers() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       List<RankWorker> workers =
           List.of(new RankWorker(0, -1, false), new RankWorker(1, -1, false));
       workers.get(1).end();
@@ -159,7 +159,7 @@ class RankWorkersTest {
   @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
   void aRunThatBeginsAsTheGroupIsClosedEnds() throws InterruptedException {
     for (int i = 0; i < 500; i++) {
-      LocalGroup group = Communicator.local(2);
+      LocalGroup group = LocalGroup.of(2);
       group.run(communicator -> {});
       Thread closer = new Thread(group::close);
       closer.start();
@@ -181,7 +181,7 @@ class RankWorkersTest {
     Thread caller =
         new Thread(
             () -> {
-              try (LocalGroup group = Communicator.local(1)) {
+              try (LocalGroup group = LocalGroup.of(1)) {
                 group.run(communicator -> seen[0] = Thread.currentThread().getPriority());
               }
             });
@@ -193,7 +193,7 @@ class RankWorkersTest {
 
   @Test
   void aBodyFindsTheThreadsUsualNameAndPriority() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       group.run(
           communicator -> {
             Thread.currentThread().setName("mine");
@@ -209,7 +209,7 @@ class RankWorkersTest {
 
   @Test
   void anInterruptEndsWithTheBodyThatItWasMeantFor() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       group.run(communicator -> Thread.currentThread().interrupt());
       assertThat(group.call(communicator -> Thread.interrupted())).containsExactly(false);
     }
@@ -219,7 +219,7 @@ class RankWorkersTest {
   void aBodyHasTheContextLoaderOfItsCaller() throws IOException {
     Thread caller = Thread.currentThread();
     ClassLoader usual = caller.getContextClassLoader();
-    try (LocalGroup group = Communicator.local(2);
+    try (LocalGroup group = LocalGroup.of(2);
         URLClassLoader own = new URLClassLoader(new URL[0], usual)) {
       assertThat(loaders(group)).containsOnly(usual);
       caller.setContextClassLoader(own);
@@ -236,7 +236,7 @@ class RankWorkersTest {
   /** A group that idles keeps nothing of the body that it ran. */
   @Test
   void aBodyIsCollectedOnceItIsOver() throws InterruptedException {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       WeakReference<Object> body = run(group);
       long startNs = System.nanoTime();
       while (body.get() != null && System.nanoTime() - startNs < SOON.toNanos()) {
@@ -259,7 +259,7 @@ class RankWorkersTest {
     int cores = Native.wl_allowed_cores();
     CommunicatorOptions options = CommunicatorOptions.defaults().withPinnedThreads(true);
     String before = mask();
-    try (LocalGroup group = Communicator.local(cores, options)) {
+    try (LocalGroup group = LocalGroup.of(cores, options)) {
       List<String> masks = group.call(communicator -> mask());
       assertThat(masks).doesNotHaveDuplicates().allMatch(mask -> mask.matches("\\d+"));
       assertThat(group.call(communicator -> mask())).isEqualTo(masks);
@@ -272,7 +272,7 @@ class RankWorkersTest {
     int cores = Native.wl_allowed_cores();
     CommunicatorOptions options = CommunicatorOptions.defaults().withPinnedThreads(true);
     for (CommunicatorOptions each : List.of(options, options.withCores(cores + 1))) {
-      try (LocalGroup group = Communicator.local(cores + 1, each)) {
+      try (LocalGroup group = LocalGroup.of(cores + 1, each)) {
         assertThat(group.call(communicator -> mask())).containsOnly(mask());
       }
     }
@@ -280,7 +280,7 @@ class RankWorkersTest {
 
   @Test
   void threadsKeepTheirMasksByDefault() {
-    try (LocalGroup group = Communicator.local(Native.wl_allowed_cores())) {
+    try (LocalGroup group = LocalGroup.of(Native.wl_allowed_cores())) {
       assertThat(group.call(communicator -> mask())).containsOnly(mask());
     }
   }
@@ -288,7 +288,7 @@ class RankWorkersTest {
   @Test
   void theSettingPinsAndIsChecked() {
     assumeTrue(Native.wl_allowed_cores() >= 2, "two cores tell a pinned thread from another");
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       List<Communicator> ranks = group.communicators();
       CommunicatorOptions options = CommunicatorOptions.defaults();
       assertThat(RankCores.pins(options, null)).isFalse();

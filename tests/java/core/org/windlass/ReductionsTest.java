@@ -260,7 +260,7 @@ class ReductionsTest {
 
   @Test
   void runFromAForkJoinThreadAndWithADeadline() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Tensor[] tensors = {Tensor.allocate(DType.F32, 4), Tensor.allocate(DType.F32, 4)};
       ForkJoinPool pool = new ForkJoinPool(2);
       try {
@@ -272,7 +272,7 @@ class ReductionsTest {
           futures.add(
               pool.submit(
                   () ->
-                      comm.within(Duration.ofSeconds(20)).allReduce(tensor, ReduceOp.SUM)));
+                      comm.withDeadline(Duration.ofSeconds(20)).allReduce(tensor, ReduceOp.SUM)));
         }
         for (java.util.concurrent.Future<?> future : futures) {
           future.get();
@@ -287,7 +287,7 @@ class ReductionsTest {
 
   @Test
   void wrongArgumentsAreNamed() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator comm = group.communicator(0);
       Tensor four = Tensor.allocate(DType.F32, 4);
       Tensor five = Tensor.allocate(DType.F32, 5);

@@ -140,7 +140,7 @@ final class Samples extends SampleValues {
 
   private void running(Path folder) {
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(ofSeconds(10));
-    Supplier<LocalGroup> group = once(() -> Communicator.local(1, options));
+    Supplier<LocalGroup> group = once(() -> LocalGroup.of(1, options));
     Supplier<Communicator> one = () -> group.get().communicator(0);
     Supplier<Window> window = once(() -> one.get().window(1 << 16));
     Supplier<MemoryPool> pool = once(() -> one.get().memoryPool(1 << 16));
@@ -164,7 +164,7 @@ final class Samples extends SampleValues {
     put(LocalGroup.class, group);
     put(Communicator.class, one);
     put(Collectives.class, one);
-    put(StreamCollectives.class, () -> one.get().on(0));
+    put(StreamCollectives.class, () -> one.get().onStream(0));
     put(Window.class, window);
     put(MemoryPool.class, pool);
     put(Target.class, () -> Target.SIM);
@@ -236,7 +236,7 @@ final class Samples extends SampleValues {
   }
 
   private static Operation<Void> done(Communicator communicator) {
-    Operation<Void> operation = communicator.async(Collectives::barrier);
+    Operation<Void> operation = communicator.runAsync(Collectives::barrier);
     operation.await();
     return operation;
   }

@@ -108,7 +108,7 @@ class ShortMemoryTest {
     public static void main(String[] arguments) throws Exception {
       CommunicatorOptions options =
           CommunicatorOptions.defaults().withDeadline(Duration.ofSeconds(30));
-      try (LocalGroup group = Communicator.local(2, options)) {
+      try (LocalGroup group = LocalGroup.of(2, options)) {
         group.run( // so that classes are there
             communicator -> {
               try (Communicator pair = communicator.split(0, 0)) {
@@ -183,7 +183,7 @@ class ShortMemoryTest {
       Object[] many = new Object[10_000];
       Arrays.fill(many, 1L);
       Kernel kernel = TestKernels.kernel("shift");
-      try (LocalGroup alone = Communicator.local(1)) {
+      try (LocalGroup alone = LocalGroup.of(1)) {
         Communicator own = alone.communicator(0);
         own.barrier();
         fillDirectMemory();

@@ -56,7 +56,7 @@ class ShrinkTest {
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 8})
   void threadsGoOnWithoutTheOneThatLeft(int ranks) {
-    try (LocalGroup group = Communicator.local(ranks)) {
+    try (LocalGroup group = LocalGroup.of(ranks)) {
       group.run(
           comm -> {
             comm.barrier();
@@ -68,7 +68,7 @@ class ShrinkTest {
             int[] former = IntStream.range(0, ranks).filter(rank -> rank != 1).toArray();
             try (Communicator shrunk = comm.shrink(SOON)) {
               assertMembers(shrunk, comm.rank(), former);
-              assertThat(shrunk.formerRanks()).isEqualTo(IntStream.of(former).boxed().toList());
+              assertThat(shrunk.parentRanks()).isEqualTo(IntStream.of(former).boxed().toList());
               assertThat(shrunk.deadline()).isEqualTo(comm.deadline());
               assertThatThrownBy(comm::barrier).isInstanceOf(AbortedException.class);
               assertThatThrownBy(() -> comm.shrink(SOON))
@@ -82,7 +82,7 @@ class ShrinkTest {
   @Test
   void whoDoesNotComeIsLeftOutOfThisAndOfEverythingElse() {
     AtomicInteger wentOn = new AtomicInteger();
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       group.run(
           comm -> {
             comm.barrier();
@@ -115,7 +115,7 @@ class ShrinkTest {
 
   @Test
   void itIsOfTheFailedAlone() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             assertThatThrownBy(() -> comm.shrink(SOON))
@@ -134,7 +134,7 @@ class ShrinkTest {
   /** One waits in it for the other, which never comes. */
   @Test
   void anInterruptEndsIt() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Communicator comm = group.communicator(0);
       comm.abort("start anew");
       Caller caller = new Caller(() -> comm.shrink(SOON));
@@ -152,7 +152,7 @@ class ShrinkTest {
   @Test
   void threadsThatMustNotBlockShrinkToo() throws Exception {
     ForkJoinPool pool = new ForkJoinPool(2);
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       group.communicator(1).abort("start anew");
       List<ForkJoinTask<?>> tasks = new ArrayList<>();
       for (Communicator comm : group.communicators()) {
@@ -179,11 +179,11 @@ class ShrinkTest {
   /** A call that goes on holds it up; one that had not begun ends with the failure. */
   @Test
   void itTakesItsTurnBehindQueuedCalls() throws Exception {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator comm = group.communicator(0);
       CompletableFuture<Void> released = new CompletableFuture<>();
-      comm.async(c -> released.join());
-      Operation<Void> behind = comm.async(Collectives::barrier);
+      comm.runAsync(c -> released.join());
+      Operation<Void> behind = comm.runAsync(Collectives::barrier);
       comm.abort("start anew");
       Caller caller =
           new Caller(
@@ -204,7 +204,7 @@ class ShrinkTest {
     Runnable rounds =
         () -> {
           for (int round = 0; round < 20; round++) {
-            try (LocalGroup group = Communicator.local(3)) {
+            try (LocalGroup group = LocalGroup.of(3)) {
               group.run(
                   comm -> {
                     comm.abort("start anew");
@@ -260,7 +260,7 @@ class ShrinkTest {
       assertThat(lost.faultyRanks()).containsExactly(2);
       try (Communicator shrunk = comm.shrink(SOON)) {
         assertMembers(shrunk, comm.rank(), 0, 1, 3);
-        assertThat(shrunk.formerRanks()).containsExactly(0, 1, 3);
+        assertThat(shrunk.parentRanks()).containsExactly(0, 1, 3);
         // Again, where nobody died.
         shrunk.barrier();
         if (shrunk.rank() == 0) {
@@ -276,7 +276,8 @@ class ShrinkTest {
             .hasMessageContaining("once more");
         try (Communicator again = shrunk.shrink(SOON)) {
           assertMembers(again, comm.rank(), 0, 1, 3);
-          assertThat(again.formerRanks()).containsExactly(0, 1, 2); // as it was numbered in `shrunk`
+          // as it was numbered in `shrunk`
+          assertThat(again.parentRanks()).containsExactly(0, 1, 2);
         }
       }
       System.out.println("went on");

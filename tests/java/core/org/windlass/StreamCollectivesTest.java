@@ -44,11 +44,11 @@ class StreamCollectivesTest {
 
   @Test
   void anotherTargetHasNoStreams() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             Tensor tensor = Tensor.allocate(DType.I32, 4);
-            assertThatThrownBy(() -> comm.on(0).allReduce(tensor, ReduceOp.SUM))
+            assertThatThrownBy(() -> comm.onStream(0).allReduce(tensor, ReduceOp.SUM))
                 .isInstanceOf(UnsupportedException.class)
                 .hasMessage(
                     "allReduce on a stream: kernels of target sim run on no stream; those of target"
@@ -85,7 +85,7 @@ class StreamCollectivesTest {
     Tensor in = Tensor.allocate(DType.I32, COUNT).copyFrom(values(comm.rank(), COUNT));
     Tensor sums = Tensor.allocate(DType.I32, COUNT);
     Tensor all = Tensor.allocate(DType.I32, RANKS, COUNT);
-    StreamCollectives stream = comm.on(0);
+    StreamCollectives stream = comm.onStream(0);
     refuseHostTensors(comm, stream, in, sums);
 
     List<Operation<Void>> operations = new ArrayList<>();
@@ -129,7 +129,7 @@ class StreamCollectivesTest {
     Tensor placed = Tensor.allocate(DType.I32, RANKS * (own + 1));
     Tensor gathered = Tensor.allocate(DType.I32, whole);
     Tensor reduced = Tensor.allocate(DType.I32, own + 1);
-    StreamCollectives stream = comm.on(0);
+    StreamCollectives stream = comm.onStream(0);
     long[] ascending = {0, 1, 3, 6};
     long[] descending = new long[RANKS];
     for (int rank = 0; rank < RANKS; rank++) {

@@ -292,7 +292,7 @@ class TensorTest {
   @Test
   void slicesBeyondTwoGibibytes() {
     long bytes = (1L << 31) + 4096;
-    try (LocalGroup group = Communicator.local(1);
+    try (LocalGroup group = LocalGroup.of(1);
         Window window = group.communicator(0).window(bytes)) { // only pages in use take memory
       Tensor tensor = window.tensor(DType.BF16, bytes / 2);
       ByteBuffer end = tensor.asByteBuffer(bytes - 8, 8);

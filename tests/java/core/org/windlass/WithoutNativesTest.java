@@ -28,7 +28,7 @@ class WithoutNativesTest {
   static final class Caller {
     public static void main(String[] arguments) {
       Map<String, Runnable> calls = new LinkedHashMap<>();
-      calls.put("Communicator.local", () -> Communicator.local(2).close());
+      calls.put("LocalGroup.of", () -> LocalGroup.of(2).close());
       calls.put(
           "Communicator.meet",
           () ->

@@ -35,10 +35,10 @@ import org.windlass.transfer.TransferBuilder;
  */
 class WrongCallsTest {
   private static final int RANKS = 4;
-  private static final LocalGroup GROUP = Communicator.local(RANKS);
+  private static final LocalGroup GROUP = LocalGroup.of(RANKS);
   private static final Communicator RANK = GROUP.communicator(0);
   private static final List<Window> WINDOWS = Windows.of(GROUP);
-  private static final LocalGroup ALONE = Communicator.local(1);
+  private static final LocalGroup ALONE = LocalGroup.of(1);
   private static final Communicator ONE = ALONE.communicator(0);
   private static final Layout WHOLE = Layout.parse("1:R");
   private static final Layout ROWS = Layout.parse("4:S0");
@@ -83,7 +83,7 @@ class WrongCallsTest {
 
   static {
     groups();
-    subsets();
+    subgroups();
     collectives();
     partCollectives();
     windows();
@@ -97,9 +97,9 @@ class WrongCallsTest {
 
   private static void groups() {
     CommunicatorOptions options = CommunicatorOptions.defaults();
-    invalid("no ranks", "ranks is 0", () -> Communicator.local(0));
-    invalid("negative ranks", "ranks is -3", () -> Communicator.local(-3));
-    invalid("too many ranks", "ranks is 1000000", () -> Communicator.local(1_000_000));
+    invalid("no ranks", "ranks is 0", () -> LocalGroup.of(0));
+    invalid("negative ranks", "ranks is -3", () -> LocalGroup.of(-3));
+    invalid("too many ranks", "ranks is 1000000", () -> LocalGroup.of(1_000_000));
     invalid("negative cores", "cores is -1", () -> options.withCores(-1));
     invalid("negative blocks", "blocks is -1", () -> options.withBlocks(-1));
     invalid("too many blocks", "blocks is 65", () -> options.withBlocks(65));
@@ -112,19 +112,19 @@ class WrongCallsTest {
     wrong("absent target", UnsupportedException.class, "target a5", Target.A5::require);
   }
 
-  private static void subsets() {
-    invalid("an empty list", "ranks is empty", RANK::subset);
-    invalid("a listed rank out of range", "ranks[1] is 4", () -> RANK.subset(0, 4));
-    invalid("a negative listed rank", "ranks[0] is -1", () -> RANK.subset(-1));
-    invalid("a rank listed twice", "ranks[2] is 1", () -> RANK.subset(1, 0, 1));
+  private static void subgroups() {
+    invalid("an empty list", "ranks is empty", RANK::subgroup);
+    invalid("a listed rank out of range", "ranks[1] is 4", () -> RANK.subgroup(0, 4));
+    invalid("a negative listed rank", "ranks[0] is -1", () -> RANK.subgroup(-1));
+    invalid("a rank listed twice", "ranks[2] is 1", () -> RANK.subgroup(1, 0, 1));
     invalid(
         "no limit",
         "deadline is 0 s",
-        () -> ONE.async(Collectives::barrier).await(Duration.ZERO));
+        () -> ONE.runAsync(Collectives::barrier).await(Duration.ZERO));
   }
 
   private static void runInsideRun() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       group.run(outer -> group.run(inner -> {}));
     }
   }
@@ -162,7 +162,7 @@ class WrongCallsTest {
         "an algorithm of another operation",
         "algorithm",
         () -> ONE.allToAll(in, out, Algorithm.STAGED));
-    invalid("negative deadline", "deadline is -1 s", () -> RANK.within(past));
+    invalid("negative deadline", "deadline is -1 s", () -> RANK.withDeadline(past));
     wrong("closed in", ClosedException.class, "in (f32[4, 2])", () -> RANK.allToAll(closed, out));
     wrong("closed out", ClosedException.class, "out (f32[4, 2])", () -> RANK.allToAll(in, closed));
     invalid("root out of range", "root is 4", () -> RANK.broadcast(in, 4));
@@ -320,7 +320,7 @@ class WrongCallsTest {
     Window shut = ONE.window(100);
     DistributedTensor orphan = shut.tensor(DType.F32, 4);
     shut.close();
-    LocalGroup over = Communicator.local(1);
+    LocalGroup over = LocalGroup.of(1);
     Communicator gone = over.communicator(0);
     over.close();
     invalid("negative window", "bytes is -1", () -> ONE.window(-1));
@@ -480,7 +480,7 @@ class WrongCallsTest {
         "notify: peer is 4; it must lie in [0, 4)",
         () -> signals.notify(4, 0, 1));
     invalid("notify of no signal", "index is 2", () -> signals.notify(1, 2, 1));
-    invalid("notify back", "notify: value 4294967295", () -> signals.notify(1, 0, -1));
+    invalid("negative count", "notify: value is -1", () -> signals.notify(1, 0, -1));
     invalid(
         "await of no rank",
         "await: peer is -1; it must lie in [0, 4)",
@@ -491,7 +491,7 @@ class WrongCallsTest {
         "test of no rank",
         "test: peer is 4; it must lie in [0, 4)",
         () -> signals.test(4, 0, 1));
-    invalid("await in no time", "deadline is 0 s", () -> signals.within(Duration.ZERO));
+    invalid("await in no time", "deadline is 0 s", () -> signals.withDeadline(Duration.ZERO));
     wrong("notify after close", ClosedException.class, "window", () -> orphans.notify(0, 0, 1));
     wrong("await after close", ClosedException.class, "window", () -> orphans.await(0, 0, 1));
   }

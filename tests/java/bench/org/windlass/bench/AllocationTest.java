@@ -11,8 +11,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.Algorithm;
-import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.bench.data.SharedWords;
 import org.windlass.bench.sample.LineUp;
 import org.windlass.bench.sample.Stamps;
@@ -25,6 +25,7 @@ import org.windlass.bench.workload.CollectiveWorkload;
 import org.windlass.bench.workload.RedistributeWorkload;
 import org.windlass.bench.workload.Workload;
 import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 
 /**
@@ -46,12 +47,9 @@ class AllocationTest {
         new CollectiveWorkload(WINDOW, Operation.REDUCE_SCATTER, 1, 4096, DType.F32),
         new CollectiveWorkload(PLAIN, Operation.ALL_REDUCE, 1, 4096, DType.F32),
         new RedistributeWorkload(
-            Layout.parse("1:S0"),
-            Layout.parse("1@0:S1"),
-            new long[] {8, 8},
-            DType.F32,
+            TensorSpec.of("bench", DType.F32, Layout.parse("1:S0"), 8, 8),
+            TensorSpec.of("bench", DType.F32, Layout.parse("1@0:S1"), 8, 8),
             DType.BF16,
-            DType.F32,
             TransferMode.DIRECT,
             false,
             Duration.ofSeconds(60)),
@@ -63,7 +61,7 @@ class AllocationTest {
   void anIterationAllocatesNothing(Workload workload) {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     Stamps stamps = new Stamps(1, ITERATIONS);
-    try (var group = Communicator.local(1)) {
+    try (var group = LocalGroup.of(1)) {
       var allocated =
           group.call(
               comm -> {

@@ -24,6 +24,7 @@ import org.windlass.bench.workload.PutWorkload;
 import org.windlass.bench.workload.RedistributeWorkload;
 import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 
 /** The verifiers accept what an operation should leave, and nothing else: not one wrong byte. */
@@ -131,12 +132,9 @@ class VerifierTest {
     long[] shape = {6, 5};
     RedistributeWorkload workload =
         new RedistributeWorkload(
-            from,
-            to,
-            shape,
-            DType.F32,
+            TensorSpec.of("bench", DType.F32, from, shape),
+            TensorSpec.of("bench", DType.F32, to, shape),
             DType.BF16,
-            DType.F32,
             TransferMode.DIRECT,
             true,
             Duration.ofSeconds(1));

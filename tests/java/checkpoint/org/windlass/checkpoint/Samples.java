@@ -9,7 +9,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
-import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.kernel.Target;
@@ -41,7 +40,7 @@ final class Samples extends SampleValues {
     LayoutFile.Entry entry =
         new LayoutFile.Entry(List.of(2L, 2L), Optional.of(DType.I64), Optional.empty());
     put(Target.class, () -> Target.SIM);
-    put(LocalGroup.class, each(() -> Communicator.local(1)));
+    put(LocalGroup.class, each(() -> LocalGroup.of(1)));
     put(TransferMode.class, () -> TransferMode.DIRECT);
     put(Reshard.class, Reshard::fromStoredLayouts);
     put(ProgressListener.class, () -> (moved, total) -> {});

@@ -18,7 +18,6 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
-import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.error.AbortedException;
@@ -186,7 +185,7 @@ class ReshardTest {
     }
     Reshard sum = Reshard.from(Layout.parse("3:P")).to("1:R").in(terms).out(folder.resolve("a"));
     assertThat(sum.leastRanks()).isEqualTo(3);
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       assertThat(sum.run(group).bytesOut()).isEqualTo(8);
       assertThat(TestFile.read(folder.resolve("a/rank-00000.safetensors")).tensors().get(0).bits())
           .containsExactly(3, 30);
@@ -196,7 +195,7 @@ class ReshardTest {
       assertThatThrownBy(() -> wrong.run(group)).isInstanceOf(InvalidArgumentException.class);
       assertThat(group.communicator(2).failure()).isPresent();
     }
-    try (LocalGroup few = Communicator.local(2)) {
+    try (LocalGroup few = LocalGroup.of(2)) {
       Reshard more = Reshard.from(Layout.parse("3:P")).to("1:R").in(terms).out(folder.resolve("c"));
       assertThatThrownBy(() -> more.run(few))
           .isInstanceOf(InvalidArgumentException.class)

@@ -31,6 +31,7 @@ import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 import picocli.CommandLine;
 
@@ -214,11 +215,8 @@ class BenchCommandTest {
 
   private static long received(String from, String to) {
     return new RedistributeWorkload(
-            Layout.parse(from),
-            Layout.parse(to),
-            new long[] {4, 4},
-            DType.F32,
-            DType.F32,
+            TensorSpec.of("bench", DType.F32, Layout.parse(from), 4, 4),
+            TensorSpec.of("bench", DType.F32, Layout.parse(to), 4, 4),
             DType.F32,
             TransferMode.DIRECT,
             false,

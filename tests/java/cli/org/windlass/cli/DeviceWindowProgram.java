@@ -27,7 +27,7 @@ final class DeviceWindowProgram {
 
   public static void main(String[] args) {
     Target.CUDA.use();
-    try (LocalGroup group = Communicator.local(RANKS)) {
+    try (LocalGroup group = LocalGroup.of(RANKS)) {
       group.run(DeviceWindowProgram::onRank);
     }
     System.out.println("device windows: " + RANKS + " ranks, all as expected");

@@ -44,7 +44,7 @@ record CollectiveStep(Step step, Communicator comm) {
             (long) rows * columns,
             rows * wide,
             (in, out) ->
-                comm.allGatherColumns(in.splitDim(0, rows, columns), out.splitDim(0, rows, wide)),
+                comm.allGather(in.splitDim(0, rows, columns), out.splitDim(0, rows, wide), 1),
             i -> input((int) (i % wide / columns), i / wide * columns + i % columns));
       }
       case REDUCE_SCATTER ->
@@ -64,8 +64,8 @@ record CollectiveStep(Step step, Communicator comm) {
               count,
               count,
               (in, out) -> {
-                var first = comm.async(c -> c.allReduce(in, out, step.op()));
-                var second = comm.async(c -> c.barrier());
+                var first = comm.runAsync(c -> c.allReduce(in, out, step.op()));
+                var second = comm.runAsync(c -> c.barrier());
                 first.await();
                 second.await();
               },

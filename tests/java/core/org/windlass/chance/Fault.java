@@ -70,7 +70,7 @@ record Fault(Kind kind, int rank, int step, int delayMicros) {
       case CLOSE -> comm.close();
       case CLOSE_FROM_OUTSIDE -> outside(comm::close);
       case CANCEL -> {
-        var operation = comm.async(c -> c.barrier());
+        var operation = comm.runAsync(c -> c.barrier());
         LockSupport.parkNanos(delayMicros * 1000L);
         operation.cancel();
         try {

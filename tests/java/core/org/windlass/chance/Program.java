@@ -40,7 +40,7 @@ record Program(int ranks, CommunicatorOptions options, List<Step> steps, Fault f
   /** Runs it on a fresh group; an AssertionError says what went wrong. */
   void run() {
     AtomicReferenceArray<Throwable> failures = new AtomicReferenceArray<>(ranks);
-    try (LocalGroup group = Communicator.local(ranks, options)) {
+    try (LocalGroup group = LocalGroup.of(ranks, options)) {
       try {
         group.run(
             comm -> {

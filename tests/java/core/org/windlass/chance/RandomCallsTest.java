@@ -56,7 +56,7 @@ class RandomCallsTest extends RandomSessions {
   protected void session(RandomArguments arguments, Path folder, Runnable calls) {
     CommunicatorOptions options =
         CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(300));
-    try (LocalGroup group = Communicator.local(1, options);
+    try (LocalGroup group = LocalGroup.of(1, options);
         Window window = group.communicator(0).window(1 << 16)) {
       Communicator comm = group.communicator(0);
       arguments.keep(comm);

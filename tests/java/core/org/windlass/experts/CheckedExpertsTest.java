@@ -11,8 +11,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.error.UnsupportedException;
 import org.windlass.kernel.Target;
 import org.windlass.testing.Launch;
@@ -72,7 +72,7 @@ class CheckedExpertsTest {
   }
 
   private static void refused(ExpertOptions options, String why) {
-    try (var group = Communicator.local(1)) {
+    try (var group = LocalGroup.of(1)) {
       group.run(
           comm ->
               assertThatThrownBy(() -> ExpertParallel.open(comm, options))

@@ -9,9 +9,9 @@ import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.Operation;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
@@ -183,11 +183,11 @@ class ExpertCallsTest {
               var routing = experts.routing();
               var tokens = Tensor.allocate(DType.F32, 3, 8);
               var ids = Tensor.allocate(DType.I64, 3, 2).fill(-1L)) {
-            experts.within(Duration.ofSeconds(20)).dispatch(routing, tokens, ids, null);
+            experts.withDeadline(Duration.ofSeconds(20)).dispatch(routing, tokens, ids, null);
             comm.barrier();
             if (comm.rank() == 0) {
               assertThatThrownBy(
-                      () -> experts.within(Duration.ofMillis(50)).combine(routing, tokens))
+                      () -> experts.withDeadline(Duration.ofMillis(50)).combine(routing, tokens))
                   .isInstanceOf(DeadlineExceededException.class)
                   .hasMessageContaining("expert-combine");
             }
@@ -198,7 +198,7 @@ class ExpertCallsTest {
   @Test
   void aRankThatDoesNotOpenIsNamedInWhatOthersCalled() {
     CommunicatorOptions brief = CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(100));
-    try (var group = Communicator.local(2, brief)) {
+    try (var group = LocalGroup.of(2, brief)) {
       assertThatThrownBy(() -> ExpertParallel.open(group.communicator(0), OPTIONS))
           .isInstanceOf(DeadlineExceededException.class)
           .hasMessageContaining("s in experts open, operation #1 on 2 ranks: rank 1 has not come")
@@ -208,7 +208,7 @@ class ExpertCallsTest {
 
   @Test
   void tensorsThatDoNotFitAreNamed() {
-    try (var group = Communicator.local(1)) {
+    try (var group = LocalGroup.of(1)) {
       group.run(
           comm -> {
             try (var experts = ExpertParallel.open(comm, OPTIONS);
@@ -303,7 +303,7 @@ class ExpertCallsTest {
   @Test
   void nothingIsAllocatedOnceItRuns() {
     var threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-    try (var group = Communicator.local(1)) {
+    try (var group = LocalGroup.of(1)) {
       group.run(
           comm -> {
             try (var experts = ExpertParallel.open(comm, OPTIONS);

@@ -31,7 +31,6 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
@@ -134,7 +133,7 @@ class GuestJobsTest {
     FutureTask<Void> task =
         new FutureTask<>(
             () -> {
-              try (LocalGroup group = Communicator.local(ranks, OPTIONS)) {
+              try (LocalGroup group = LocalGroup.of(ranks, OPTIONS)) {
                 group.run(
                     comm -> {
                       try (Job job = Job.of("fleet", comm, OPTIONS, environment(host), SOON)) {
@@ -395,10 +394,22 @@ class GuestJobsTest {
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
   void receiversGetTheEndOfGuestsAsAResult(boolean isWaiting) throws Exception {
-    List<Processes.Rank> guests = guests(isWaiting ? "finishes" : "finishes late");
+    finish(isWaiting, List.of("", ""), "");
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void receiversOnOtherHostsGetTheEndOfGuests(boolean isWaiting) throws Exception {
+    Ucx.require();
+    finish(isWaiting, List.of("a", "b"), "c");
+  }
+
+  private void finish(boolean isWaiting, List<String> hosts, String fleetHost) throws Exception {
+    List<Processes.Rank> guests = guests(isWaiting ? "finishes" : "finishes late", hosts);
     FutureTask<Void> fleet =
         fleet(
             2,
+            fleetHost,
             job -> {
               List<Taken> tensors = tensors(2);
               try (Link link = job.meet("policy", Role.TARGET, SOON);
@@ -583,7 +594,7 @@ class GuestJobsTest {
       }
       for (int place = 0; dims < 8 && place < Math.min(layout.mesh().size(), 64); place++) {
         long[] shape = {7, 12, 30, 5, 1, 64, 0, 9};
-        said.add(Arrays.toString(layout.localShape(shape, layout.mesh().rankOf(place))));
+        said.add(Arrays.toString(layout.localShape(shape, layout.mesh().rankAtPlace(place))));
       }
       return said.stream().map(Object::toString).collect(Collectors.joining(" "));
     } catch (InvalidArgumentException e) {

@@ -20,7 +20,6 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
-import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
@@ -131,7 +130,7 @@ class HostileMeetingsTest {
     meetDuring(
         start(
             () -> {
-              try (LocalGroup group = Communicator.local(1)) {
+              try (LocalGroup group = LocalGroup.of(1)) {
                 for (int i = 0; i < MISTAKES; i++) {
                   Thread.sleep(random.nextInt(20));
                   assertThatThrownBy(
@@ -174,7 +173,7 @@ class HostileMeetingsTest {
         new FutureTask<>(
             () -> {
               assertThat(met.await(SOON.toSeconds(), TimeUnit.SECONDS)).isTrue();
-              try (LocalGroup group = Communicator.local(1);
+              try (LocalGroup group = LocalGroup.of(1);
                   Job twin =
                       Job.of(
                           "inference",

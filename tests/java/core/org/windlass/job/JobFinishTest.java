@@ -230,6 +230,48 @@ class JobFinishTest {
     JobThreads.end(source, target);
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void sendersThatDisagreeAreTold(int finishing) throws Exception {
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
+                end.send(1, SOON);
+                assertThatThrownBy(
+                        () -> {
+                          if (end.rank() == finishing) {
+                            end.transfer().finish(SOON);
+                          }
+                          end.transfer().trySend(2, SOON);
+                        })
+                    .isInstanceOf(WindlassException.class)
+                    .hasMessageMatching(".*some senders finish.*|.*was finished.*");
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, TARGET, ROWS)) {
+                assertThat(end.receive(SOON)).isEqualTo(1);
+                if (finishing == 0) {
+                  assertThat(end.transfer().tryReceive(SOON)).isEmpty();
+                } else {
+                  assertThatThrownBy(() -> end.transfer().tryReceive(SOON))
+                      .isInstanceOf(WindlassException.class);
+                }
+                end.requireHas(1);
+              }
+            });
+    long startNs = System.nanoTime();
+    JobThreads.end(source, target);
+    assertThat(System.nanoTime() - startNs).isLessThan(SOON.toNanos() / 2);
+  }
+
   /** A rank of either side can't move its part: the version fails on all ranks, at once. */
   @ParameterizedTest
   @ValueSource(booleans = {true, false})

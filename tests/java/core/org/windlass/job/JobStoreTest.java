@@ -101,7 +101,7 @@ class JobStoreTest {
         Map.of("WINDLASS_MEETING", "192.0.2.1:7000", "WINDLASS_TOKEN", Token.random().digits());
     CommunicatorOptions options = CommunicatorOptions.defaults();
     Duration deadline = Duration.ofMillis(5500); // longer than one attempt
-    try (var group = Communicator.local(1)) {
+    try (var group = LocalGroup.of(1)) {
       Communicator alone = group.communicators().get(0);
       assertThatThrownBy(() -> Job.of("alone", alone, options, environment, deadline))
           .isInstanceOf(DeadlineExceededException.class)
@@ -237,7 +237,7 @@ class JobStoreTest {
     CountDownLatch over = new CountDownLatch(1);
     // Whoever waits for the communicator's own deadline waits longer than the test may take.
     CommunicatorOptions patient = CommunicatorOptions.defaults().withDeadline(FOREVER);
-    try (LocalGroup group = Communicator.local(2, patient)) {
+    try (LocalGroup group = LocalGroup.of(2, patient)) {
       group.run(
           comm -> {
             Communicator both = comm.split(0, comm.rank());
@@ -265,7 +265,7 @@ class JobStoreTest {
     Thread[] rank0 = new Thread[1];
     Round.Presence theirs = new Round.Presence("somebody", new byte[] {1});
     try (Store standing = jobs.store();
-        LocalGroup group = Communicator.local(2)) {
+        LocalGroup group = LocalGroup.of(2)) {
       standing.set(theirs.key(), theirs.value(), SOON);
       var ranks =
           CompletableFuture.runAsync(

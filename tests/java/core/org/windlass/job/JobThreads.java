@@ -15,7 +15,6 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
-import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
 import org.windlass.internal.Native;
@@ -108,7 +107,7 @@ public final class JobThreads implements BeforeEachCallback, AfterEachCallback {
 
   /** The same with options of its own. */
   public FutureTask<Void> start(String name, int ranks, CommunicatorOptions options, Body body) {
-    LocalGroup group = Communicator.local(ranks, OPTIONS);
+    LocalGroup group = LocalGroup.of(ranks, OPTIONS);
     groups.add(group);
     FutureTask<Void> task =
         new FutureTask<>(

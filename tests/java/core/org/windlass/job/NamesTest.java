@@ -31,7 +31,7 @@ class NamesTest {
       })
   void whatIsNoNameIsRefusedAndShownInLettersThatPrint(String name) {
     DeviceMesh one = DeviceMesh.of(1);
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator comm = group.communicators().get(0);
       assertThatThrownBy(() -> Link.open(comm, name, one, one))
           .isInstanceOf(InvalidArgumentException.class)
@@ -46,7 +46,7 @@ class NamesTest {
   @Test
   void aNameMayBeOfAnyScript() {
     DeviceMesh one = DeviceMesh.of(1);
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       group.run(comm -> Link.open(comm, "\u91cd\u307f \u00e9-1.w", one, one).close());
     }
   }

@@ -64,7 +64,7 @@ class DeviceMeshTest {
     refused(() -> DeviceMesh.of(2).ranks(0, -1), "rank -1");
     refused(() -> DeviceMesh.of(2).rankAt(2), "coordinate 2 of dimension 0");
     refused(() -> DeviceMesh.of(2).rankAt(0, 0), "2 coordinates");
-    refused(() -> DeviceMesh.of(2).rankOf(2), "place 2");
+    refused(() -> DeviceMesh.of(2).rankAtPlace(2), "place 2");
     refused(() -> DeviceMesh.of(2).layout(), "0 placements for the 1 dimensions");
   }
 

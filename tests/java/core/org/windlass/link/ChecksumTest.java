@@ -80,8 +80,8 @@ class ChecksumTest {
     DType wire = FLOATS.get(random.nextInt(6));
     int wrongTensor = random.nextInt(specs.size());
     Layout wrongLayout = specs.get(wrongTensor)[1].layout();
-    int wrongRank = wrongLayout.mesh().rankOf(random.nextInt(wrongLayout.mesh().size()));
-    try (LocalGroup group = Communicator.local(highest + 1)) {
+    int wrongRank = wrongLayout.mesh().rankAtPlace(random.nextInt(wrongLayout.mesh().size()));
+    try (LocalGroup group = LocalGroup.of(highest + 1)) {
       group.run(
           comm -> {
             TransferBuilder builder = TransferBuilder.of(comm).defaultWire(wire);
@@ -165,7 +165,7 @@ class ChecksumTest {
     Link[] links = new Link[3];
     CountDownLatch ready = new CountDownLatch(3);
     CountDownLatch dead = new CountDownLatch(1);
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       Thread killer =
           new Thread(
               () -> {
@@ -284,7 +284,7 @@ class ChecksumTest {
     DeviceMesh one = DeviceMesh.of(1);
     Layout whole = one.layout(Placement.replicate());
     long[] shape = {1 << 20};
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             try (Link link = Link.open(comm, "changing", one, one.at(1))) {
@@ -383,7 +383,7 @@ class ChecksumTest {
     int wrongRank = mesh.rankAt(1 + random.nextInt(2), tp);
     TensorSpec spec = TensorSpec.of("w", DType.BF16, layout, shape);
     boolean linked = random.nextBoolean();
-    try (LocalGroup group = Communicator.local(8)) {
+    try (LocalGroup group = LocalGroup.of(8)) {
       group.run(
           comm -> {
             int rank = comm.rank();
@@ -478,7 +478,7 @@ class ChecksumTest {
 
   @Test
   void tensorsWithoutReplicasHaveNothingToCheck() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             Layout rows = Layout.parse("2:S0");

@@ -12,7 +12,6 @@ import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
@@ -173,7 +172,7 @@ class LinkAgreementTest {
 
   @Test
   void wrongCallsSayWhatIsWrong() {
-    try (LocalGroup group = Communicator.local(4)) {
+    try (LocalGroup group = LocalGroup.of(4)) {
       group.run(
           comm -> {
             DeviceMesh two = DeviceMesh.of(2);
@@ -233,7 +232,7 @@ class LinkAgreementTest {
   @Test
   void linksOfOtherNamesOrSidesAreAMismatch() {
     DeviceMesh one = DeviceMesh.of(1);
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm ->
               assertThatThrownBy(() -> Link.open(comm, "link " + comm.rank(), one, one.at(1)))
@@ -251,7 +250,7 @@ class LinkAgreementTest {
   @Test
   void everyRankIsToldWhatTwoRanksOpen() {
     DeviceMesh one = DeviceMesh.of(1);
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       group.run(
           comm -> {
             String name = comm.rank() == 1 ? "other" : "weights";
@@ -280,7 +279,7 @@ class LinkAgreementTest {
   @Test
   void whoWaitsForALinkIsToldOfTheLink() {
     DeviceMesh one = DeviceMesh.of(1);
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             if (comm.rank() == 1) {

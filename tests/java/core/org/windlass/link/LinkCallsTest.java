@@ -48,7 +48,7 @@ class LinkCallsTest {
   @Test
   void aCallOnAnotherBatchOfALinkInUseIsRefusedAndTheLinkLives() throws Exception {
     CyclicBarrier met = new CyclicBarrier(4);
-    try (LocalGroup group = Communicator.local(4, PATIENT)) {
+    try (LocalGroup group = LocalGroup.of(4, PATIENT)) {
       group.run(
           communicator -> {
             try (Link link = Link.open(communicator, "weights", SENDERS, RECEIVERS)) {
@@ -91,7 +91,7 @@ class LinkCallsTest {
 
   @Test
   void anAbortOfTheLinkEndsACheckOfReplicas() {
-    try (LocalGroup group = Communicator.local(4, PATIENT)) {
+    try (LocalGroup group = LocalGroup.of(4, PATIENT)) {
       group.run(
           communicator -> {
             Link link = Link.open(communicator, "weights", SENDERS, RECEIVERS);
@@ -111,7 +111,7 @@ class LinkCallsTest {
   void aFailedCheckOfReplicasEndsTheLink() {
     CommunicatorOptions hasty =
         CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(300));
-    try (LocalGroup group = Communicator.local(4, hasty)) {
+    try (LocalGroup group = LocalGroup.of(4, hasty)) {
       group.run(
           communicator -> {
             Link link = Link.open(communicator, "weights", SENDERS, RECEIVERS);
@@ -134,7 +134,7 @@ class LinkCallsTest {
   /** Rank 0 sends to rank 1 over one link, and to rank 2 over another, which fails. */
   @Test
   void whatFailsOverOneLinkIsToldAsThatLinksToPeersOfTheOther() {
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       group.run(
           comm -> {
             DeviceMesh first = DeviceMesh.of(1);
@@ -171,7 +171,7 @@ class LinkCallsTest {
   void closingALinkClosesWhatWasRegisteredOnIt() {
     DeviceMesh both = DeviceMesh.of(2);
     Layout rows = both.layout(Placement.shard(0));
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             Link link = Link.open(comm, "one", both, both);
@@ -210,7 +210,7 @@ class LinkCallsTest {
   /** A receive in place, which has to say what is incomplete. */
   @Test
   void aCallThatClosingALinkEndsClosesItsTransferItself() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       List<Link> links =
           group.call(
               comm -> Link.open(comm, "two", DeviceMesh.of(1), DeviceMesh.of(1).at(1)));
@@ -242,7 +242,7 @@ class LinkCallsTest {
   @Test
   void closingALinkTellsOfBothOfItsCommunicators() {
     CountDownLatch disagreed = new CountDownLatch(2);
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       group.run(
           comm -> {
             DeviceMesh all = DeviceMesh.of(3);

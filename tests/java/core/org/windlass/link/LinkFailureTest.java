@@ -19,7 +19,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
@@ -97,7 +96,7 @@ class LinkFailureTest {
     Link[] links = new Link[4];
     CountDownLatch ready = new CountDownLatch(4);
     AtomicLong deadAt = new AtomicLong(Long.MAX_VALUE);
-    try (LocalGroup group = Communicator.local(4)) {
+    try (LocalGroup group = LocalGroup.of(4)) {
       AtomicReference<Throwable> failure = new AtomicReference<>();
       ThrowingCallable body =
           () ->
@@ -158,7 +157,7 @@ class LinkFailureTest {
     Layout from = Layout.parse("1:R");
     Layout to = Layout.parse("1@1:R");
     for (int round = 0; round < 30; round++) {
-      try (LocalGroup group = Communicator.local(2)) {
+      try (LocalGroup group = LocalGroup.of(2)) {
         group.run(
             comm -> {
               Tensor own = Tensor.allocate(DType.F32, 16, 8);

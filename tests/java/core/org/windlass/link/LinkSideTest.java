@@ -17,7 +17,6 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.windlass.Communicator;
 import org.windlass.LocalGroup;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
@@ -149,7 +148,7 @@ class LinkSideTest {
   void aSenderThatStaysAwayIsNamedAsTheLinkCountsIt() {
     CountDownLatch over = new CountDownLatch(1);
     DeviceMesh two = DeviceMesh.of(2);
-    try (LocalGroup group = Communicator.local(4)) {
+    try (LocalGroup group = LocalGroup.of(4)) {
       group.run(
           comm -> {
             try (Link link = Link.open(comm, "back", two.at(2), two)) {

@@ -85,7 +85,7 @@ class LinkStepsTest {
   private static WindlassException[] failures(Call call) throws Exception {
     WindlassException[] failures = new WindlassException[4];
     CyclicBarrier over = new CyclicBarrier(4); // who leaves ends the others' calls
-    try (LocalGroup group = Communicator.local(4)) {
+    try (LocalGroup group = LocalGroup.of(4)) {
       long start = System.nanoTime();
       group.run(
           communicator -> {
@@ -187,7 +187,7 @@ class LinkStepsTest {
   }
 
   @Test
-  void aTimeoutSpeaksOfTheOperationThatWasCalled() throws Exception {
+  void aPassedDeadlineSpeaksOfTheOperationThatWasCalled() throws Exception {
     Duration brief = Duration.ofMillis(700);
     WindlassException[] failures =
         failures(
@@ -197,7 +197,8 @@ class LinkStepsTest {
               }
             });
     assertThat(failures[3]).isNull();
-    requireTimeouts(failures, "send of version 9 on link 'weights'", "receive on link 'weights'");
+    requirePassedDeadlines(failures, "send of version 9 on link 'weights'",
+        "receive on link 'weights'");
     failures =
         failures(
             (part, transfer) -> {
@@ -206,10 +207,10 @@ class LinkStepsTest {
               }
             });
     String register = "register on link 'weights'";
-    requireTimeouts(failures, register, register);
+    requirePassedDeadlines(failures, register, register);
   }
 
-  private static void requireTimeouts(
+  private static void requirePassedDeadlines(
       WindlassException[] failures, String ofSender, String ofReceiver) {
     for (int rank = 0; rank < 3; rank++) {
       String operation = rank < 2 ? ofSender : ofReceiver;
@@ -226,7 +227,7 @@ class LinkStepsTest {
   @ParameterizedTest
   @ValueSource(longs = {-1, Gathered.MOST_BYTES + 1L, Long.MAX_VALUE})
   void aLengthThatNoRankGivesIsRefusedBeforeAnythingIsAllocated(long length) {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           communicator -> {
             int step = Native.WL_OP_LINK_REGISTER;
@@ -244,7 +245,7 @@ class LinkStepsTest {
     }
   }
 
-  /** Links and subsets that an abort overtakes: who gets one never waits for who got none. */
+  /** Links and subgroups that an abort overtakes: who gets one never waits for who got none. */
   @Test
   void aLinkOvertakenByAnAbortLeavesNobodyWaiting() throws Exception {
     long seed = System.nanoTime();
@@ -258,7 +259,7 @@ class LinkStepsTest {
           CommunicatorOptions.defaults()
               .withDeadline(LONG)
               .withCores(random.nextBoolean() ? 1 : 64);
-      try (LocalGroup group = Communicator.local(4, options)) {
+      try (LocalGroup group = LocalGroup.of(4, options)) {
         Thread ender =
             new Thread(
                 () -> {

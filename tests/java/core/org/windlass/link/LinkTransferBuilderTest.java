@@ -21,7 +21,6 @@ import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
-import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
@@ -182,7 +181,7 @@ class LinkTransferBuilderTest {
   @Test
   void whatABatchOverLinksRefuses() {
     DeviceMesh one = DeviceMesh.of(1);
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             try (Link there = Link.open(comm, "a", one, one.at(1));

@@ -206,7 +206,7 @@ class LinkVersionsTest {
   void aVersionTakesOneOperation() {
     DeviceMesh one = DeviceMesh.of(1);
     Layout whole = one.layout(Placement.replicate());
-    try (LocalGroup group = Communicator.local(1);
+    try (LocalGroup group = LocalGroup.of(1);
         Link link = Link.open(group.communicator(0), "self", one, one)) {
       LinkTransferBuilder builder = link.transferBuilder();
       builder.add("w", new long[] {4}, f32(4), whole).into("w", new long[] {4}, f32(4), whole);
@@ -256,7 +256,7 @@ class LinkVersionsTest {
   void oneThreadAtATimeCalls() {
     DeviceMesh one = DeviceMesh.of(1);
     Layout whole = one.layout(Placement.replicate());
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator comm = group.communicator(0);
       try (Link link = Link.open(comm, "self", one, one)) {
         LinkTransferBuilder builder = link.transferBuilder();
@@ -264,7 +264,7 @@ class LinkVersionsTest {
         try (LinkTransfer transfer = builder.register()) {
           // The other call of this rank is in its agreement, as a queued operation holds it up.
           var block = new CountDownLatch(1);
-          link.communicator().async(c -> await(block));
+          link.communicator().runAsync(c -> await(block));
           Thread sender = new Thread(() -> transfer.send(1), "the sender");
           sender.start();
           while (sender.getState() != Thread.State.WAITING

@@ -347,8 +347,8 @@ class CommContextsTest {
               var contexts = parse(ONE_SLOT).open(comm, HostTensors.of("w", host))) {
             var group = contexts.get("g");
             group.tensor("w").fill(1);
-            group.communicator().async(c -> pause());
-            group.communicator().async(c -> c.allReduce(group.tensor("w"), ReduceOp.SUM));
+            group.communicator().runAsync(c -> pause());
+            group.communicator().runAsync(c -> c.allReduce(group.tensor("w"), ReduceOp.SUM));
             contexts.storeToHost();
             assertThat(host.getDouble(0)).isEqualTo(2);
             assertThat(host.getDouble(99_999)).isEqualTo(2);

@@ -14,7 +14,6 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
-import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
@@ -333,7 +332,7 @@ class RefusedContextsTest {
 
   @Test
   void aRankThatDoesNotComeCostsTheDeadline() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       CommManifest manifest = CommContextsTest.parse(MANIFEST);
       long start = System.nanoTime();
       assertThatThrownBy(
@@ -349,7 +348,7 @@ class RefusedContextsTest {
   void aRankThatDoesNotStoreIsNamedInWhatOthersCalled() {
     CommManifest manifest = CommContextsTest.parse(MANIFEST);
     CommContexts[] contexts = new CommContexts[2];
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(comm -> contexts[comm.rank()] = manifest.open(comm, right(comm.rank())));
       assertThatThrownBy(() -> contexts[0].storeToHost(Duration.ofMillis(100)))
           .isInstanceOf(DeadlineExceededException.class)

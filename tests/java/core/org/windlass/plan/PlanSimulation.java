@@ -28,7 +28,7 @@ final class PlanSimulation {
   PlanSimulation(Plan plan) {
     this.plan = plan;
     this.shape = plan.shape();
-    this.terms = DistributionReference.group(plan.from(), plan.from().mesh().rankOf(0)).size();
+    this.terms = DistributionReference.group(plan.from(), plan.from().mesh().rankAtPlace(0)).size();
     this.expected = new long[Math.toIntExact(Region.whole(shape).numel())];
     Arrays.setAll(expected, this::expected);
     for (int rank : plan.from().mesh().ranks()) {

@@ -9,7 +9,6 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
-import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
@@ -351,7 +350,7 @@ class PlanTest {
         InvalidArgumentException.class,
         "bucketBytes of 1 may take 260 tensors in 1048576 turns or more",
         () -> Plan.stagingBytes(plans, 1));
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           communicator -> {
             TransferBuilder builder =

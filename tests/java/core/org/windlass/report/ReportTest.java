@@ -57,7 +57,7 @@ class ReportTest {
   @ValueSource(ints = {1, 64})
   void aHangShowsWhoIsWhereSinceWhenAndForWhom(int cores) throws Exception {
     CommunicatorOptions options = CommunicatorOptions.defaults().withCores(cores);
-    try (LocalGroup group = Communicator.local(3, options)) {
+    try (LocalGroup group = LocalGroup.of(3, options)) {
       group.run(
           communicator -> {
             Tensor in = Tensor.allocate(DType.F32, 3, 1024);
@@ -114,7 +114,7 @@ class ReportTest {
 
   @Test
   void aOneSidedWaitNamesThePeerThatItConcerns() {
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       group.run(
           communicator -> {
             try (Window window = communicator.window(4096)) {
@@ -141,7 +141,7 @@ class ReportTest {
 
   @Test
   void aFreshCommunicatorHasNothingToSay() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Report report = group.communicator(1).report();
       assertThat(report.ranks()).hasSize(2).allMatch(rank -> rank.recent().isEmpty());
       assertThat(report.toString()).contains("   1  no call yet");
@@ -150,29 +150,29 @@ class ReportTest {
 
   @Test
   void aFailureStandsFirstAndAClosedRankIsMarked() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       Communicator first = group.communicator(0);
-      Collectives hasty = first.within(Duration.ofMillis(50));
+      Collectives hasty = first.withDeadline(Duration.ofMillis(50));
       assertThat(catchThrowable(hasty::barrier)).isInstanceOf(DeadlineExceededException.class);
       group.communicator(1).close();
       Report report = first.report();
       assertThat(report.failure()).get().isInstanceOf(DeadlineExceededException.class);
       Report.Call call = report.ranks().get(0).recent().get(0);
-      assertThat(call.failure()).contains(ErrorCode.TIMEOUT);
+      assertThat(call.failure()).contains(ErrorCode.DEADLINE_EXCEEDED);
       assertThat(call.took()).isGreaterThanOrEqualTo(Duration.ofMillis(50));
       assertThat(report.ranks()).extracting(Report.Rank::closed).containsExactly(false, true);
       assertThat(report.toString())
           .startsWith("the communicator is dead: rank 0 waited 0.050 s in barrier")
-          .contains("   0  Timeout in barrier #1")
+          .contains("   0  DeadlineExceeded in barrier #1")
           .contains("   1  closed, no call yet");
     }
   }
 
   @Test
-  void aTimeoutSaysWhatTheRankThatIsBehindDidLast() {
+  void aPassedDeadlineSaysWhatTheRankThatIsBehindDidLast() {
     CommunicatorOptions options =
         CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(100));
-    try (LocalGroup group = Communicator.local(2, options)) {
+    try (LocalGroup group = LocalGroup.of(2, options)) {
       group.run(communicator -> communicator.allGather(ints(1), ints(2)));
       assertThat(catchThrowable(group.communicator(0)::barrier))
           .isInstanceOf(DeadlineExceededException.class)
@@ -188,7 +188,7 @@ class ReportTest {
   /** Every look is of whole records in order, whatever the ranks do meanwhile. */
   @Test
   void anyThreadLooksWhileRanksRun() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       AtomicBoolean looking = new AtomicBoolean(true);
       List<Throwable> wrong = new ArrayList<>();
       Thread reader =

@@ -5,7 +5,7 @@ import java.io.IOException;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
-import org.windlass.Communicator;
+import org.windlass.LocalGroup;
 
 /** Fails a test that has left something of this process in use. */
 public final class NothingLeft implements BeforeEachCallback, AfterEachCallback {
@@ -13,7 +13,7 @@ public final class NothingLeft implements BeforeEachCallback, AfterEachCallback 
 
   @Override
   public void beforeEach(ExtensionContext context) throws IOException {
-    Communicator.local(2).close(); // loads the natives
+    LocalGroup.of(2).close(); // loads the natives
     Ports.free(); // opens its file, which stays open
     before = Resources.now();
   }

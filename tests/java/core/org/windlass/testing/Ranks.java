@@ -85,7 +85,7 @@ public record Ranks(Launch launch, int count) implements Serializable {
       RankJvms.run(launch, count, options, body);
       return;
     }
-    try (LocalGroup group = Communicator.local(count, options.get())) {
+    try (LocalGroup group = LocalGroup.of(count, options.get())) {
       group.run(body::run);
     } catch (RuntimeException e) {
       throw e;

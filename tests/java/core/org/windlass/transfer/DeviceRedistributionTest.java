@@ -55,7 +55,7 @@ class DeviceRedistributionTest {
   /** {@code random SEED}, or {@code tensors 0}. */
   public static void main(String[] arguments) {
     if (arguments[0].equals("tensors")) {
-      try (LocalGroup group = Communicator.local(RANKS)) {
+      try (LocalGroup group = LocalGroup.of(RANKS)) {
         group.run(DeviceRedistributionTest::moveTensors);
       }
       System.out.println("moved");

@@ -342,7 +342,8 @@ class RedistributionTest {
     }
 
     long[] targetBits(int rank, int version) {
-      int terms = DistributionReference.group(from.layout(), from.layout().mesh().rankOf(0)).size();
+      int terms =
+          DistributionReference.group(from.layout(), from.layout().mesh().rankAtPlace(0)).size();
       DType on = wire != null ? wire : Plan.defaultWire(from.dtype(), to.dtype());
       return indices(to, rank).stream()
           .mapToLong(

@@ -125,7 +125,7 @@ class RoutesTest {
       highest = Math.max(highest, plan.to().mesh().highestRank());
     }
     List<List<Route>> routes = plans.stream().map(Plan::routes).toList();
-    try (LocalGroup group = Communicator.local(highest + 1)) {
+    try (LocalGroup group = LocalGroup.of(highest + 1)) {
       group.run(communicator -> run(communicator, plans, routes));
     }
   }

@@ -65,7 +65,7 @@ class TransferBuilderTest {
 
   @Test
   void oneSourceMayFillSeveralTargets() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       group.run(
           communicator -> {
             TensorSpec embedding = TensorSpec.of("embed", DType.F32, WHOLE, 3);
@@ -109,7 +109,7 @@ class TransferBuilderTest {
 
   @Test
   void aCoarserWireRoundsOnTheWay() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
       Tensor source = Tensor.allocate(DType.F32, 1).fill(1 + 0x1p-12);
       Tensor target = Tensor.allocate(DType.F32, 1);
@@ -211,7 +211,7 @@ class TransferBuilderTest {
   /** A choice is of the tensors that are added after it. */
   @Test
   void aChoiceAfterTheLastTensorIsRefused() {
-    try (LocalGroup group = Communicator.local(1);
+    try (LocalGroup group = LocalGroup.of(1);
         Link link = Link.open(group.communicator(0), "policy", DeviceMesh.of(1), DeviceMesh.of(1))) {
       Tensor source = Tensor.allocate(DType.F32, 4);
       Tensor target = Tensor.allocate(DType.F32, 4);
@@ -221,13 +221,14 @@ class TransferBuilderTest {
       builder.defaultBucketBytes(4096);
       assertThatThrownBy(builder::register)
           .isInstanceOf(InvalidArgumentException.class)
-          .hasMessageContaining("register: bucketBytes was called after the last tensor was added");
+          .hasMessageContaining(
+              "register: defaultBucketBytes was called after the last tensor was added");
       LinkTransferBuilder linked = link.transferBuilder().defaultMode(TransferMode.STAGED);
       linked.add("w", new long[] {4}, source, WHOLE).into("w", new long[] {4}, target, WHOLE);
       linked.defaultWire(DType.BF16);
       assertThatThrownBy(linked::register)
           .isInstanceOf(InvalidArgumentException.class)
-          .hasMessageContaining("register: wire was called after the last tensor was added");
+          .hasMessageContaining("register: defaultWire was called after the last tensor was added");
     }
   }
 
@@ -251,7 +252,7 @@ class TransferBuilderTest {
 
   @Test
   void aTransferKeepsItsMemory() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       Tensor source = Tensor.allocate(DType.F32, 4);
       Tensor target = Tensor.allocate(DType.F32, 4);
       TransferBuilder builder = TransferBuilder.of(group.communicator(0));

@@ -13,7 +13,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
@@ -356,7 +355,7 @@ class ViewsTest {
     for (DType dtype : DType.values()) {
       if (dtype.code() >= 0) {
         TensorSpec spec = TensorSpec.of("w", dtype, Layout.parse("1:R"), 1).padded(3);
-        try (LocalGroup group = Communicator.local(1)) {
+        try (LocalGroup group = LocalGroup.of(1)) {
           Tensor source = Tensor.allocate(dtype, 3);
           Tensor target = Tensor.allocate(dtype, 3);
           byte[] dirt = new byte[(int) target.bytes()];
@@ -380,7 +379,7 @@ class ViewsTest {
           .hasMessageContaining("tensor 'embed': padded shape " + Arrays.toString(padded));
     }
     assertThatThrownBy(() -> spec.padded(1L << 40, 1L << 40)).hasMessageContaining("overflow");
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       TensorSpec padded = spec.padded(12, 4);
       assertThatThrownBy(
               () ->

@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.javacpp.Pointer;
 import org.junit.jupiter.api.Test;
-import org.windlass.Communicator;
+import org.windlass.LocalGroup;
 import org.windlass.error.UnsupportedException;
 
 class DeviceStreamsTest {
@@ -22,7 +22,7 @@ class DeviceStreamsTest {
 
   @Test
   void givesTheHandleAsItIs() {
-    try (var group = Communicator.local(1)) {
+    try (var group = LocalGroup.of(1)) {
       group.run(
           comm -> {
             var stream = new CUstream_st(new Handle(HANDLE));
@@ -34,7 +34,7 @@ class DeviceStreamsTest {
 
   @Test
   void refusesWhatHasNoStreams() {
-    try (var group = Communicator.local(1)) {
+    try (var group = LocalGroup.of(1)) {
       group.run(
           comm -> {
             var ofSim = DeviceStreams.on(comm, new CUstream_st());

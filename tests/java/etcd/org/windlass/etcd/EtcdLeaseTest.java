@@ -53,7 +53,7 @@ class EtcdLeaseTest {
       // Who has little time waits no longer for an etcd that is gone.
       long beginNs = System.nanoTime();
       Duration little = Duration.ofMillis(20);
-      assertFails(Native.WL_TIMEOUT, () -> etcd.connect(name, 1, 2, little))
+      assertFails(Native.WL_DEADLINE_EXCEEDED, () -> etcd.connect(name, 1, 2, little))
           .contains("connect to the store at " + etcd.address());
       assertThat(since(beginNs)).isLessThan(LONG);
     }
@@ -115,7 +115,7 @@ class EtcdLeaseTest {
       return false;
     } catch (WindlassException e) {
       assertFails(
-          Native.WL_TIMEOUT,
+          Native.WL_DEADLINE_EXCEEDED,
           () -> {
             throw e;
           });

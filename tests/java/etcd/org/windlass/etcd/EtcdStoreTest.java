@@ -72,7 +72,7 @@ class EtcdStoreTest {
       Duration now = limit;
       String[] message = new String[1];
       AbstractStringAssert<?> told =
-          assertFails(Native.WL_TIMEOUT, () -> call.within(now))
+          assertFails(Native.WL_DEADLINE_EXCEEDED, () -> call.within(now))
               .satisfies(text -> message[0] = text);
       if (Stream.of(reasons).allMatch(message[0]::contains) || limit.compareTo(LONG) > 0) {
         return told.contains(reasons);

@@ -22,8 +22,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.PeerLostException;
@@ -45,7 +45,7 @@ class ExamplesTest {
   void checksItsOwnResult(String name, int ranks) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     PrintStream out = new PrintStream(bytes, true, StandardCharsets.UTF_8);
-    try (var group = Communicator.local(ranks)) {
+    try (var group = LocalGroup.of(ranks)) {
       Examples.find(name).orElseThrow().body().run(group, ranks, out);
     }
     String printed = bytes.toString(StandardCharsets.UTF_8);

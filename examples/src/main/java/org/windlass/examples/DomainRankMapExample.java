@@ -14,8 +14,8 @@ import org.windlass.error.VerificationFailedException;
 
 /**
  * The rank map of a domain: some of the ranks, listed as 3, 0, 2, meet in a communicator of their
- * own, where they are ranks 0, 1, 2. {@code rankOf} gives a member's rank there, and refuses a rank
- * that is no member.
+ * own, where they are ranks 0, 1, 2. {@code rankFromParent} gives a member's rank there, and
+ * refuses a rank that is no member.
  */
 public final class DomainRankMapExample {
   private DomainRankMapExample() {}
@@ -29,7 +29,7 @@ public final class DomainRankMapExample {
     List<Integer> golden = Arrays.stream(members).boxed().toList();
     group.run(
         comm -> {
-          try (var domain = comm.subset(members)) { // null on a rank that is no member
+          try (var domain = comm.subgroup(members)) { // null on a rank that is no member
             if (domain != null) {
               check(comm, domain, golden);
             }
@@ -50,12 +50,12 @@ public final class DomainRankMapExample {
 
   private static void check(Communicator comm, Communicator domain, List<Integer> golden) {
     // The whole map, and this rank's own place.
-    expect(domain.formerRanks(), golden);
-    expect(domain.rankOf(comm.rank()), domain.rank());
+    expect(domain.parentRanks(), golden);
+    expect(domain.rankFromParent(comm.rank()), domain.rank());
 
     for (int rank = 0; rank <= comm.size(); rank++) {
       if (golden.contains(rank)) {
-        expect(domain.rankOf(rank), golden.indexOf(rank));
+        expect(domain.rankFromParent(rank), golden.indexOf(rank));
       } else {
         expectRefusal(domain, rank);
       }
@@ -72,9 +72,9 @@ public final class DomainRankMapExample {
   private static void expectRefusal(Communicator domain, int rank) {
     int found;
     try {
-      found = domain.rankOf(rank);
+      found = domain.rankFromParent(rank);
     } catch (InvalidArgumentException e) {
-      return; // rankOf: rank 1 is no member; the members are ranks [3, 0, 2]
+      return; // rankFromParent: rank 1 is no member; the members are ranks [3, 0, 2]
     }
     throw new VerificationFailedException("rank " + rank + ", no member, has rank " + found);
   }

@@ -5,7 +5,6 @@ import java.io.PrintStream;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
-import org.windlass.Communicator;
 import org.windlass.LocalGroup;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.examples.jobs.WeightSyncJobs;
@@ -131,7 +130,7 @@ public final class Examples {
       }
     }
     target.use();
-    try (var group = Communicator.local(ranks)) {
+    try (var group = LocalGroup.of(ranks)) {
       body.run(group, ranks, System.out);
     }
   }

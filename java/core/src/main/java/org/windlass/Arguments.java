@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.util.Arrays;
 import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
+import org.windlass.internal.Shapes;
 import org.windlass.kernel.Target;
 
 /**
@@ -103,12 +105,27 @@ final class Arguments {
         what, "in has dtype " + in.dtype + ", out has " + out.dtype + "; they must agree");
   }
 
-  /** Matrices of as many rows. */
-  static void matrices(String what, Tensor in, Tensor out) {
-    if (in.shape.length != 2 || out.shape.length != 2 || in.shape[0] != out.shape[0]) {
-      throw refused(
-          what, "in is " + in + ", out " + out + "; they must be matrices of as many rows");
+  /** Checks the tensors of an all-gather along {@code dim}; returns the operation that does it. */
+  static int alongDim(Tensor in, Tensor out, int dim) {
+    int ndim = Objects.requireNonNull(in, "in").shape.length;
+    long[] expected = Objects.requireNonNull(out, "out").shape.clone();
+    if (dim < 0 || dim >= ndim) {
+      throw new InvalidArgumentException(Shapes.badDimension("allGather", "dim", dim, ndim));
     }
+    if (dim > 0 && ndim != 2) {
+      throw new UnsupportedException(
+          "allGather: dim is " + dim + " of in (" + in + "); dim 0 of any tensor and dim 1 of a"
+              + " matrix are supported");
+    }
+    if (expected.length == ndim) {
+      expected[dim] = in.shape[dim];
+    }
+    if (!Arrays.equals(expected, in.shape)) {
+      throw refused(
+          "allGather",
+          "in is " + in + ", out " + out + "; they must have one shape, but for dim " + dim);
+    }
+    return dim == 0 ? Native.WL_OP_ALL_GATHER : Native.WL_OP_ALL_GATHER_DIM;
   }
 
   /** A list of one value for each rank. */

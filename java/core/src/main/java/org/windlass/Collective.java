@@ -8,65 +8,21 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Memory;
 
 /**
- * One collective over tensors that have been checked: pins, one native call, and what follows it.
- * The native side checks the rest. Nothing is allocated unless it fails.
+ * One collective over tensors that have been checked: {@link #begin} pins and states them, the
+ * caller states the rest and submits it, and {@link #end} or {@link #enqueue} follows. The native
+ * side checks the rest. Nothing is allocated unless it fails.
  */
 final class Collective {
   private Collective() {}
 
   /**
-   * Runs {@code operation}, one of the C ABI's collectives of equal parts, which says what the rest
-   * means.
-   *
-   * @param in null where this rank reads nothing
-   * @param out null where this rank writes nothing; not both
-   */
-  static void run(
-      Endpoint own,
-      Thread thread,
-      int operation,
-      Tensor in,
-      Tensor out,
-      int op,
-      int root,
-      long rows,
-      int algorithm,
-      long deadlineNs) {
-    begin(own, thread, operation, in, out, deadlineNs).equalParts(op, root, rows, algorithm);
-    end(own, own.submit(), in, out);
-  }
-
-  /**
-   * Enqueues {@code operation} on a stream. Its tensors stay pinned until it is over, or as long as
-   * the communicator where a graph holds it.
+   * Enqueues the operation that the endpoint's call states. Its tensors stay pinned until it is
+   * over, or as long as the communicator where a graph holds it.
    *
    * @param in null where this rank reads nothing
    * @param out null where this rank writes nothing
    * @param owner kept reachable until the operation is over
    */
-  static Operation<Void> enqueue(
-      Endpoint own,
-      Thread thread,
-      long stream,
-      int operation,
-      Tensor in,
-      Tensor out,
-      int op,
-      int root,
-      long rows,
-      int algorithm,
-      long deadlineNs,
-      Object owner) {
-    if (in == null && out == null) {
-      own.begin(thread);
-      own.call.of(operation, 0, deadlineNs);
-    } else {
-      begin(own, thread, operation, in, out, deadlineNs).equalParts(op, root, rows, algorithm);
-    }
-    return enqueue(own, stream, in, out, owner);
-  }
-
-  /** Enqueues the operation that the endpoint's call states. */
   static Operation<Void> enqueue(Endpoint own, long stream, Tensor in, Tensor out, Object owner) {
     own.call.on(stream, own.scratch.out());
     int code = own.submit();
@@ -82,8 +38,11 @@ final class Collective {
   }
 
   /**
-   * Makes {@code thread} the one caller, pins the tensors, either of which may be null, and states
-   * them in the endpoint's call.
+   * Makes {@code thread} the one caller, pins the tensors, and states them in the endpoint's call.
+   *
+   * @param operation one of the C ABI's collectives
+   * @param in null where this rank reads nothing
+   * @param out null where this rank writes nothing; not both
    */
   static CallStruct begin(
       Endpoint own, Thread thread, int operation, Tensor in, Tensor out, long deadlineNs) {

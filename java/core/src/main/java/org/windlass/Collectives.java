@@ -11,11 +11,12 @@ import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.call.RankLists;
 import org.windlass.kernel.Kernel;
 
 /**
  * The operations of one rank under one deadline: a {@link Communicator} with its own, or what
- * {@link Communicator#within} gives.
+ * {@link Communicator#withDeadline} gives.
  *
  * <p>Tensors are contiguous, and of one dtype on all ranks, and of one size unless lists of counts
  * say otherwise: those hold elements, one value for each rank, and may be changed once the call has
@@ -120,15 +121,16 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Puts the matrices {@code in} of all ranks side by side into {@code out} on every rank: the
-   * columns of rank {@code s} become columns {@code s * columns} and up.
+   * Joins {@code in} of all ranks along dimension {@code dim}, in rank order, and puts the result
+   * into {@code out} on every rank. Dimension 0 is {@link #allGather(Tensor, Tensor)}. Dimension 1
+   * puts matrices side by side: columns of rank {@code s} begin at column {@code s * columns}.
    *
-   * @param in a matrix, of one shape [rows, columns] on every rank
-   * @param out [rows, {@link #size()} * columns]; apart from {@code in}
+   * @param in of one shape on every rank; not in place if {@code dim} is 1
+   * @param out {@code in}'s shape, but {@link #size()} times as long in {@code dim}
+   * @throws UnsupportedException if {@code dim} is neither 0 nor dimension 1 of a matrix
    */
-  public final void allGatherColumns(Tensor in, Tensor out) {
-    Arguments.matrices("allGatherColumns", given(in, "in"), given(out, "out"));
-    run(Native.WL_OP_ALL_GATHER_COLUMNS, in, out, 0, 0, in.shape[0], 0);
+  public final void allGather(Tensor in, Tensor out, int dim) {
+    run(Arguments.alongDim(in, out, dim), in, out, 0, 0, dim == 0 ? 0 : in.shape[0], 0);
   }
 
   /**
@@ -305,26 +307,21 @@ public sealed class Collectives permits Communicator {
           () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
       return;
     }
-    PartCollective.allToAll(
-        endpoint,
-        thread,
-        in,
-        sendCounts,
-        sendOffsets,
-        out,
-        receiveCounts,
-        receiveOffsets,
-        deadlineNs);
+    RankLists lists = endpoint.lists();
+    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
+        .inParts(lists.put(0, sendCounts), lists.put(1, sendOffsets))
+        .outParts(lists.put(2, receiveCounts), lists.put(3, receiveOffsets))
+        .received(0);
     PartCollective.run(endpoint, in, out);
     Reference.reachabilityFence(owner);
   }
 
   /**
    * Submits {@code call}, which calls operations of the object that it is given, and returns at
-   * once: {@code comm.async(c -> c.allReduce(gradients, ReduceOp.SUM))}.
+   * once: {@code comm.runAsync(c -> c.allReduce(gradients, ReduceOp.SUM))}.
    *
    * <p>Each rank has one thread for this, made on first use, which runs what was submitted in that
-   * order. An operation called without {@code async} while some are queued waits its turn behind
+   * order. An operation called without {@code runAsync} while some are queued waits its turn behind
    * them. So ranks agree on the order within a communicator, and may differ in the order across
    * communicators. A deadline counts from when an operation begins, not while it is queued.
    *
@@ -332,17 +329,20 @@ public sealed class Collectives permits Communicator {
    * over ends that with {@link ClosedException} if it has not begun. When the communicator is
    * closed or dies, what is queued ends with that failure and its {@code call} never runs.
    */
-  public final Operation<Void> async(Consumer<? super Collectives> call) {
+  public final Operation<Void> runAsync(Consumer<? super Collectives> call) {
     Objects.requireNonNull(call, "call");
-    return asyncCall(
+    return supplyAsync(
         operations -> {
           call.accept(operations);
           return null;
         });
   }
 
-  /** {@link #async} with a result: {@code comm.asyncCall(c -> c.allToAllv(in, counts, out))}. */
-  public final <T> Operation<T> asyncCall(Function<? super Collectives, ? extends T> call) {
+  /**
+   * Submits a call that has a result, as {@link #runAsync} does: {@code comm.supplyAsync(c ->
+   * c.allToAllv(in, counts, out))}.
+   */
+  public final <T> Operation<T> supplyAsync(Function<? super Collectives, ? extends T> call) {
     Objects.requireNonNull(call, "call");
     return new Operation<>(endpoint.submit(() -> call.apply(this)));
   }
@@ -381,13 +381,14 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * The same rank's collectives, enqueued on a CUDA stream instead of run: {@code
-   * comm.on(stream).allReduce(gradients, ReduceOp.SUM)}. Keep the result where calls are frequent.
+   * Returns this rank's collectives, enqueued on a CUDA stream instead of run: {@code
+   * comm.onStream(stream).allReduce(gradients, ReduceOp.SUM)}. Keep the result if calls are
+   * frequent.
    *
    * @param stream a {@code CUstream} or {@code cudaStream_t} of this rank's GPU, in its primary
    *     context; 0 and 1 are the legacy default stream. It lives until what is enqueued on it is over
    */
-  public final StreamCollectives on(long stream) {
+  public final StreamCollectives onStream(long stream) {
     return new StreamCollectives(endpoint, stream, deadlineNs, owner);
   }
 
@@ -399,7 +400,9 @@ public sealed class Collectives permits Communicator {
       handOff(() -> run(operation, in, out, op, root, rows, algorithm));
       return;
     }
-    Collective.run(endpoint, thread, operation, in, out, op, root, rows, algorithm, deadlineNs);
+    Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
+        .equalParts(op, root, rows, algorithm);
+    Collective.end(endpoint, endpoint.submit(), in, out);
     Reference.reachabilityFence(owner);
   }
 

@@ -24,8 +24,6 @@ import org.windlass.internal.PeerMemory;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.EndpointOwner;
 import org.windlass.internal.memory.Leaks;
-import org.windlass.internal.rendezvous.AllGatherStart;
-import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.OwnStore;
 import org.windlass.internal.report.RankLook;
 import org.windlass.kernel.Target;
@@ -52,13 +50,12 @@ import org.windlass.report.Report;
  * operation that ranks disagree in may return normally: the MismatchException comes from the next
  * one, or from {@link #close}.
  *
- * <p>An operation runs on its caller's thread. What is submitted by {@link #async}, called from a
- * virtual or ForkJoin thread, or called while such operations are queued, runs on a platform thread
- * of the communicator's own.
+ * <p>An operation runs on its caller's thread. What is submitted by {@link #runAsync}, called from
+ * a virtual or ForkJoin thread, or called while such operations are queued, runs on a platform
+ * thread of the communicator's own.
  */
 @SuppressWarnings("exports") // what packages of Windlass alone use
-public final class Communicator extends Collectives
-    implements AutoCloseable, EndpointOwner {
+public final class Communicator extends Collectives implements AutoCloseable, EndpointOwner {
   private final Duration deadline;
   private final Membership membership;
 
@@ -76,10 +73,7 @@ public final class Communicator extends Collectives
    * @param maker the call that made it, for what is said of one that nobody closes
    */
   Communicator(long handle, Duration deadline, LocalGroup group, String maker) {
-    super(
-        new Endpoint(handle),
-        Deadline.DEFAULT,
-        null);
+    super(new Endpoint(handle), Deadline.DEFAULT, null);
     this.deadline = deadline;
     this.group = group;
     String what =
@@ -110,16 +104,6 @@ public final class Communicator extends Collectives
   @Override
   public Endpoint endpoint() {
     return endpoint;
-  }
-
-  /** {@code ranks} ranks that are threads of this process; see {@link LocalGroup}. */
-  public static LocalGroup local(int ranks) {
-    return LocalGroup.local(ranks, CommunicatorOptions.defaults());
-  }
-
-  /** {@code ranks} ranks that are threads of this process; see {@link LocalGroup}. */
-  public static LocalGroup local(int ranks, CommunicatorOptions options) {
-    return LocalGroup.local(ranks, options);
   }
 
   /** {@link #fromEnvironment(CommunicatorOptions, Duration)} with defaults and 60 seconds. */
@@ -171,19 +155,7 @@ public final class Communicator extends Collectives
     Objects.requireNonNull(rendezvous, "rendezvous");
     Objects.requireNonNull(options, "options");
     Objects.requireNonNull(deadline, "deadline");
-    int rank = rendezvous.rank();
-    int size = rendezvous.size();
-    if (size < 1 || size > Native.WL_MAX_RANKS || rank < 0 || rank >= size) {
-      throw new InvalidArgumentException(
-          "meet: the rendezvous has rank " + rank + " of " + size + "; there are 1 to "
-              + Native.WL_MAX_RANKS + " ranks, from rank 0 on");
-    }
-    long handle =
-        new AllGatherStart(
-                (own, isLast, limit) -> rendezvous.allGather(own.get(rank), limit), rank, size,
-                options.config(), Host.of(System.getenv()),
-                () -> LocalHandles.create(size, options), deadline)
-            .join();
+    long handle = RendezvousStart.join(rendezvous, options, deadline);
     return of(handle, options.deadline(), null, "meet");
   }
 
@@ -209,34 +181,21 @@ public final class Communicator extends Collectives
   }
 
   /**
-   * The same rank's operations with another deadline: {@code comm.within(ofMillis(5)).barrier()}.
-   * Keep the result where calls are frequent.
+   * Returns this rank's operations with another deadline: {@code
+   * comm.withDeadline(ofMillis(5)).barrier()}. Keep the result if calls are frequent.
    */
-  public Collectives within(Duration deadline) {
+  public Collectives withDeadline(Duration deadline) {
     return new Collectives(endpoint, Deadline.nanos(deadline), this);
   }
 
   /** Collective: {@code bytes} bytes on every rank, zeroed, aligned to 4,096. */
   public Window window(long bytes) {
-    return window(bytes, Deadline.DEFAULT);
+    return MemoryCalls.window(this, bytes, Deadline.DEFAULT);
   }
 
   /** {@link #window(long)} with a deadline of its own. */
   public Window window(long bytes, Duration deadline) {
-    return window(bytes, Deadline.nanos(deadline));
-  }
-
-  private Window window(long bytes, long deadlineNs) {
-    if (bytes < 0) {
-      throw new InvalidArgumentException("window: bytes is " + bytes + "; it must be 0 or more");
-    }
-    return Window.onHost(
-        this,
-        endpoint,
-        call(
-            (out, error) ->
-                Native.wl_window_create(endpoint.handle, bytes, deadlineNs, out, error)),
-        bytes);
+    return MemoryCalls.window(this, bytes, Deadline.nanos(deadline));
   }
 
   /**
@@ -251,26 +210,12 @@ public final class Communicator extends Collectives
    * @throws ResourceException if a device has no room for it: what was asked for and what is free
    */
   public Window deviceWindow(long bytes) {
-    return deviceWindow(bytes, Deadline.DEFAULT);
+    return MemoryCalls.deviceWindow(this, bytes, Deadline.DEFAULT);
   }
 
   /** {@link #deviceWindow(long)} with a deadline of its own. */
   public Window deviceWindow(long bytes, Duration deadline) {
-    return deviceWindow(bytes, Deadline.nanos(deadline));
-  }
-
-  private Window deviceWindow(long bytes, long deadlineNs) {
-    if (bytes < 0) {
-      throw new InvalidArgumentException(
-          "deviceWindow: bytes is " + bytes + "; it must be 0 or more");
-    }
-    return Window.onDevices(
-        this,
-        endpoint,
-        call(
-            (out, error) ->
-                Native.wl_device_window_create(endpoint.handle, bytes, deadlineNs, out, error)),
-        bytes);
+    return MemoryCalls.deviceWindow(this, bytes, Deadline.nanos(deadline));
   }
 
   /**
@@ -281,26 +226,12 @@ public final class Communicator extends Collectives
    * @param bytes 1 or more
    */
   public MemoryPool memoryPool(long bytes) {
-    return memoryPool(bytes, Deadline.DEFAULT);
+    return MemoryCalls.memoryPool(this, bytes, Deadline.DEFAULT);
   }
 
   /** {@link #memoryPool(long)} with a deadline of its own. */
   public MemoryPool memoryPool(long bytes, Duration deadline) {
-    return memoryPool(bytes, Deadline.nanos(deadline));
-  }
-
-  private MemoryPool memoryPool(long bytes, long deadlineNs) {
-    if (bytes < 1) {
-      throw new InvalidArgumentException(
-          "memoryPool: bytes is " + bytes + "; it must be 1 or more");
-    }
-    return new MemoryPool(
-        this,
-        endpoint,
-        call(
-            (out, error) ->
-                Native.wl_memory_pool_create(endpoint.handle, bytes, deadlineNs, out, error)),
-        bytes);
+    return MemoryCalls.memoryPool(this, bytes, Deadline.nanos(deadline));
   }
 
   /**
@@ -333,15 +264,15 @@ public final class Communicator extends Collectives
    *
    * @return null on a rank that isn't listed
    */
-  public Communicator subset(int... ranks) {
+  public Communicator subgroup(int... ranks) {
     ByteBuffer list = NativeMemory.copy(Objects.requireNonNull(ranks, "ranks"));
     long address = NativeMemory.address(list);
     int count = ranks.length;
     try {
       return join(
-          "from subset",
+          "from subgroup",
           (out, error) ->
-              Native.wl_comm_subset(
+              Native.wl_comm_subgroup(
                   endpoint.handle, address, count, Deadline.DEFAULT, out, error));
     } finally {
       Reference.reachabilityFence(list);
@@ -349,11 +280,11 @@ public final class Communicator extends Collectives
   }
 
   /**
-   * Which ranks of another communicator the ranks of this one are, in rank order: of the one from
-   * which {@link #subset}, {@link #split} or {@link #shrink} made it. Empty where none did. From any
-   * thread at any time.
+   * Returns this communicator's ranks in rank order, each as its number in the parent. The parent
+   * is the communicator from which {@link #subgroup}, {@link #split} or {@link #shrink} made this
+   * one. Empty if there is no parent. Legal from any thread at any time.
    */
-  public List<Integer> formerRanks() {
+  public List<Integer> parentRanks() {
     try {
       return RankLook.former(endpoint);
     } finally {
@@ -362,21 +293,21 @@ public final class Communicator extends Collectives
   }
 
   /**
-   * The rank here of a rank of the communicator from which {@link #subset}, {@link #split} or {@link
-   * #shrink} made this one. From any thread at any time.
+   * Returns the rank here that has number {@code parentRank} in the parent, which {@link
+   * #parentRanks} describes. Legal from any thread at any time.
    *
-   * @param former a rank there
-   * @throws InvalidArgumentException if it is no member here, or this communicator was made from no
-   *     other; the message lists the members
+   * @throws InvalidArgumentException if that rank is no member here, or this communicator has no
+   *     parent; the message lists the members
    */
-  public int rankOf(int former) {
-    List<Integer> members = formerRanks();
-    int rank = members.indexOf(former);
+  public int rankFromParent(int parentRank) {
+    List<Integer> members = parentRanks();
+    int rank = members.indexOf(parentRank);
     if (rank < 0) {
       throw new InvalidArgumentException(
           members.isEmpty()
-              ? "rankOf: " + this + " was made from no other communicator"
-              : "rankOf: rank " + former + " is no member; the members are ranks " + members);
+              ? "rankFromParent: " + this + " was made from no other communicator"
+              : "rankFromParent: rank " + parentRank + " is no member; the members are ranks "
+                  + members);
     }
     return rank;
   }
@@ -452,7 +383,7 @@ public final class Communicator extends Collectives
   }
 
   /** Makes a collective call that names no memory of the caller's; its out-parameter. */
-  private long call(Endpoint.NativeCall nativeCall) {
+  long call(Endpoint.NativeCall nativeCall) {
     try {
       return endpoint.call(nativeCall);
     } finally {
@@ -502,10 +433,7 @@ public final class Communicator extends Collectives
    */
   public Report report() {
     try {
-      return Report.of(
-          RankLook.all(endpoint),
-          endpoint.failure(),
-          PeerMemory.of(endpoint.handle));
+      return Report.of(RankLook.all(endpoint), endpoint.failure(), PeerMemory.of(endpoint.handle));
     } finally {
       Reference.reachabilityFence(this);
     }

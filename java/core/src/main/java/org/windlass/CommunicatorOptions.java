@@ -96,11 +96,6 @@ public record CommunicatorOptions(
 
   /** What ranks that start compare. */
   Start.Config config() {
-    return new Start.Config(
-        firstSequence,
-        cores,
-        blocks,
-        Deadline.nanos(deadline),
-        adjustThreads);
+    return new Start.Config(firstSequence, cores, blocks, Deadline.nanos(deadline), adjustThreads);
   }
 }

@@ -123,7 +123,7 @@ final class EnvironmentStart {
 
   /** After this barrier, no rank can take this start's store for that of the next start. */
   private static void meetOnceMore(Communicator communicator, Deadline until) {
-    communicator.within(until.left()).barrier();
+    communicator.withDeadline(until.left()).barrier();
   }
 
   /** Returns the handles of this process's ranks, once all ranks have met. */
@@ -274,11 +274,11 @@ final class EnvironmentStart {
   }
 
   private Token token() {
-    return required(
-        Token.fromEnvironment(variables),
-        "there is no token, which proves that ranks belong together; set WINDLASS_TOKEN_FILE to a"
-            + " file that only you can read, of 64 hexadecimal digits (openssl rand -hex 32), on"
-            + " all of them");
+    return Token.required(
+        variables,
+        "fromEnvironment: there is no token, which proves that ranks belong together; set"
+            + " WINDLASS_TOKEN_FILE to a file that only you can read, of 64 hexadecimal digits"
+            + " (openssl rand -hex 32), on all of them");
   }
 
   private static <T> T required(Optional<T> given, String why) {

@@ -11,12 +11,13 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
+import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
 
 /**
- * The ranks of a communicator that live in this process: all of them ({@link Communicator#local}),
+ * The ranks of a communicator that live in this process: all of them ({@link #of(int)}),
  * or some, if other processes have the others ({@link #fromEnvironment}). {@link #run} runs code on
  * a thread of each rank. Callers with threads of their own use each rank's {@link #communicator}.
  */
@@ -51,10 +52,20 @@ public final class LocalGroup implements AutoCloseable {
     }
   }
 
-  /** {@code ranks} ranks, which are all of their communicator. */
-  static LocalGroup local(int ranks, CommunicatorOptions options) {
+  /** Makes a communicator of {@code ranks} ranks in this process, with default options. */
+  public static LocalGroup of(int ranks) {
+    return of(ranks, CommunicatorOptions.defaults());
+  }
+
+  /**
+   * Makes a communicator of {@code ranks} ranks, all in this process.
+   *
+   * @throws InvalidArgumentException if {@code ranks} is not 1 to 4,096
+   * @throws ResourceException if memory or files of this process are exhausted
+   */
+  public static LocalGroup of(int ranks, CommunicatorOptions options) {
     Objects.requireNonNull(options, "options");
-    return new LocalGroup(LocalHandles.create(ranks, options), options, "local");
+    return new LocalGroup(LocalHandles.create(ranks, options), options, "LocalGroup.of");
   }
 
   /**
@@ -120,7 +131,7 @@ public final class LocalGroup implements AutoCloseable {
    * returns, and another rank of this group waits in an operation that the first rank has not
    * entered, the communicator of that operation is aborted. The reason names both ranks. So a body
    * must return only after all calls of its rank, including calls of threads that it started. Calls
-   * by {@code async} may go on: if a rank ever made one, peers wait for it until their deadline.
+   * by {@code runAsync} may go on: if a rank ever made one, peers wait for it until their deadline.
    *
    * <p>A body that neither returns nor calls the library can't be ended. Some seconds after a
    * failure, a warning of logger {@code org.windlass} names the ranks that are still inside.

@@ -10,12 +10,20 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.call.QueuedCall;
 
 /**
- * An operation that was submitted by {@link Collectives#async} or {@link Collectives#asyncCall}, or
- * enqueued by {@link Collectives#on}. All methods are legal from any thread at any time.
+ * An operation in progress, which a caller awaits or cancels. A method whose name ends in {@code
+ * Async}, such as {@link Collectives#runAsync}, submits an operation and returns it. The methods of
+ * {@link StreamCollectives} enqueue one on a stream. All methods are legal from any thread at any
+ * time.
  *
- * <p>Its outputs are complete, and its inputs may be changed or freed, once it is over. One that
- * fails while nobody awaits it isn't lost: later calls say why the communicator died, and where it
- * lives the failure is logged once the operation is unreachable.
+ * <pre>{@code
+ * var sum = comm.runAsync(c -> c.allReduce(gradients, ReduceOp.SUM));
+ * compute();
+ * sum.await();
+ * }</pre>
+ *
+ * <p>Once the operation is over, its outputs are complete, and its inputs may be changed or freed.
+ * A failure that nobody awaits isn't lost. If it ended the communicator, later calls throw it.
+ * Otherwise it is logged once the operation is unreachable.
  *
  * @param <T> what its call returns
  */
@@ -55,11 +63,16 @@ public final class Operation<T> {
   }
 
   /**
-   * Ends the operation. Before it has begun, it is taken back: the communicator lives, and peers
-   * must take back theirs, or they find a mismatch or time out. In progress, the communicator is
-   * aborted on every rank. Afterwards nothing happens.
+   * Ends the operation:
    *
-   * @return whether it was taken back
+   * <ul>
+   *   <li>Before it has begun, it is withdrawn, and the communicator lives. Peers must withdraw
+   *       theirs, or they get a mismatch or exceed their deadline.
+   *   <li>In progress, the communicator is aborted on every rank.
+   *   <li>After it is over, nothing happens.
+   * </ul>
+   *
+   * @return true if it was withdrawn
    */
   public boolean cancel() {
     return call.cancel();

@@ -10,29 +10,11 @@ import org.windlass.internal.call.RankLists;
  * the values of the lists, which the native side checks. Nothing is allocated unless it fails,
  * besides a list that is returned.
  *
- * <p>Each of the first three methods begins a call and states it. {@link #run} or {@link
+ * <p>{@link #allGather} and {@link #reduceScatter} begin a call and state it. {@link #run} or {@link
  * Collective#enqueue} follows.
  */
 final class PartCollective {
   private PartCollective() {}
-
-  /** Null offsets: the parts lie side by side. */
-  static void allToAll(
-      Endpoint own,
-      Thread thread,
-      Tensor in,
-      long[] sendCounts,
-      long[] sendOffsets,
-      Tensor out,
-      long[] receiveCounts,
-      long[] receiveOffsets,
-      long deadlineNs) {
-    RankLists lists = own.lists();
-    Collective.begin(own, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
-        .inParts(lists.put(0, sendCounts), lists.put(1, sendOffsets))
-        .outParts(lists.put(2, receiveCounts), lists.put(3, receiveOffsets))
-        .received(0);
-  }
 
   static void allGather(
       Endpoint own, Thread thread, Tensor in, Tensor out, long[] counts, long deadlineNs) {

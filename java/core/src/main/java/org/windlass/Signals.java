@@ -13,9 +13,8 @@ import org.windlass.internal.call.Endpoint;
  * Signal {@code i} of a rank has a value for each peer, which that peer alone sets: {@code
  * notify(peer, i, value)} there is what {@code await(peer, i, value)} here waits for.
  *
- * <p>Values start at 0 and move forward, by less than 2^30 at a time; nothing resets them. They
- * wrap: {@code value} is the low 32 bits of a count, and a count that overflows goes on. A writer is
- * never 2^30 ahead of what its reader waits for.
+ * <p>Values are counts. They start at 0 and move forward, by less than 2^30 at a time; nothing
+ * resets them. A writer is never 2^30 ahead of what its reader waits for.
  *
  * <pre>{@code
  * window.put(row, peer, inbox);            // rank 0
@@ -54,8 +53,8 @@ public final class Signals {
     return count;
   }
 
-  /** The same signals with another deadline for {@link #await}. Keep the result. */
-  public Signals within(Duration deadline) {
+  /** Returns the same signals with another deadline for {@link #await}. Keep the result. */
+  public Signals withDeadline(Duration deadline) {
     return new Signals(window, offset, count, Deadline.nanos(deadline));
   }
 
@@ -63,9 +62,13 @@ public final class Signals {
    * Sets this rank's value of signal {@code index} at {@code peer}. What this rank put, or wrote to
    * memory, before is visible to a peer that waits for the value.
    *
-   * @throws InvalidArgumentException if the value is there and beyond already
+   * @throws InvalidArgumentException if the value is negative, below the signal's own, or 2^30 or
+   *     more above it
    */
-  public void notify(int peer, int index, int value) {
+  public void notify(int peer, int index, long value) {
+    if (value < 0) {
+      throw new InvalidArgumentException("notify: value is " + value + "; it must be 0 or more");
+    }
     if (window.mustQueue()) {
       window.communicator().handOff(() -> notify(peer, index, value));
       return;
@@ -80,7 +83,7 @@ public final class Signals {
    * Returns once {@code peer} has set its value of signal {@code index} here to {@code value} or
    * beyond. A {@link DeadlineExceededException} names the peer and what it set last.
    */
-  public void await(int peer, int index, int value) {
+  public void await(int peer, int index, long value) {
     if (window.communicator().endpoint.mustHandOff(Thread.currentThread())) {
       window.communicator().handOff(() -> await(peer, index, value));
       return;
@@ -92,10 +95,10 @@ public final class Signals {
   }
 
   /**
-   * Whether {@link #await} would return at once. Where it would fail at once, so does this: a loop
-   * around it ends when the peer leaves.
+   * Returns true if {@link #await} would return at once. If {@link #await} would fail at once, this
+   * fails likewise, so a loop around it ends when the peer leaves.
    */
-  public boolean test(int peer, int index, int value) {
+  public boolean test(int peer, int index, long value) {
     if (window.mustQueue()) {
       return window.communicator().endpoint.handOff(() -> test(peer, index, value));
     }

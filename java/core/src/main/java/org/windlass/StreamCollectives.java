@@ -7,11 +7,12 @@ import org.windlass.error.ResourceException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.call.RankLists;
 
 /**
- * One rank's collectives on a stream of the caller's, as {@link Collectives#on} gives them: each is
- * enqueued, and ordered on the stream like a kernel. It begins once the streams of all ranks have
- * come to it, and what follows on the stream begins once this rank's part is over.
+ * One rank's collectives on a stream of the caller's, as {@link Collectives#onStream} gives them:
+ * each is enqueued, and ordered on the stream like a kernel. It begins once the streams of all
+ * ranks have come to it, and what follows on the stream begins once this rank's part is over.
  *
  * <p>Every rank calls the same operations in the same order, each on a stream of its own GPU. A call
  * waits for the others to make theirs, on the host, and returns once the operation is enqueued. Its
@@ -94,15 +95,15 @@ public final class StreamCollectives {
     return enqueue(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, 0, 0);
   }
 
-  /** {@link Collectives#allGather}. */
+  /** {@link Collectives#allGather(Tensor, Tensor)}. */
   public Operation<Void> allGather(Tensor in, Tensor out) {
     return enqueue(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0);
   }
 
-  /** {@link Collectives#allGatherColumns}. */
-  public Operation<Void> allGatherColumns(Tensor in, Tensor out) {
-    Arguments.matrices("allGatherColumns", given(in, "in"), given(out, "out"));
-    return enqueue(Native.WL_OP_ALL_GATHER_COLUMNS, in, out, 0, 0, in.shape[0], 0);
+  /** {@link Collectives#allGather(Tensor, Tensor, int)}. */
+  public Operation<Void> allGather(Tensor in, Tensor out, int dim) {
+    int operation = Arguments.alongDim(in, out, dim);
+    return enqueue(operation, in, out, 0, 0, dim == 0 ? 0 : in.shape[0], 0);
   }
 
   /** {@link Collectives#reduceScatter}. */
@@ -216,16 +217,11 @@ public final class StreamCollectives {
       return endpoint.handOff(
           () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
     }
-    PartCollective.allToAll(
-        endpoint,
-        thread,
-        in,
-        sendCounts,
-        sendOffsets,
-        out,
-        receiveCounts,
-        receiveOffsets,
-        deadlineNs);
+    RankLists lists = endpoint.lists();
+    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
+        .inParts(lists.put(0, sendCounts), lists.put(1, sendOffsets))
+        .outParts(lists.put(2, receiveCounts), lists.put(3, receiveOffsets))
+        .received(0);
     return Collective.enqueue(endpoint, stream, in, out, owner);
   }
 
@@ -244,8 +240,14 @@ public final class StreamCollectives {
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> enqueue(operation, in, out, op, root, rows, algorithm));
     }
-    return Collective.enqueue(
-        endpoint, thread, stream, operation, in, out, op, root, rows, algorithm, deadlineNs, owner);
+    if (in == null && out == null) {
+      endpoint.begin(thread);
+      endpoint.call.of(operation, 0, deadlineNs);
+    } else {
+      Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
+          .equalParts(op, root, rows, algorithm);
+    }
+    return Collective.enqueue(endpoint, stream, in, out, owner);
   }
 
   private static Tensor given(Tensor tensor, String name) {

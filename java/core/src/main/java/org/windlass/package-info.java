@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Communicators, windows, tensors and errors. {@link org.windlass.Communicator#local} makes the
+ * Communicators, windows, tensors and errors. {@link org.windlass.LocalGroup#of} makes the
  * ranks; {@link org.windlass.Collectives} are their operations. What builds on them has packages of
  * its own, each of which knows those before it alone: {@code org.windlass.layout}, {@code
  * org.windlass.plan} and {@code org.windlass.transfer}.

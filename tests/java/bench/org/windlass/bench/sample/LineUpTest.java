@@ -12,8 +12,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
+import org.windlass.LocalGroup;
 import org.windlass.bench.data.SharedWords;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
@@ -83,7 +83,7 @@ class LineUpTest {
 
   private static void run(int parties, Duration deadline, ObjIntConsumer<LineUp> body) {
     var options = CommunicatorOptions.defaults().withDeadline(deadline);
-    try (var group = Communicator.local(parties, options)) {
+    try (var group = LocalGroup.of(parties, options)) {
       group.run(
           comm -> {
             // Each with a mapping of its own, as processes have.

@@ -99,7 +99,7 @@ class SamplerTest {
   }
 
   private static Sampler.Measurement run(Copying workload) {
-    try (var group = Communicator.local(RANKS)) {
+    try (var group = LocalGroup.of(RANKS)) {
       return new Sampler(group, workload, 2, 0.03, 3).run();
     }
   }
@@ -124,7 +124,7 @@ class SamplerTest {
   void aWarmUpEnds() {
     Copying workload = new Copying(Long.MAX_VALUE, null);
     int settled = 0;
-    try (var group = Communicator.local(RANKS)) {
+    try (var group = LocalGroup.of(RANKS)) {
       for (int i = 0; i < 20 && settled == 0; i++) {
         int before = workload.closed.get(0);
         new Sampler(group, workload, 2, 0.03, 1).warmUp();

@@ -11,8 +11,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.bench.sample.Sampler;
 import org.windlass.bench.sample.Times;
 import org.windlass.bench.workload.BarrierWorkload;
@@ -44,7 +44,7 @@ class JavaSideTest {
     JavaSide side = new JavaSide(ranks, cores);
     CollectiveWorkload workload = new CollectiveWorkload(side, operation, ranks, bytes, DType.F32);
     Queue<String> wrong = new ConcurrentLinkedQueue<>();
-    try (var group = Communicator.local(ranks)) {
+    try (var group = LocalGroup.of(ranks)) {
       group.run(
           comm -> {
             Random random = new Random(comm.rank());
@@ -74,7 +74,7 @@ class JavaSideTest {
   @CsvSource({"1, 2", "2, 2", "3, 4", "8, 2"})
   void barriers(int ranks, int cores) {
     BarrierWorkload workload = new BarrierWorkload(new JavaSide(ranks, cores), ranks);
-    try (var group = Communicator.local(ranks)) {
+    try (var group = LocalGroup.of(ranks)) {
       group.run(
           comm -> {
             try (var work = workload.open(comm)) {
@@ -88,7 +88,7 @@ class JavaSideTest {
 
   @Test
   void theSamplerTakesIt() {
-    try (var group = Communicator.local(2)) {
+    try (var group = LocalGroup.of(2)) {
       Workload workload =
           new CollectiveWorkload(new JavaSide(2, 2), Operation.ALL_REDUCE, 2, 4096, DType.F32);
       Times times = Times.of(new Sampler(group, workload, 2, 0.03, 1).run());

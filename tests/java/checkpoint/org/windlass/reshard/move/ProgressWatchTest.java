@@ -13,7 +13,6 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.windlass.Communicator;
 import org.windlass.LocalGroup;
 import org.windlass.error.DeadlineExceededException;
 
@@ -26,7 +25,7 @@ class ProgressWatchTest {
     AtomicLong count = new AtomicLong();
     ProgressWatch watch =
         new ProgressWatch(DEADLINE, () -> 0, count::get, 1, moved -> {});
-    try (LocalGroup group = Communicator.local(2);
+    try (LocalGroup group = LocalGroup.of(2);
         Team team = Team.open(group, () -> 0, DEADLINE)) {
       watch.run(
           team,
@@ -59,7 +58,7 @@ class ProgressWatchTest {
   private static void watched(LongConsumer listener, Runnable body) {
     AtomicLong moved = new AtomicLong();
     ProgressWatch watch = new ProgressWatch(DEADLINE, moved::incrementAndGet, () -> 0, 9, listener);
-    try (LocalGroup group = Communicator.local(1);
+    try (LocalGroup group = LocalGroup.of(1);
         Team team = Team.open(group, () -> 0, DEADLINE)) {
       watch.run(team, body);
     }
@@ -90,7 +89,7 @@ class ProgressWatchTest {
     ProgressWatch watch =
         new ProgressWatch(
             Duration.ofNanos(Long.MAX_VALUE), () -> 1, () -> 0, 9, moved -> sleep(200));
-    try (LocalGroup group = Communicator.local(1);
+    try (LocalGroup group = LocalGroup.of(1);
         Team team = Team.open(group, () -> 0, DEADLINE)) {
       watch.run(team, () -> sleep(100));
     }

@@ -69,7 +69,8 @@ class LegTest {
     for (int place = 0; place < to.mesh().size(); place++) {
       int[] local = ReferenceTensor.localShape(ReferenceTensor.indices(to, place, whole));
       Arrays.setAll(extents, d -> Math.max(extents[d], local[d]));
-      written.put(to.mesh().rankOf(place), new int[Arrays.stream(local).reduce(1, (a, b) -> a * b)]);
+      written.put(to.mesh().rankAtPlace(place),
+          new int[Arrays.stream(local).reduce(1, (a, b) -> a * b)]);
     }
     List<Leg> all =
         Arrays.equals(shape, whole)
@@ -91,7 +92,7 @@ class LegTest {
     }
     for (int place = 0; place < to.mesh().size(); place++) {
       List<List<Integer>> held = ReferenceTensor.indices(to, place, whole);
-      int[] times = written.get(to.mesh().rankOf(place));
+      int[] times = written.get(to.mesh().rankAtPlace(place));
       int[] linear = ReferenceTensor.linear(held, whole);
       int inner = 1;
       for (int d = dim + 1; d < whole.length; d++) {

@@ -12,6 +12,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.error.DeadlineExceededException;
@@ -28,7 +29,7 @@ final class Hang {
   /** What a report says while it is late, and what rank 0 is told when its deadline has passed. */
   static List<String> told() throws Exception {
     Hang hang = new Hang();
-    try (var group = Communicator.local(4)) {
+    try (var group = LocalGroup.of(4)) {
       group.run(
           comm -> {
             try (var window = comm.window(1 << 20)) {
@@ -58,7 +59,7 @@ final class Hang {
       case 0 -> {
         reportOnceInAllReduce(comm, 2);
         Throwable late =
-            catchThrowable(() -> comm.within(ofMillis(200)).allReduce(sum, ReduceOp.SUM));
+            catchThrowable(() -> comm.withDeadline(ofMillis(200)).allReduce(sum, ReduceOp.SUM));
         over.countDown();
         assertThat(late).isInstanceOf(DeadlineExceededException.class);
         told.add(late.getMessage());

@@ -200,7 +200,7 @@ class ReshardPropertyTest {
       for (int place = 0; place < from.mesh().size(); place++) {
         int at = place;
         TestFile.write(
-            in.resolve(String.format("rank-%05d.safetensors", from.mesh().rankOf(place))),
+            in.resolve(String.format("rank-%05d.safetensors", from.mesh().rankAtPlace(place))),
             tensors.stream().map(tensor -> tensor.source(at)).toList(),
             Map.of("format", "pt"));
       }
@@ -247,7 +247,7 @@ class ReshardPropertyTest {
     }
     for (int place = 0; place < target.mesh().size(); place++) {
       // By place where the layout names no ranks.
-      int number = to.contains("@") ? target.mesh().rankOf(place) : place;
+      int number = to.contains("@") ? target.mesh().rankAtPlace(place) : place;
       TestFile.Content found =
           TestFile.read(out.resolve(String.format("rank-%05d.safetensors", number)));
       assertThat(found.metadata()).isEqualTo(Map.of("format", "pt"));

@@ -127,7 +127,7 @@ class RulesPropertyTest {
       return;
     }
     for (int place = 0; place < to.mesh().size(); place++) {
-      Path rank = out.resolve(String.format("rank-%05d.safetensors", to.mesh().rankOf(place)));
+      Path rank = out.resolve(String.format("rank-%05d.safetensors", to.mesh().rankAtPlace(place)));
       check(TestFile.read(rank), inOrder, to, place);
     }
   }

@@ -88,7 +88,7 @@ class MeetingFileTest {
           .isEqualTo("rw-------");
     }
     assertThat(within(folder)).isEmpty();
-    assertFails(Native.WL_TIMEOUT, () -> of("job").await(SHORT))
+    assertFails(Native.WL_DEADLINE_EXCEEDED, () -> of("job").await(SHORT))
         .contains("rank 0", folder + "/", "is not there", "20 ms")
         .contains("WINDLASS_RENDEZVOUS", "WINDLASS_TOKEN_FILE");
   }
@@ -170,7 +170,8 @@ class MeetingFileTest {
     Place place = place(4711);
     try (MeetingFile own = of("job")) {
       FutureTask<Place> opened = opening(own, store);
-      var late = assertFails(Native.WL_TIMEOUT, () -> of("job").findOr(() -> place(4712), SHORT));
+      var late = assertFails(Native.WL_DEADLINE_EXCEEDED,
+          () -> of("job").findOr(() -> place(4712), SHORT));
       assertThat(locksOn(lock)).isEqualTo(1);
       late.contains(lock.toString(), "another thread has held it for 20 ms");
       store.complete(place);
@@ -190,7 +191,8 @@ class MeetingFileTest {
     Place place = place(4711);
     try (MeetingFile own = of("job")) {
       FutureTask<Place> opened = opening(own, store);
-      var late = assertFails(Native.WL_TIMEOUT, () -> other.findOr(() -> place(4712), SHORT));
+      var late =
+          assertFails(Native.WL_DEADLINE_EXCEEDED, () -> other.findOr(() -> place(4712), SHORT));
       assertThat(locksOn(lockOf("job"))).isEqualTo(1);
       late.contains("another thread has held it for 20 ms");
       store.complete(place);
@@ -248,7 +250,7 @@ class MeetingFileTest {
 
   /** Where no place is to be found, for {@code reason}, and rank 0 writes its own. */
   private void requireAbsent(MeetingFile file, String reason) throws Exception {
-    assertFails(Native.WL_TIMEOUT, () -> of("job").await(SHORT))
+    assertFails(Native.WL_DEADLINE_EXCEEDED, () -> of("job").await(SHORT))
         .contains(file.path().toString(), reason);
     Place place = place(4713);
     file.write(place);
@@ -326,7 +328,7 @@ class MeetingFileTest {
     MeetingFile file = of("job");
     Files.createDirectory(file.path());
     Files.createFile(file.path().resolve("x"));
-    assertFails(Native.WL_TIMEOUT, () -> of("job").await(SHORT)).contains("is no file");
+    assertFails(Native.WL_DEADLINE_EXCEEDED, () -> of("job").await(SHORT)).contains("is no file");
     assertFails(Native.WL_RESOURCE, () -> file.write(place(1))).contains(file.path().toString());
     assertThat(within(folder)).containsExactly(file.path());
   }

@@ -86,11 +86,12 @@ class PairingLogTest {
     Duration ends = Duration.ofSeconds(1);
     Pairing.Holders holders = holders(ends);
     Failure.assertFails(
-            Native.WL_TIMEOUT, () -> pairing(second, "another", "2", TELLS, holders).open())
+            Native.WL_DEADLINE_EXCEEDED, () ->
+                pairing(second, "another", "2", TELLS, holders).open())
         .contains("another sends it already: job 'trainer' (2 ranks");
     Thread.sleep(TELLS.toMillis());
     Failure.assertFails(
-        Native.WL_TIMEOUT, () -> pairing(second, "another", "2", TELLS, holders).open());
+        Native.WL_DEADLINE_EXCEEDED, () -> pairing(second, "another", "2", TELLS, holders).open());
     awaitLine("another", "a pair has one source");
     Thread.sleep(ends.toMillis());
     Failure.assertFails(

@@ -167,7 +167,7 @@ class SealTest {
               () -> {
                 Member member = Member.observer("victim", Meeting.LIBRARY);
                 assertFails(
-                        Native.WL_TIMEOUT,
+                        Native.WL_DEADLINE_EXCEEDED,
                         () ->
                             SocketStore.connect(there, meeting.token(), member, FEW_SECONDS))
                     .contains("does not fit its seal");

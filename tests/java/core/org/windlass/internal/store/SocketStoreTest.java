@@ -194,7 +194,8 @@ class SocketStoreTest {
       }
       assertFails(Native.WL_PEER_LOST, () -> store.set("a", bytes(1), LONG))
           .contains("set a", address);
-      assertFails(Native.WL_TIMEOUT, () -> meeting.join(Meeting.rank(0, 1), meeting.token(), SHORT))
+      assertFails(Native.WL_DEADLINE_EXCEEDED,
+          () -> meeting.join(Meeting.rank(0, 1), meeting.token(), SHORT))
           .contains(address, "no store there");
       meeting.server().close();
     }
@@ -281,7 +282,8 @@ class SocketStoreTest {
     try (ServerSocket silent = new ServerSocket(0, 8, InetAddress.getLoopbackAddress())) {
       InetSocketAddress address = (InetSocketAddress) silent.getLocalSocketAddress();
       long begin = System.nanoTime();
-      assertFails(Native.WL_TIMEOUT, () -> connect(address, token, SHORT)).contains("no answer");
+      assertFails(Native.WL_DEADLINE_EXCEEDED,
+          () -> connect(address, token, SHORT)).contains("no answer");
       FutureTask<RawConnection> greeted =
           start(() -> RawConnection.server(silent, token, 2_000));
       try (SocketStore store = connect(address, token, LONG);
@@ -290,7 +292,7 @@ class SocketStoreTest {
         for (int i = 0; i < 20; i++) {
           String key = "k" + i; // sockets don't take in all of these
           Duration deadline = Duration.ofMillis(10);
-          assertFails(Native.WL_TIMEOUT, () -> store.set(key, largest, deadline))
+          assertFails(Native.WL_DEADLINE_EXCEEDED, () -> store.set(key, largest, deadline))
               .contains("set " + key, "no answer");
         }
         assertFails(Native.WL_PEER_LOST, () -> store.await("a", LONG)).contains("said nothing");

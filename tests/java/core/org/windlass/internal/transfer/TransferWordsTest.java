@@ -67,7 +67,7 @@ class TransferWordsTest {
     List<CompletableFuture<long[]>> made =
         List.of(
             new CompletableFuture<>(), new CompletableFuture<>(), new CompletableFuture<>());
-    try (LocalGroup group = Communicator.local(ranks)) {
+    try (LocalGroup group = LocalGroup.of(ranks)) {
       group.run(
           comm -> {
             int rank = comm.rank();
@@ -133,7 +133,7 @@ class TransferWordsTest {
   @Test
   void thoseOfAnotherRankAreRefused() {
     Plan plan = Plan.of(ROWS.layout(), COLUMNS.layout(), new long[] {7, 5}, DType.F32);
-    try (LocalGroup group = Communicator.local(3)) {
+    try (LocalGroup group = LocalGroup.of(3)) {
       group.run(
           comm -> {
             int rank = comm.rank();

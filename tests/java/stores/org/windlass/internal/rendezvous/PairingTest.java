@@ -70,7 +70,7 @@ class PairingTest {
       assertThat(of(b).name()).isEqualTo(first.name());
       assertThat(of(b).other()).isEqualTo(job("source", "source", "1"));
       Failure.assertFails(
-              Native.WL_TIMEOUT, () -> pairing(store, "source", MOMENT).source(null))
+              Native.WL_DEADLINE_EXCEEDED, () -> pairing(store, "source", MOMENT).source(null))
           .contains("no job receives it here that is not linked already, at the store at")
           .contains("see whether the other job runs");
       assertThat(pairing(store, "source", Meeting.LONG).open()).isEmpty();
@@ -88,7 +88,8 @@ class PairingTest {
       Pairing.Match match = pairing(store, "source", Meeting.LONG).source(null);
       of(a);
       Pairing.remove(store, match.own());
-      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, "second", MOMENT).source(null))
+      Failure.assertFails(Native.WL_DEADLINE_EXCEEDED,
+          () -> pairing(other, "second", MOMENT).source(null))
           .contains("another sends it already: job 'source' (2 ranks, rank 0 is process 17)")
           .contains("a pair has one source")
           .doesNotContain("see whether");
@@ -96,7 +97,8 @@ class PairingTest {
       store.close();
       other.awaitOther("pair/policy/source", said, Meeting.LONG);
       Announcement second = new Announcement("1", "second", "second", 18, 2, "", OPTIONS, false);
-      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, second, MOMENT).source(null))
+      Failure.assertFails(Native.WL_DEADLINE_EXCEEDED,
+          () -> pairing(other, second, MOMENT).source(null))
           .contains("no job receives it here that is not linked already: job 'a' (2 ranks, rank 0")
           .contains("has met job 'source' (2 ranks, rank 0 is process 17)")
           .contains("a pair has one source")
@@ -109,11 +111,11 @@ class PairingTest {
   void aTargetThatWaitedInVainIsOpenNoMore(Meeting.Kind kind) {
     try (Meeting meeting = new Meeting(kind)) {
       Store store = meeting.join();
-      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(store, "a", MOMENT).target())
+      Failure.assertFails(Native.WL_DEADLINE_EXCEEDED, () -> pairing(store, "a", MOMENT).target())
           .contains("no job sends it here yet");
       Store other = meeting.join();
       assertThat(pairing(other, "source", Meeting.LONG).open()).isEmpty();
-      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(store, "a", MOMENT).target())
+      Failure.assertFails(Native.WL_DEADLINE_EXCEEDED, () -> pairing(store, "a", MOMENT).target())
           .contains("the source, job 'source' (2 ranks, rank 0 is process 17), has not answered");
     }
   }
@@ -157,7 +159,8 @@ class PairingTest {
       Store other = meeting.join();
       assertThat(other.keys("pair/policy/target/", Meeting.LONG)).isEmpty();
       other.hold("pair/policy/target/a", new byte[] {1}, Meeting.LONG);
-      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(meeting.join(), "a", MOMENT).target());
+      Failure.assertFails(Native.WL_DEADLINE_EXCEEDED,
+          () -> pairing(meeting.join(), "a", MOMENT).target());
       assertThat(other.keys("pair/policy/target/", Meeting.LONG)).hasSize(1); // another's stays
     }
   }
@@ -169,7 +172,8 @@ class PairingTest {
       Store before = meeting.join();
       Store store = meeting.join();
       Failure.assertFails(
-          Native.WL_TIMEOUT, () -> pairing(before, job("s", "1", "1"), MOMENT).source(null));
+          Native.WL_DEADLINE_EXCEEDED, () ->
+              pairing(before, job("s", "1", "1"), MOMENT).source(null));
       before.hold("pair/policy/target/a", new byte[] {1, 2, 3}, Meeting.LONG);
       CompletableFuture<Pairing.Match> a = target(meeting.join(), "a");
       CompletableFuture<Pairing.Match> source =
@@ -203,7 +207,8 @@ class PairingTest {
           assertThat(isPresent(store, source.theirs())).isTrue();
         }
         // The target is open anew, in its old place.
-        Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, "a", MOMENT).target());
+        Failure.assertFails(Native.WL_DEADLINE_EXCEEDED,
+            () -> pairing(other, "a", MOMENT).target());
         assertThat(isPresent(store, source.theirs())).isFalse();
         Pairing.remove(other, target.own());
         Pairing.remove(store, source.own());
@@ -238,7 +243,7 @@ class PairingTest {
                     Thread.sleep(MOMENT.toMillis());
                     throw new DeadlineExceededException("it took too long");
                   });
-      Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(late, "a", MOMENT).target());
+      Failure.assertFails(Native.WL_DEADLINE_EXCEEDED, () -> pairing(late, "a", MOMENT).target());
       assertThat(isPresent(store, match[0].theirs())).isFalse();
     }
   }

@@ -248,10 +248,10 @@ public class StoreTest {
     try (Meeting meeting = new Meeting(kind)) {
       Store store = meeting.join();
       long begin = System.nanoTime();
-      assertFails(Native.WL_TIMEOUT, () -> store.await("job/absent", SHORT))
+      assertFails(Native.WL_DEADLINE_EXCEEDED, () -> store.await("job/absent", SHORT))
           .contains("job/absent", store.address(), Deadline.text(SHORT));
       store.set("b", bytes(1), LONG);
-      assertFails(Native.WL_TIMEOUT, () -> store.awaitOther("b", bytes(1), SHORT))
+      assertFails(Native.WL_DEADLINE_EXCEEDED, () -> store.awaitOther("b", bytes(1), SHORT))
           .contains("await b");
       assertThat(System.nanoTime() - begin).isBetween(2 * SHORT.toNanos(), LONG.toNanos());
       // What was waited for in vain wakes nobody later.

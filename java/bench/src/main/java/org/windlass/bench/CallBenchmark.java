@@ -39,7 +39,7 @@ public class CallBenchmark {
 
   @Setup
   public void open() {
-    group = Communicator.local(1);
+    group = LocalGroup.of(1);
     comm = group.communicator(0);
     window = comm.window(4096);
     in = window.tensor(DType.F32, 1);

@@ -111,8 +111,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
   /** Reads and checks a file. */
   static LayoutFile read(Path path) {
     return parse(
-        path.toString(),
-        JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading));
+        path.toString(), JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading));
   }
 
   /** Parses and checks the JSON of such a file; {@code where} begins every complaint. */

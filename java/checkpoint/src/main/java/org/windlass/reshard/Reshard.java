@@ -240,7 +240,7 @@ public final class Reshard {
     return run(
         run -> {
           CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(Team.NO_LIMIT);
-          try (LocalGroup group = Communicator.local(run.threads(), options)) {
+          try (LocalGroup group = LocalGroup.of(run.threads(), options)) {
             return run.run(group);
           }
         });

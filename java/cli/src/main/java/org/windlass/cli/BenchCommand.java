@@ -4,7 +4,6 @@ package org.windlass.cli;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -39,11 +38,11 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.kernel.Target;
 import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
 import org.windlass.report.KernelProfile;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
@@ -95,44 +94,6 @@ import picocli.CommandLine.Spec;
           + " op,bytes,batch,iteration,rank,ready_ns,leave_ns."
     })
 public final class BenchCommand implements Runnable {
-  private static final String OPERATIONS =
-      "barrier, put, accumulate, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
-          + " dispatch-combine, redistribute and cast";
-
-  /** Operations of buffers whose size is an option. */
-  private static final List<String> SIZED =
-      List.of(
-          "put",
-          "accumulate",
-          "all-to-all",
-          "broadcast",
-          "all-gather",
-          "reduce-scatter",
-          "all-reduce",
-          "cast");
-
-  /** Operations that have buffers. */
-  private static final List<String> BUFFERED =
-      Stream.concat(SIZED.stream(), Stream.of("redistribute", "dispatch-combine")).toList();
-
-  private static final Map<String, List<String>> ONLY_FOR =
-      Map.ofEntries(
-          Map.entry("--bytes", SIZED),
-          Map.entry("--dtype", BUFFERED),
-          Map.entry("--buffers", BUFFERED),
-          Map.entry(
-              TuneGridsOption.NAME,
-              Stream.of(Operation.values()).map(Operation::toString).toList()),
-          Map.entry("--from", List.of("redistribute")),
-          Map.entry("--to", List.of("redistribute")),
-          Map.entry("--shape", List.of("redistribute")),
-          Map.entry("--mode", List.of("redistribute")),
-          Map.entry("--wire", List.of("redistribute", "cast")),
-          Map.entry("--tokens", List.of("dispatch-combine")),
-          Map.entry("--hidden", List.of("dispatch-combine")),
-          Map.entry("--top-k", List.of("dispatch-combine")),
-          Map.entry("--experts", List.of("dispatch-combine")));
-
   /** In which the operation and its floor alternate. */
   private static final int ROUNDS = 3;
 
@@ -147,7 +108,7 @@ public final class BenchCommand implements Runnable {
   @Parameters(
       paramLabel = "OP",
       description =
-          "One of " + OPERATIONS
+          "One of " + BenchOperations.ALL
               + ". Reductions are sums. put: every even rank puts into the window of the rank after"
               + " it and notifies it, and that one waits. accumulate: every rank adds to one tensor"
               + " of rank 0, which waits for all.")
@@ -224,9 +185,9 @@ public final class BenchCommand implements Runnable {
   @Override
   public void run() {
     Target target = checkedTarget();
-    requireAlgorithm();
+    BenchOperations.requireAlgorithm(op, algorithm);
     List<Workload> workloads = workloads();
-    requireFitting();
+    BenchOperations.requireFitting(op, spec.commandLine().getParseResult());
     BenchCase measured =
         new BenchCase(op, target, moving.launch(), buffers(), dtype(), details());
     if (tuning.isGiven()) {
@@ -281,7 +242,7 @@ public final class BenchCommand implements Runnable {
         if (counts) {
           profiles.append(profile(workload.bytes()));
         }
-        BenchResult result = BenchResult.of(measured, workload, measurement);
+        BenchResult result = new BenchResult(measured, workload, measurement);
         if (!headed) {
           out.print(BenchResult.tableHead());
           headed = true;
@@ -317,7 +278,7 @@ public final class BenchCommand implements Runnable {
   }
 
   private Target checkedTarget() {
-    requireOneOf("--buffers", buffers(), "window", "plain", "device");
+    BenchOperations.requireOneOf("--buffers", buffers(), List.of("window", "plain", "device"));
     if (isOnDevices() && !tuning.isGiven() && Operation.named(op).isEmpty()) {
       throw new UnsupportedException(
           "bench " + op + ": --buffers device is for " + Stream.of(Operation.values())
@@ -361,7 +322,7 @@ public final class BenchCommand implements Runnable {
       }
       default ->
           throw new InvalidArgumentException(
-              "bench '" + op + "': no such operation; there are " + OPERATIONS);
+              "bench '" + op + "': no such operation; there are " + BenchOperations.ALL);
     };
   }
 
@@ -421,12 +382,9 @@ public final class BenchCommand implements Runnable {
     }
     Workload workload =
         new RedistributeWorkload(
-            source,
-            target,
-            Shape.parse(shape),
-            type,
+            TensorSpec.of("bench", type, source, Shape.parse(shape)),
+            TensorSpec.of("bench", type, target, Shape.parse(shape)),
             wireOr(type),
-            type,
             mode.chosen(),
             isPlain(),
             moving.deadline());
@@ -466,40 +424,6 @@ public final class BenchCommand implements Runnable {
 
   private Algorithm algorithm() {
     return Algorithm.parse(algorithm);
-  }
-
-  /** The algorithms that the operation has beside {@code auto}. */
-  private List<String> algorithms() {
-    return switch (op) {
-      case "all-to-all" -> List.of("push", "pull");
-      case "broadcast" -> List.of("staged");
-      case "all-reduce" -> List.of("two-phase", "one-phase", "ring", "bidirectional-ring");
-      default -> List.of();
-    };
-  }
-
-  private void requireFitting() {
-    for (OptionSpec option : spec.commandLine().getParseResult().matchedOptions()) {
-      List<String> operations = ONLY_FOR.getOrDefault(option.longestName(), List.of(op));
-      if (!operations.contains(op)) {
-        throw new InvalidArgumentException(
-            "bench " + op + ": " + option.longestName() + " is for "
-                + String.join(", ", operations));
-      }
-    }
-  }
-
-  private void requireAlgorithm() {
-    List<String> known = new ArrayList<>(List.of("auto"));
-    known.addAll(algorithms());
-    requireOneOf("--algorithm", algorithm, known.toArray(String[]::new));
-  }
-
-  private static void requireOneOf(String option, String value, String... known) {
-    if (!Arrays.asList(known).contains(value)) {
-      throw new InvalidArgumentException(
-          option + ": '" + value + "' is none of " + String.join(", ", known));
-    }
   }
 
   private Map<String, Object> details() {

@@ -94,7 +94,7 @@ public record Complaint(
       case UNSUPPORTED ->
           "take what the message allows; windlass doctor shows the targets and transports that are"
               + " here";
-      case TIMEOUT ->
+      case DEADLINE_EXCEEDED ->
           "where that is slow and not stuck, give it more seconds with --deadline; the message says"
               + " what had not come";
       case PEER_LOST, ABORTED -> "look at what the named rank or reason says, then run it again";

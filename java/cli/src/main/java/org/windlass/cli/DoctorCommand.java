@@ -15,7 +15,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
-import org.windlass.Communicator;
+import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
 import org.windlass.cli.out.JsonLine;
 import org.windlass.error.InvalidArgumentException;
@@ -88,7 +88,7 @@ final class DoctorCommand implements Runnable {
   /** Why a communicator can't be made here; empty where it can. */
   private static Optional<String> refusal() {
     try {
-      Communicator.local(1).close();
+      LocalGroup.of(1).close();
       return Optional.empty();
     } catch (WindlassException refused) {
       return Optional.of(refused.getMessage());

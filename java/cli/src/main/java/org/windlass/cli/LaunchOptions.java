@@ -3,7 +3,6 @@ package org.windlass.cli;
 
 import java.util.List;
 import java.util.function.Consumer;
-import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
 import org.windlass.error.InvalidArgumentException;
@@ -57,7 +56,7 @@ final class LaunchOptions extends MovingOptions {
       onProcesses(command, ranks, 1, body);
       return;
     }
-    try (LocalGroup group = Communicator.local(ranks, options())) {
+    try (LocalGroup group = LocalGroup.of(ranks, options())) {
       body.accept(group);
     }
   }

@@ -40,7 +40,7 @@ final class ProcessLaunch {
 
   /** What ranks fail with that others have failed. */
   private static final Set<ErrorCode> CONSEQUENCES =
-      Set.of(ErrorCode.ABORTED, ErrorCode.PEER_LOST, ErrorCode.TIMEOUT);
+      Set.of(ErrorCode.ABORTED, ErrorCode.PEER_LOST, ErrorCode.DEADLINE_EXCEEDED);
 
   private final List<String> arguments;
   private final int processes;

@@ -34,6 +34,6 @@ public final class DeadlineExceededException extends WindlassException {
    */
   public DeadlineExceededException(
       String message, Throwable cause, String operation, List<Integer> faultyRanks) {
-    super(ErrorCode.TIMEOUT, message, cause, operation, faultyRanks);
+    super(ErrorCode.DEADLINE_EXCEEDED, message, cause, operation, faultyRanks);
   }
 }

@@ -11,7 +11,7 @@ public enum ErrorCode {
   /** Ranks disagree; the message names both sides. */
   MISMATCH(2, 2, "Mismatch"),
   /** A deadline passed; the message names who is behind. */
-  TIMEOUT(3, 4, "Timeout"),
+  DEADLINE_EXCEEDED(3, 4, "DeadlineExceeded"),
   /** A peer is gone. */
   PEER_LOST(4, 5, "PeerLost"),
   /** Someone ended the operation; the message carries the reason. */

@@ -84,7 +84,8 @@ public abstract sealed class WindlassException extends RuntimeException
       case INVALID_ARGUMENT ->
           new InvalidArgumentException(message, cause, operation, faultyRanks);
       case MISMATCH -> new MismatchException(message, cause, operation, faultyRanks);
-      case TIMEOUT -> new DeadlineExceededException(message, cause, operation, faultyRanks);
+      case DEADLINE_EXCEEDED ->
+          new DeadlineExceededException(message, cause, operation, faultyRanks);
       case PEER_LOST -> new PeerLostException(message, cause, operation, faultyRanks);
       case ABORTED -> new AbortedException(message, cause, operation, faultyRanks);
       case VERIFICATION_FAILED ->

@@ -33,11 +33,11 @@ record ExpertLayout(
             ranks,
             options.experts(),
             options.topK(),
-            options.alignment(),
-            options.quantised(),
             options.hidden(),
             options.tokens(),
             options.rows());
+    experts.putInt(Structs.Experts.ALIGNMENT, options.alignment());
+    experts.putInt(Structs.Experts.QUANTISED, options.quantised() ? 1 : 0);
     ByteBuffer layout = Structs.allocate(Structs.ExpertsLayout.SIZE);
     layout.putInt(0, Structs.ExpertsLayout.SIZE);
     try (Scratch scratch = Scratch.take()) {

@@ -157,7 +157,7 @@ public final class ExpertParallel implements AutoCloseable {
    * The same experts, with the same rows and routings, under another deadline for each dispatch and
    * combine. Keep the result; closing either closes both.
    */
-  public ExpertParallel within(Duration deadline) {
+  public ExpertParallel withDeadline(Duration deadline) {
     long limitNs = Deadline.nanos(deadline);
     return new ExpertParallel(communicator, options, layout, window, last, limitNs);
   }
@@ -300,13 +300,13 @@ public final class ExpertParallel implements AutoCloseable {
       ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
     requireGiven(routing, tokens);
     Objects.requireNonNull(ids, "ids");
-    return communicator.async(operations -> dispatch(routing, tokens, ids, weights));
+    return communicator.runAsync(operations -> dispatch(routing, tokens, ids, weights));
   }
 
   /** {@link #dispatch(ExpertRouting, Tensor)}, while the caller computes. */
   public Operation<Void> dispatchAsync(ExpertRouting routing, Tensor tokens) {
     requireGiven(routing, tokens);
-    return communicator.async(operations -> dispatch(routing, tokens));
+    return communicator.runAsync(operations -> dispatch(routing, tokens));
   }
 
   /**
@@ -377,7 +377,7 @@ public final class ExpertParallel implements AutoCloseable {
   public Operation<Void> combineAsync(
       ExpertRouting routing, DistributedTensor outputs, Tensor out) {
     requireGiven(routing, outputs, out);
-    return communicator.async(operations -> combine(routing, outputs, out));
+    return communicator.runAsync(operations -> combine(routing, outputs, out));
   }
 
   /** Ends the use of its tensors on this rank. Idempotent. */

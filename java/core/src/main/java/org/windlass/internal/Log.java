@@ -12,7 +12,12 @@ public final class Log {
     static final System.Logger LOGGER = System.getLogger("org.windlass");
   }
 
-  /** Logs a warning. If there are arguments, the format is one of {@link java.text.MessageFormat}. */
+  /** Logs a warning as it is. */
+  public static void warn(String message) {
+    Lazy.LOGGER.log(System.Logger.Level.WARNING, message);
+  }
+
+  /** Logs a warning, whose format is one of {@link java.text.MessageFormat}. */
   public static void warn(String format, Object... arguments) {
     Lazy.LOGGER.log(System.Logger.Level.WARNING, format, arguments);
   }

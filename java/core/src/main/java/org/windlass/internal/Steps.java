@@ -24,11 +24,5 @@ public interface Steps {
    * @param phase in which it runs; one that reads a stage runs in the phase after that was staged
    */
   void write(
-      int phase,
-      Place target,
-      long[] length,
-      List<Integer> ranks,
-      Place source,
-      int wire,
-      int op);
+      int phase, Place target, long[] length, List<Integer> ranks, Place source, int wire, int op);
 }

@@ -28,25 +28,16 @@ public final class Structs extends StructLayouts {
     return new String(bytes, 0, length, StandardCharsets.UTF_8);
   }
 
-  /** A {@code wl_experts_t}. */
+  /** A {@code wl_experts_t} of rows side by side, with room for {@code rows} on a rank. */
   public static ByteBuffer experts(
-      int dtype,
-      int ranks,
-      int experts,
-      int topK,
-      int alignment,
-      boolean quantised,
-      long hidden,
-      long tokens,
-      long rows) {
+      int dtype, int ranks, int experts, int topK, long hidden, long tokens, long rows) {
     ByteBuffer struct = allocate(Experts.SIZE);
     struct.putInt(0, Experts.SIZE);
     struct.putInt(Experts.DTYPE, dtype);
     struct.putInt(Experts.RANKS, ranks);
     struct.putInt(Experts.EXPERTS, experts);
     struct.putInt(Experts.TOP_K, topK);
-    struct.putInt(Experts.ALIGNMENT, alignment);
-    struct.putInt(Experts.QUANTISED, quantised ? 1 : 0);
+    struct.putInt(Experts.ALIGNMENT, 1);
     struct.putLong(Experts.HIDDEN, hidden);
     struct.putLong(Experts.TOKENS, tokens);
     struct.putLong(Experts.ROWS, rows);

@@ -12,6 +12,7 @@ import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Announcement;
 import org.windlass.internal.rendezvous.Host;
@@ -33,8 +34,6 @@ import org.windlass.plan.Plan;
  * join one communicator, of which they make a link.
  */
 final class JobMeetings implements AutoCloseable {
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
-
   /** Version of what jobs and their ranks exchange until they have met. */
   private static final int PROTOCOL = 4;
 
@@ -180,8 +179,7 @@ final class JobMeetings implements AutoCloseable {
     if (target != null || (outcome == LOST && !store.hasGivenUp(match.theirs(), until))) {
       return false;
     }
-    LOGGER.log(
-        System.Logger.Level.WARNING,
+    Log.warn(
         "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited"
             + " for: {3}",
         name, pair, match.other(),

@@ -52,9 +52,7 @@ public final class LaunchEnvironment {
         "set WINDLASS_RANK and WINDLASS_WORLD_SIZE, since PMIx sets no number of ranks"),
     /** {@code srun}. */
     SLURM(
-        "Slurm",
-        "SLURM_PROCID SLURM_NTASKS SLURM_LOCALID",
-        "start it with srun, which sets both");
+        "Slurm", "SLURM_PROCID SLURM_NTASKS SLURM_LOCALID", "start it with srun, which sets both");
 
     private final String label;
     private final String rank;
@@ -165,9 +163,9 @@ public final class LaunchEnvironment {
 
   private static String noLauncher(Map<String, String> variables) {
     if (new LaunchVariables(variables).isSet("PMI_RANK")) {
-      return "only PMI_RANK is set, as MPICH's mpiexec does, which is not supported; have each rank set"
-          + " WINDLASS_RANK to $PMI_RANK, WINDLASS_WORLD_SIZE to $PMI_SIZE and WINDLASS_JOB to a"
-          + " name of the job's own, or start it with windlass run or Open MPI's mpirun";
+      return "only PMI_RANK is set, as MPICH's mpiexec does, which is not supported; have each rank"
+          + " set WINDLASS_RANK to $PMI_RANK, WINDLASS_WORLD_SIZE to $PMI_SIZE and WINDLASS_JOB to"
+          + " a name of the job's own, or start it with windlass run or Open MPI's mpirun";
     }
     return "no launcher has set its variables; start the program with windlass run, Open MPI's"
         + " mpirun, torchrun or srun, or set WINDLASS_RANK, WINDLASS_WORLD_SIZE and WINDLASS_JOB, a"

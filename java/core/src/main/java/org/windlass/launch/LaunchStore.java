@@ -11,8 +11,8 @@ import org.windlass.internal.store.Token;
 
 /**
  * A store where the ranks meet that this process launches, as in {@code windlass run}. It lasts
- * until it is closed, even if ranks stop or end. So {@link org.windlass.report.RunningJob} finds the job there even if
- * rank 0's process is stopped. It needs no natives.
+ * until it is closed, even if ranks stop or end. So {@link org.windlass.report.RunningJob} finds
+ * the job there even if rank 0's process is stopped. It needs no natives.
  */
 public final class LaunchStore implements AutoCloseable {
   private final StoreServer server;
@@ -31,11 +31,9 @@ public final class LaunchStore implements AutoCloseable {
    */
   public static LaunchStore open(Map<String, String> variables) {
     Token token =
-        Token.fromEnvironment(Copies.map(variables, "variables"))
-            .orElseThrow(
-                () ->
-                    new InvalidArgumentException(
-                        "LaunchStore: the variables have no token; set WINDLASS_TOKEN_FILE"));
+        Token.required(
+            Copies.map(variables, "variables"),
+            "LaunchStore: the variables have no token; set WINDLASS_TOKEN_FILE");
     String version = LaunchStore.class.getPackage().getImplementationVersion();
     return new LaunchStore(
         StoreServer.open(

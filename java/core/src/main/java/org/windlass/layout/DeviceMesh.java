@@ -194,7 +194,7 @@ public final class DeviceMesh {
       }
       place = place * sizes[d] + coordinates[d];
     }
-    return rankOf(place);
+    return rankAtPlace(place);
   }
 
   /** The coordinates of {@code rank}, or null if the mesh does not contain it. */
@@ -211,8 +211,8 @@ public final class DeviceMesh {
     return coordinates;
   }
 
-  /** The rank at a place, counted row-major from 0. */
-  public int rankOf(int place) {
+  /** Returns the rank at a place, counted row-major from 0. */
+  public int rankAtPlace(int place) {
     if (place < 0 || place >= size) {
       throw new InvalidArgumentException("place " + place + " is outside mesh " + grid());
     }
@@ -263,7 +263,7 @@ public final class DeviceMesh {
     DeviceMesh small = size <= other.size ? this : other;
     DeviceMesh large = small == this ? other : this;
     for (int place = 0; place < small.size; place++) {
-      if (large.contains(small.rankOf(place))) {
+      if (large.contains(small.rankAtPlace(place))) {
         return true;
       }
     }
@@ -366,7 +366,7 @@ public final class DeviceMesh {
       if (place < 0 || place >= size) {
         throw new IndexOutOfBoundsException(place);
       }
-      return rankOf(place);
+      return rankAtPlace(place);
     }
 
     @Override

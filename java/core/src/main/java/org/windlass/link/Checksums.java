@@ -160,7 +160,8 @@ final class Checksums {
             + " (their checksums differ). Nothing has been committed; send it again, don't write to"
             + " sources while they are sent, and see by checkReplicas whether replicas are equal";
     return new Failure(
-        new VerificationFailedException(message, null, "transfer", faultyRanks), List.copyOf(wrong));
+        new VerificationFailedException(message, null, "transfer", faultyRanks),
+        List.copyOf(wrong));
   }
 
   /** The senders' hashes of what is {@link #incoming}. */

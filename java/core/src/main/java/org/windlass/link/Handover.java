@@ -19,18 +19,19 @@ import org.windlass.internal.Native;
 import org.windlass.internal.transfer.Until;
 
 /**
- * The handover of versions between the two jobs of a link, by which all their ranks come to a move
- * at one time, or none does. Each job's rank 0 looks at what the other's has said, until its
- * deadline, and tells the other ranks of its job what came of it; for one another these have some
- * time more. So a side that waits in vain has
- * lost nothing, and the link goes on.
+ * The handover of versions between the two jobs of a link. All ranks of both jobs begin a move
+ * together, or none does. Rank 0 of each job talks to the other job until its deadline, and tells
+ * the result to the other ranks of its job. These wait a little longer. A side that waits in vain
+ * loses nothing, and the link goes on.
  *
- * <p>A receive is a ticket, the next one. Rank 0 of the receivers sets {@code ASKED} to it at the
- * senders', and then either {@code CONFIRMED}, once the senders have set {@code OFFERED} to it, or
- * {@code WITHDRAWN}, at its deadline. So of each ticket both sides come to know the same: senders
- * that have offered wait for either word, which a receiver that runs says at once. Where none comes
- * before the senders' deadline, the receivers hang, and the link ends. After a confirmation the
- * ranks of both jobs move.
+ * <p>Each receive has a ticket, which is the next number. Rank 0 of the receivers sets {@code
+ * ASKED} to the ticket at the senders. If the senders then set {@code OFFERED} to it, rank 0 sets
+ * {@code CONFIRMED}. At its deadline it sets {@code WITHDRAWN} instead. Senders that have offered
+ * wait for one of both. If neither arrives before the senders' deadline, the receivers hang, and
+ * the link ends. After {@code CONFIRMED} the ranks of both jobs move.
+ *
+ * <p>The end of the versions stays at rank 0 of the receivers, so that the senders may leave before
+ * these ask.
  */
 final class Handover implements AutoCloseable {
   private static final int ASKED = 0;
@@ -39,7 +40,7 @@ final class Handover implements AutoCloseable {
   private static final int OFFERED = 3;
   private static final int SIGNALS = 4;
 
-  /** Elements of what senders tell receivers. */
+  /** Words that the senders put at the receivers. */
   private static final int VERSION = 0;
 
   private static final int LEFT_NS = 1;
@@ -61,10 +62,16 @@ final class Handover implements AutoCloseable {
   private static final long MOVES = 2;
   private static final long ENDS = 3;
 
-  /** For what rank 0 tells once its deadline has passed, and for a move that began before it. */
+  /**
+   * Time beyond a deadline for rank 0 to tell its result, and for a move that began before the
+   * deadline.
+   */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
-  /** What is kept of a deadline for the move, of half of it at most; what a move has at least. */
+  /**
+   * Time of a deadline that is kept for the move, at most half of it. A move has at least this
+   * time.
+   */
   static final Duration RESERVE = Duration.ofSeconds(1);
 
   private static final long RESERVE_NS = RESERVE.toNanos();
@@ -74,10 +81,10 @@ final class Handover implements AutoCloseable {
 
   private final Communicator communicator;
 
-  /** The ranks of this job alone. */
+  /** Ranks of this job. */
   private final LinkSide side;
 
-  /** Ranks of the link: of the other job's rank 0, and of the first receiver. */
+  /** Rank 0 of the other job, as the link counts it. */
   private final int other;
 
   private final int firstReceiver;
@@ -85,13 +92,13 @@ final class Handover implements AutoCloseable {
   private final Signals signals;
   private final DistributedTensor words;
 
-  /** What is put elsewhere. */
+  /** Words to put at other ranks. */
   private final Tensor own = Tensor.allocate(DType.I64, WORDS);
 
-  /** The last one that was settled; rank 0's alone. */
-  private int ticket;
+  /** Last ticket that was settled. Used by rank 0 only. */
+  private long ticket;
 
-  /** How long the last move took. */
+  /** Duration of the last move. */
   private long moveNs;
 
   /**
@@ -128,6 +135,7 @@ final class Handover implements AutoCloseable {
    */
   Until offer(long registration, long version, Until until) {
     long[] told = led(until, agreed -> offered(registration, version, agreed));
+    requireAlike(told[0] != ENDS);
     return told[0] == LATE ? null : new Until(Math.max(1, told[1]));
   }
 
@@ -147,16 +155,22 @@ final class Handover implements AutoCloseable {
 
   /** Collective over the senders: tells the receivers that no version follows. */
   void finish(Until until) {
-    led(until, this::finished);
+    requireAlike(led(until, this::finished)[0] == ENDS);
   }
 
-  /** What rank 0 of this job does; it tells FAILED, LATE, or MOVES and the time for that. */
+  private static void requireAlike(boolean isAlike) {
+    if (!isAlike) {
+      throw new AbortedException("some senders finish, and others send a version");
+    }
+  }
+
+  /** Step of rank 0. Returns an outcome, and the time that is left for a move. */
   @FunctionalInterface
   private interface Step {
     long[] within(Until until);
   }
 
-  /** What rank 0's step gives, on every rank of this job. */
+  /** Collective over this job: returns the result of rank 0's step on every rank. */
   private long[] led(Until until, Step step) {
     long leastNs = until.leftNs(communicator);
     // What this job's own ranks have for one another: not all come at one time.
@@ -187,7 +201,7 @@ final class Handover implements AutoCloseable {
     return side.words(agreed.later(GRACE), Native.WL_OP_LINK_MOVE, own)[0];
   }
 
-  /** Why the link can't go on, as a rank sees it whose rank 0 has failed. */
+  /** Returns why the link ended, on a rank whose rank 0 has failed. */
   private WindlassException failure() {
     return communicator
         .failure()
@@ -219,7 +233,7 @@ final class Handover implements AutoCloseable {
     }
   }
 
-  /** Offers a version for the ticket; false where that has been, or is, withdrawn. */
+  /** Offers a version for the ticket. Returns false if the receivers withdraw it. */
   private boolean isConfirmed(long version, Until until) {
     if (signals.test(other, WITHDRAWN, ticket)) {
       return false;
@@ -244,7 +258,9 @@ final class Handover implements AutoCloseable {
     return true;
   }
 
-  /** Tells every receiver which version is the newest, and what senders wait with. */
+  /**
+   * Puts the newest version, and the registration that the senders wait with, at every receiver.
+   */
   private void announce(long version, long waiting) {
     if (communicator.failure().isPresent()) {
       return; // which the call says that follows, or has said
@@ -354,23 +370,25 @@ final class Handover implements AutoCloseable {
     return without;
   }
 
-  /** Says how long a move took. */
+  /** Sets the duration of the last move. */
   void moved(long nanoseconds) {
     moveNs = nanoseconds;
   }
 
-  /** The newest version that the senders have come with; on a receiver, from any thread. */
+  /** Returns the newest version that the senders have offered. For receivers; thread-safe. */
   OptionalLong newest() {
     long version = words.getLong(NEWEST);
     return version == NONE ? OptionalLong.empty() : OptionalLong.of(version);
   }
 
-  /** Whether the senders wait with one of a registration; on a receiver, from any thread. */
+  /**
+   * Returns whether the senders wait with a version of a registration. For receivers; thread-safe.
+   */
   boolean isWaiting(long registration) {
     return words.getLong(WAITING) == registration && communicator.failure().isEmpty();
   }
 
-  /** Lets go of its memory. Idempotent. */
+  /** Releases the window. Idempotent. */
   @Override
   public void close() {
     window.close();

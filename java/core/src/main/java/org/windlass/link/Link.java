@@ -56,36 +56,36 @@ import org.windlass.layout.Layout;
 public final class Link implements AutoCloseable {
   private final String name;
 
-  /** Behind the name in messages, which name ranks of the link: whose they are. */
+  /** Text behind the name in messages. Says which ranks are of which job. */
   private final String whose;
 
   private final Communicator communicator;
 
-  /** The senders alone; null on other ranks. */
+  /** Senders; null on other ranks. */
   private final LinkSide senders;
 
   private final LinkRanks ranks;
   private final boolean sends;
   private final boolean receives;
 
-  /** Between two jobs; null where both sides are of one communicator. */
+  /** Handover between two jobs; null within one communicator. */
   private final Handover handover;
 
-  /** Whether the senders are guests, whose parts of a plan the receivers make. */
+  /** Whether the senders are Python ranks, whose parts of a plan the receivers make. */
   private final boolean hasGuests;
 
-  /** For tensors of which no layout is named; null for none. */
+  /** Layout of tensors for which none is named; may be null. */
   private final Layout layout;
 
-  /** This job's; null where both sides are of one communicator. */
+  /** Memo of this job; null within one communicator. */
   private final StepsMemo memo;
 
-  /** The thread whose call is in progress. */
+  /** Thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
 
   private int registrations;
 
-  /** What was registered here and not closed; guarded by itself. */
+  /** Open transfers. Guarded by itself. */
   private final List<WeakReference<LinkTransfer>> transfers = new ArrayList<>();
 
   private volatile boolean closed;
@@ -95,7 +95,7 @@ public final class Link implements AutoCloseable {
 
   private final Unclosed unclosed;
 
-  /** A link that nobody has closed yet, in place of its communicators. */
+  /** Leak report of a link, in place of reports of its communicators. */
   private static final class Unclosed extends Leaks.Resource {
     Unclosed(String what) {
       super(what);
@@ -121,7 +121,7 @@ public final class Link implements AutoCloseable {
     this.receives = ranks.receives(communicator.rank());
     if (handover == null) {
       int[] senderRanks = ranks.senders();
-      Communicator own = communicator.subset(senderRanks);
+      Communicator own = communicator.subgroup(senderRanks);
       this.senders =
           own == null ? null : new LinkSide(communicator, own, senderRanks, "the senders");
     } else {
@@ -211,7 +211,7 @@ public final class Link implements AutoCloseable {
           Native.WL_OP_LINK,
           fingerprint,
           "opens link '" + name + "' from mesh " + senders + " to mesh " + receivers);
-      own = communicator.subset(ranks);
+      own = communicator.subgroup(ranks);
     } catch (WindlassException e) {
       throw Failures.within(operation, e);
     }
@@ -220,7 +220,8 @@ public final class Link implements AutoCloseable {
     }
     try {
       return new Link(
-          name, "", LinkRanks.within(name, senders, receivers, ranks), own, null, false, null, null);
+          name, "", LinkRanks.within(name, senders, receivers, ranks), own, null, false, null,
+          null);
     } catch (RuntimeException | Error e) {
       try (own) {
         throw failed(own, operation, e, List.of());
@@ -229,8 +230,8 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * What a step of {@code operation} on this rank throws for {@code failure}, named by it. Unless
-   * every rank has the failure, peers get it now: the communicator ends.
+   * Returns what a call of this rank throws for {@code failure}. Aborts the communicator, unless
+   * the failure is one that all ranks have.
    *
    * @param shared those that leave a communicator which lives are every rank's
    * @hidden
@@ -249,7 +250,7 @@ public final class Link implements AutoCloseable {
         : (RuntimeException) failure;
   }
 
-  /** What {@link #failed} does to peers. */
+  /** Aborts the communicator as {@link #failed} does. */
   static void end(
       Communicator communicator,
       String operation,
@@ -269,39 +270,39 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  /** The name that both sides gave it: of two jobs, that of their pair. */
+  /** Returns the name of the link. Between two jobs it is that of their pair. */
   public String name() {
     return name;
   }
 
   /**
-   * The ranks of both sides, in ascending order: those that the link's errors name, and the same as
-   * the ones that it was made from where those are all on a side. Of two jobs, senders come first.
-   * Its failure is the link's, and to {@link Communicator#abort} it ends the link; the link makes
-   * the calls on it.
+   * Returns the communicator of both sides, in ascending order of their ranks. Between two jobs,
+   * senders come first. Ranks in errors of the link are its ranks. Its failure is the failure of
+   * the link, and {@link Communicator#abort} on it ends the link. Only the link calls operations on
+   * it.
    */
   public Communicator communicator() {
     return communicator;
   }
 
-  /** Whether this rank is a sender. */
+  /** Returns whether this rank is a sender. */
   public boolean sends() {
     return sends;
   }
 
-  /** Whether this rank is a receiver; it may be both. */
+  /** Returns whether this rank is a receiver. A rank may be both. */
   public boolean receives() {
     return receives;
   }
 
-  /** Tensors that move together. */
+  /** Returns a builder of a transfer over this link. */
   public LinkTransferBuilder transferBuilder() {
     return new LinkTransferBuilder(this);
   }
 
   /**
-   * Makes the calling thread the one that calls operations of this link, whichever of its transfers
-   * they are of: they share its communicator.
+   * Begins a call of this thread. All transfers of a link share its communicator, so that one
+   * thread at a time calls operations.
    *
    * @throws InvalidArgumentException where another thread does; nothing was sent
    */
@@ -337,7 +338,7 @@ public final class Link implements AutoCloseable {
     links.forEach(Link::leave);
   }
 
-  /** The senders alone, in ascending order; null on another rank. */
+  /** Returns the senders; null on other ranks. */
   LinkSide senders() {
     return senders;
   }
@@ -367,13 +368,13 @@ public final class Link implements AutoCloseable {
     finished = true;
   }
 
-  /** Null where both sides are of one communicator. */
+  /** Returns the handover between two jobs; null within one communicator. */
   Handover handover() {
     return handover;
   }
 
   /**
-   * For a transfer. For packages of Windlass.
+   * For packages of Windlass.
    *
    * @hidden
    */
@@ -382,7 +383,7 @@ public final class Link implements AutoCloseable {
     return memo == null ? new StepsMemo() : memo;
   }
 
-  /** For a tensor of which none is named. */
+  /** Returns the layout of a tensor for which none is named. */
   Layout layout(String what) {
     if (layout == null) {
       throw new InvalidArgumentException(
@@ -391,12 +392,12 @@ public final class Link implements AutoCloseable {
     return layout;
   }
 
-  /** How many transfers this rank has registered before; they count alike on every rank. */
+  /** Returns the number of transfers registered before. All ranks count them alike. */
   int nextRegistration() {
     return registrations++;
   }
 
-  /** Has {@link #close} close a transfer that moves over this link, too. */
+  /** Has {@link #close} close a transfer, too. */
   void keep(LinkTransfer transfer) {
     synchronized (transfers) {
       transfers.removeIf(each -> each.get() == null);
@@ -408,7 +409,7 @@ public final class Link implements AutoCloseable {
     transfer.close();
   }
 
-  /** What {@link #keep} was given is closed. */
+  /** Forgets a transfer that was closed. */
   void letGo(LinkTransfer transfer) {
     synchronized (transfers) {
       transfers.removeIf(each -> each.get() == null || each.get() == transfer);
@@ -422,9 +423,9 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Leaves the link, and closes what was registered on it. A call in progress on this rank ends
-   * with {@link ClosedException} first; a peer's, now or later, with an {@link AbortedException}
-   * that says who has left. What has been received stays readable. Idempotent.
+   * Leaves the link, and closes its transfers. A call in progress on this rank throws {@link
+   * ClosedException} first. Calls of peers throw an {@link AbortedException} that says who left.
+   * What was received stays readable. Idempotent.
    */
   @Override
   public void close() {
@@ -457,7 +458,7 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  /** What closing it throws, or null. */
+  /** Closes a communicator. Returns what that throws, or null. */
   private static WindlassException closing(Communicator communicator) {
     try {
       communicator.close();

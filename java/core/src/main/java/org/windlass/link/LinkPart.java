@@ -18,33 +18,33 @@ import org.windlass.transfer.Progress;
 import org.windlass.transfer.Transfer;
 
 /**
- * The part of a {@link LinkTransfer} that one link moves: what it has registered there, and how a
- * version crosses it. One thread at a time, but for what says otherwise.
+ * The part of a {@link LinkTransfer} that moves over one link. One thread at a time, unless a
+ * method says otherwise.
  */
 final class LinkPart {
   private static final long ANY = Transfer.ANY_VERSION;
   private static final long FINISHED = Transfer.FINISHED;
 
-  /** Failures of a move that every rank has alike, and that the link outlives. */
+  /** Failures of a move that all ranks have, and after which the link goes on. */
   private static final List<Class<? extends WindlassException>> SHARED =
       List.of(MismatchException.class, VerificationFailedException.class);
 
   private final Link link;
   private final int registration;
 
-  /** One for each half: receivers with one half have the same memory in both. */
+  /** Transfers, one for each half. Receivers with one half have the same memory in both. */
   private final List<Transfer> transfers;
 
-  /** As many; or none. */
+  /** Checksums, one for each half, or none. */
   private final List<Checksums> checksums = new ArrayList<>();
 
-  /** Of the last move, which failed: names of this rank's targets that have parts of it. */
+  /** Names of this rank's targets that have parts of the version whose move failed last. */
   private Supplier<List<String>> incomplete = List::of;
 
-  /** What all ranks of the link threw alike, with nothing moved; or null. */
+  /** Refusal that all ranks of the link threw, with nothing moved; null for none. */
   private UnsupportedException refusal;
 
-  /** Which ran last; from any thread. */
+  /** Transfer that ran last. Thread-safe. */
   private volatile Transfer latest;
 
   LinkPart(Link link, List<Transfer> transfers, boolean checked) {
@@ -73,13 +73,13 @@ final class LinkPart {
     return transfers.size();
   }
 
-  /** That of a half. */
+  /** Returns the transfer of a half. */
   Transfer transfer(int half) {
     return transfers.get(half);
   }
 
   /**
-   * Comes to a move with the ranks of the other side.
+   * Waits for the other side.
    *
    * @param named the version that this rank names, or {@link Transfer#ANY_VERSION}
    * @return for the move; null if the senders have finished, or the other side has not come in time
@@ -96,8 +96,8 @@ final class LinkPart {
   }
 
   /**
-   * Moves a version into a half, on all ranks of the link, and checks it there. It returns where
-   * this rank has it, or has sent it; of two jobs, where all ranks of this one have.
+   * Collective over the link: moves a version into a half, and checks it. Between two jobs, it
+   * fails on all ranks of a job if it fails on one.
    *
    * @param version gets the one that all name, where the call throws too, or {@link
    *     Transfer#FINISHED}; it stays as it is where nothing has moved
@@ -186,12 +186,14 @@ final class LinkPart {
     }
   }
 
-  /** Failures that every rank has alike, {@code failure} too where it is a refusal. */
+  /** Returns the failures that all ranks have, with {@code failure} if it is a refusal. */
   private List<Class<? extends WindlassException>> shared(Throwable failure) {
     return failure == refusal ? List.of(UnsupportedException.class) : SHARED;
   }
 
-  /** Peers hash this rank's sources, which stay until that is over, whatever ends it here. */
+  /**
+   * Moves and verifies a version. Peers hash this rank's sources, which stay until that is over.
+   */
   private Checksums.Failure moveAndVerify(int half, long named, long[] version, Until until) {
     TransferHandle sources = latest.handle();
     boolean held = sources.pin(); // once closed, the move says so
@@ -219,30 +221,34 @@ final class LinkPart {
     Link.end(link.communicator(), what, failure, shared(failure));
   }
 
-  /** Of two jobs: whether the senders have come with a version of it; from any thread. */
+  /** Between two jobs: returns whether the senders wait with a version. Thread-safe. */
   boolean isThere() {
     return link.handover().isWaiting(registration);
   }
 
-  /** Names of this rank's targets that have parts of the version of the move that failed last. */
+  /**
+   * Returns the names of this rank's targets that have parts of the version whose move failed last.
+   */
   List<String> incomplete() {
     return incomplete.get();
   }
 
-  /** What {@code what} of {@code version} throws for {@code failure}; see {@link Link#failed}. */
+  /** Returns what a call throws for {@code failure}; see {@link Link#failed}. */
   RuntimeException failed(String what, long version, Throwable failure) {
     String operation = operation(what, version, ANY);
     return Link.failed(link.communicator(), operation, failure, shared(failure));
   }
 
-  /** {@code what} of a version, or of the one that was named where ranks have agreed on none. */
+  /**
+   * Returns the text of an operation on a version, or on the named one if ranks agreed on none.
+   */
   private String operation(String what, long version, long named) {
     long of = version < 0 ? named : version;
     return link.operation(of < 0 ? what : what + " of version " + of);
   }
 
   /**
-   * What is thrown where the other side of a link has not come; the links go on.
+   * Returns what a call throws if the other side did not come. The links go on.
    *
    * @param before the parts that have moved {@code version} by then
    */
@@ -259,8 +265,7 @@ final class LinkPart {
                 : "the senders have had no version to send")
             + (before.isEmpty()
                 ? " when the deadline passed; nothing moved, and the link goes on"
-                : " when the deadline passed; version "
-                    + version + " had moved over " + moved
+                : " when the deadline passed; version " + version + " had moved over " + moved
                     + " by then, and who receives over this link too has not taken it; the links"
                     + " go on"),
         null,
@@ -268,7 +273,7 @@ final class LinkPart {
         List.of());
   }
 
-  /** From any thread. */
+  /** Thread-safe. */
   Progress progress() {
     return latest.progress();
   }

@@ -87,7 +87,7 @@ final class LinkRanks {
     Side side = side(isSender);
     int[] linked = new int[layout.mesh().size()];
     for (int place = 0; place < linked.length; place++) {
-      int rank = layout.mesh().rankOf(place);
+      int rank = layout.mesh().rankAtPlace(place);
       if (!side.mesh.contains(rank)) {
         throw new InvalidArgumentException(
             what + ": layout " + layout + " holds rank " + rank + ", which is no "
@@ -105,7 +105,7 @@ final class LinkRanks {
     DeviceMesh mesh = layout.mesh();
     int[] own = new int[mesh.size()];
     for (int place = 0; place < own.length; place++) {
-      own[place] = side.own(mesh.rankOf(place));
+      own[place] = side.own(mesh.rankAtPlace(place));
       if (own[place] < 0) {
         return layout.qualified();
       }

@@ -12,8 +12,8 @@ import org.windlass.internal.call.Gathered;
 import org.windlass.internal.transfer.Until;
 
 /**
- * The ranks of one side of a link among themselves, on a communicator of their own. Its failures
- * are the link's: they name ranks as the link counts them, and all ranks of the link are told.
+ * The ranks of one side of a link, with a communicator of their own. A failure of that communicator
+ * ends the link on all ranks. Its message has the ranks as the link counts them.
  */
 final class LinkSide {
   private final Communicator link;
@@ -22,7 +22,7 @@ final class LinkSide {
   /** For each rank of the side its rank of the link, ascending. */
   private final int[] linked;
 
-  /** What messages call it, as in "their job". */
+  /** Name in messages, such as "their job". */
   private final String name;
 
   LinkSide(Communicator link, Communicator own, int[] linked, String name) {
@@ -32,7 +32,7 @@ final class LinkSide {
     this.name = name;
   }
 
-  /** Whose failures {@link #on} makes the link's. */
+  /** Communicator of the side. */
   Communicator communicator() {
     return own;
   }
@@ -50,7 +50,7 @@ final class LinkSide {
     return on(() -> Gathered.words(own, until::leftNs, operation, words));
   }
 
-  /** What {@code call} gives, which makes calls on {@link #communicator}. */
+  /** Returns the result of a call on {@link #communicator}. */
   <T> T on(Supplier<T> call) {
     try {
       return call.get();
@@ -62,7 +62,7 @@ final class LinkSide {
   }
 
   /**
-   * Ends the link, unless it has ended, as a failure of {@code ranks}, as it counts them.
+   * Ends the link, unless it has ended, as a failure of {@code ranks} of the link.
    *
    * @return what the link failed of, which every rank is told
    */
@@ -82,7 +82,7 @@ final class LinkSide {
         whose(failure.faultyRanks(), ranks) + ". In the numbers of " + name + ": "
             + failure.getMessage();
     // A deadline that passes says of a link that it goes on, which this one doesn't.
-    int told = code == Native.WL_TIMEOUT ? Native.WL_ABORTED : code;
+    int told = code == Native.WL_DEADLINE_EXCEEDED ? Native.WL_ABORTED : code;
     WindlassException whole = failed(told, ranks, message);
     whole.addSuppressed(failure);
     return whole;
@@ -90,7 +90,8 @@ final class LinkSide {
 
   private String whose(List<Integer> faultyRanks, List<Integer> ranks) {
     if (faultyRanks.size() == 1) {
-      return "rank " + ranks.get(0) + " failed " + name + ", where it is rank " + faultyRanks.get(0);
+      return "rank " + ranks.get(0) + " failed " + name + ", where it is rank "
+          + faultyRanks.get(0);
     }
     List<Integer> all = Arrays.stream(linked).boxed().toList();
     List<Integer> shown = ranks.isEmpty() ? all : ranks;

@@ -47,14 +47,14 @@ import org.windlass.transfer.Transfer;
  * readable after {@link #close} and {@link Link#close}. If a call fails on one rank only, such as
  * for a closed view, its peers get an {@link AbortedException} that names the rank.
  *
- * <p><b>Between two jobs</b>
+ * <p><b>Between two jobs:</b>
  *
  * <ul>
- *   <li>a side that waits in vain loses nothing, and the link goes on. A version for which nobody
+ *   <li>A side that waits in vain loses nothing, and the link goes on. A version for which nobody
  *       asked in time is skipped, and the next receive gets the newest one.
- *   <li>a version succeeds or fails on all ranks of a job alike, unless a rank of that job is lost.
+ *   <li>A version succeeds or fails on all ranks of a job alike, unless a rank of that job is lost.
  *       So do {@link #trySend} and {@link #tryReceive} that return without a version.
- *   <li>a send keeps a part of its deadline for the move: one second or twice the last move, and at
+ *   <li>A send keeps a part of its deadline for the move: one second or twice the last move, and at
  *       most half of the deadline. A receive that was offered a version lasts as long as the send,
  *       and at most 2 s longer. Once both sides have come, a move has at least one second over each
  *       link.
@@ -72,22 +72,22 @@ public final class LinkTransfer implements AutoCloseable {
   private static final long ANY = Transfer.ANY_VERSION;
   private static final long FINISHED = Transfer.FINISHED;
 
-  /** In the order of their links' names: so the ranks of all links come to each in one order. */
+  /** Parts in the order of their links' names, in which all ranks move over them. */
   private final List<LinkPart> parts;
 
   private final List<Link> links;
 
-  /** The first of them. */
+  /** First link. */
   private final Link link;
 
   private final Targets targets;
 
-  /** Into which the next version goes; the caller's alone. */
+  /** Half for the next version. For the thread of the call. */
   private int next;
 
   private volatile Holding holding = Holding.NOTHING;
 
-  /** In place, the call in progress; null without one. */
+  /** In place: the call in progress; null for none. */
   private volatile Overwriting overwriting;
 
   LinkTransfer(List<LinkPart> parts, Targets targets) {
@@ -194,9 +194,9 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * {@link #receive()} with a deadline of its own. Between two jobs the link goes on where it
-   * passes and the senders have had no version; the ranks of one job wait 2 s longer for one
-   * another, and one that does not come by then ends the link.
+   * {@link #receive()} with a deadline of its own. Between two jobs, the link goes on if the
+   * deadline passes and the senders had no version. Ranks of one job wait 2 s longer for one
+   * another. If one does not come by then, the link ends.
    */
   public long receive(Duration deadline) {
     return receive(ANY, Deadline.nanos(deadline));
@@ -264,7 +264,7 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * What a move has come to.
+   * Result of a move.
    *
    * @param late why nothing came; null if it came
    */
@@ -340,7 +340,7 @@ public final class LinkTransfer implements AutoCloseable {
         operation + ": the senders have finished; no version follows", null, operation, List.of());
   }
 
-  /** What the targets hold now, from any thread. */
+  /** Returns what the targets hold now. Thread-safe. */
   private Holding held() {
     Overwriting call = overwriting;
     return call != null && call.hasBegun() ? Holding.overwritten(Holding.NEXT) : holding;
@@ -352,18 +352,18 @@ public final class LinkTransfer implements AutoCloseable {
    */
   public Operation<Void> sendAsync(long version, Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
-    return link.communicator().async(queued -> send(version, deadlineNs));
+    return link.communicator().runAsync(queued -> send(version, deadlineNs));
   }
 
   /** {@link #receive(Duration)} likewise. */
   public Operation<Long> receiveAsync(Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
-    return link.communicator().asyncCall(queued -> receive(ANY, deadlineNs));
+    return link.communicator().supplyAsync(queued -> receive(ANY, deadlineNs));
   }
 
   /**
-   * Of a link of two jobs, on a receiver: the newest version that the senders have come to send so
-   * far on the link, of whichever transfer, received or not; empty before the first.
+   * Returns the newest version that the senders have offered on the link, received or not; empty
+   * before the first one. For receivers between two jobs.
    */
   public OptionalLong newest() {
     requireHandover("newest");
@@ -371,8 +371,8 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Of a link of two jobs, on a receiver: whether the senders wait with a version now, which {@link
-   * #receive} would get.
+   * Returns whether the senders wait with a version now, which {@link #receive} would get. For
+   * receivers between two jobs.
    */
   public boolean isThere() {
     requireHandover("isThere");
@@ -387,7 +387,7 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** The version that this receiver holds whole; empty before the first one. */
+  /** Returns the version that this receiver holds whole; empty before the first one. */
   public OptionalLong version() {
     requireReceiver("version");
     long version = held().version();
@@ -395,7 +395,7 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * This receiver's part of a tensor, in the version that it holds.
+   * Returns this receiver's part of a tensor, in the version that it holds.
    *
    * @throws InvalidArgumentException if there is none, or the name is not that of one view
    * @throws AbortedException if a version failed to arrive in place
@@ -408,8 +408,8 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * What the version that this receiver holds has where {@code bound} lies: a view that was bound,
-   * or another of the same memory between the first and the last of those, such as the fused tensor
+   * Returns this receiver's part of a tensor, in the version that it holds. {@code bound} is a view
+   * that was bound, or another view of the same memory between bound ones, such as the fused tensor
    * that they were narrowed from.
    *
    * @throws InvalidArgumentException if there is none, or {@code bound} lies elsewhere
@@ -422,9 +422,8 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Names of this receiver's tensors of which a version that failed to arrive in place has, or may
-   * have, written a part. Those that it had written wholly are not among them. Empty with two
-   * halves.
+   * Returns the names of this receiver's tensors that may hold parts of two versions, after a
+   * version failed to arrive in place. Empty with two halves.
    */
   public List<String> incomplete() {
     requireReceiver("incomplete");
@@ -443,7 +442,7 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** How far the version in progress has come, or the last one came; from any thread. */
+  /** Returns how much of the version in progress, or of the last one, has moved. Thread-safe. */
   public Progress progress() {
     return parts.stream().map(LinkPart::progress).reduce(Progress::plus).orElseThrow();
   }
@@ -465,8 +464,8 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Lets go of sources and targets, once a call in progress is over. A link that is closed does
-   * this too. Idempotent.
+   * Releases sources and targets, once a call in progress is over. Closing the link does this too.
+   * Idempotent.
    */
   @Override
   public void close() {

@@ -48,7 +48,7 @@ import org.windlass.transfer.TransferBuilder;
  * <p>The methods that begin with {@code default} hold for tensors that are added after them.
  */
 public final class LinkTransferBuilder {
-  /** What is bound on one link. */
+  /** Tensors that are bound on one link. */
   private record Share(
       Link link,
       List<Offer.Sent> sends,
@@ -61,10 +61,10 @@ public final class LinkTransferBuilder {
     }
   }
 
-  /** By the links' names, in whose order they are registered and move. */
+  /** Shares by the links' names, in whose order they are registered and move. */
   private final SortedMap<String, Share> shares = new TreeMap<>();
 
-  /** For each tensor the link that it is bound on. */
+  /** Link of each tensor. */
   private final Map<String, Link> bound = new HashMap<>();
 
   private Share share;
@@ -73,7 +73,7 @@ public final class LinkTransferBuilder {
   private boolean checksums;
   private boolean registered;
 
-  /** The choice that was made last, where nothing was added since; or null. */
+  /** Last default that was set after all tensors; null for none. */
   private String unused;
 
   LinkTransferBuilder(Link link) {
@@ -82,7 +82,7 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Tensors that are added from here on are of {@code link}, and move with those before.
+   * Adds the tensors that follow to {@code link}. They move together with those before.
    *
    * @param link where this rank is on the same side as on the links before; links that move as one
    *     have different names
@@ -138,8 +138,8 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Receives straight into the views, with no second half: while a version arrives there is none to
-   * read, and after a failure neither. {@link LinkTransfer} says what holds otherwise.
+   * Receives into the views themselves, without a second half. There is nothing to read while a
+   * version arrives, and after a failure.
    */
   public LinkTransferBuilder inPlace() {
     inPlace = true;
@@ -147,13 +147,12 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Checks what arrives, on all ranks if one asks for it. For each region that a rank sends, sender
-   * and receiver take XXH64 of its elements as the target is to hold them: reduced, rounded to the
-   * wire dtype, then to the target's. So wherever wire and target have one dtype, of the values on
-   * the wire. The sender reads its sources once more, the receiver its targets; what lies in a
-   * device's memory passes through the host's for that, piece by piece. Where the terms of a {@code
-   * Partial} lie in several processes, outside windows of {@link Link#communicator}, or the senders
-   * are no JVMs, {@link #register} refuses it.
+   * Verifies versions on all ranks, if one rank calls it. For each region, sender and receiver
+   * compute XXH64 of its elements as the target holds them: reduced, then rounded to the wire dtype
+   * and to the target's. The sender reads its sources once more, and the receiver its targets.
+   * Device memory is copied through host memory for that. {@link #register} refuses it if terms of
+   * a {@code Partial} are in several processes outside windows of {@link Link#communicator}, or if
+   * the senders are Python ranks.
    */
   public LinkTransferBuilder checksums() {
     checksums = true;
@@ -252,12 +251,15 @@ public final class LinkTransferBuilder {
     Objects.requireNonNull(shape, "shape");
   }
 
-  /** A rank that holds nothing needs no dtype: nobody is told of it. */
+  /**
+   * Returns a tensor's description. A rank that holds nothing needs no dtype, since nobody learns
+   * it.
+   */
   private static TensorSpec spec(String name, long[] shape, Tensor view, Layout layout) {
     return TensorSpec.of(name, view == null ? DType.U8 : view.dtype(), layout, shape);
   }
 
-  /** The checked tensor by ranks of the link. */
+  /** Returns the checked tensor, by ranks of the link. */
   private TensorSpec linked(
       String call, String role, boolean isSender, TensorSpec spec, Tensor view) {
     if (registered) {
@@ -327,7 +329,10 @@ public final class LinkTransferBuilder {
     }
   }
 
-  /** What {@code register} throws for a failure on the link of a share, which may end all links. */
+  /**
+   * Returns what {@code register} throws for a failure on the link of a share, which may end all
+   * links.
+   */
   private RuntimeException failed(Share at, Throwable failure) {
     List<Class<? extends WindlassException>> shared =
         List.of(
@@ -339,7 +344,7 @@ public final class LinkTransferBuilder {
     return Link.failed(at.link.communicator(), operation, failure, shared);
   }
 
-  /** Makes a transfer for each half. */
+  /** Collective over a link: makes a transfer for each half. */
   private LinkPart join(Share share, Targets views, Until until) {
     Link link = share.link;
     byte[] offer = offer(share);
@@ -366,7 +371,7 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * What all ranks of a link have come to, before any of it is bound to memory.
+   * Result of the agreement of all ranks of a link, before it is bound to memory.
    *
    * @param halves each the same tensors, into the targets of one half
    */
@@ -381,7 +386,7 @@ public final class LinkTransferBuilder {
     return new Planned(agreement, halves);
   }
 
-  /** This rank's targets on all links. */
+  /** Returns this rank's targets on all links. */
   private Targets views() {
     List<TensorSpec> specs = new ArrayList<>();
     List<Tensor> targets = new ArrayList<>();
@@ -392,7 +397,7 @@ public final class LinkTransferBuilder {
     return new Targets(specs, targets, inPlace);
   }
 
-  /** What this rank's peers are told of it. */
+  /** Returns the offer that this rank makes to its peers. */
   private byte[] offer(Share share) {
     byte[] offer = new Offer(checksums, inPlace, share.sends, share.receives).encode();
     if (offer.length > Gathered.MOST_BYTES) {
@@ -418,7 +423,10 @@ public final class LinkTransferBuilder {
     TargetViews.check(views);
   }
 
-  /** What all ranks agreed on, with this rank's views and the targets of one half. */
+  /**
+   * Returns a builder of what all ranks agreed on, with this rank's views and the targets of one
+   * half.
+   */
   private static TransferBuilder builder(Share share, Agreement agreement, Targets views,
       int half) {
     TransferBuilder builder = TransferBuilder.of(share.link.communicator());

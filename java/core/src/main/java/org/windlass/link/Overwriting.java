@@ -6,8 +6,8 @@ import java.util.List;
 import org.windlass.transfer.Transfer;
 
 /**
- * A call that writes over the version that is held, once all ranks have come: when a transfer has
- * begun more moves than before.
+ * A call in place, which overwrites the version that is held once all ranks have come. Then a
+ * transfer has begun more moves than before the call.
  */
 record Overwriting(List<Transfer> transfers, long[] before) {
   static Overwriting of(List<LinkPart> parts, int half) {

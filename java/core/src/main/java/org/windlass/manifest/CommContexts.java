@@ -150,7 +150,7 @@ public final class CommContexts implements AutoCloseable {
     for (CommContext context : contexts) {
       if (context != null) {
         // Behind what was submitted.
-        context.communicator().async(group -> {}).await(deadline);
+        context.communicator().runAsync(group -> {}).await(deadline);
         context.communicator().failure().ifPresent(CommContexts::fail);
       }
     }

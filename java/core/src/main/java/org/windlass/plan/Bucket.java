@@ -169,11 +169,6 @@ public final class Bucket {
     Optional<Region> region =
         route.transport() == Transport.NONE ? Optional.of(route.region()) : Optional.empty();
     return new Key(
-        bucketBytes,
-        route.transport(),
-        route.targets(),
-        route.sources(),
-        route.op(),
-        region);
+        bucketBytes, route.transport(), route.targets(), route.sources(), route.op(), region);
   }
 }

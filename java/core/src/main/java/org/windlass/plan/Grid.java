@@ -86,7 +86,7 @@ final class Grid {
 
   /** The rank that is {@code member} of {@code cells}. */
   int rank(int[] cells, int member) {
-    return mesh.rankOf(place(cells, member));
+    return mesh.rankAtPlace(place(cells, member));
   }
 
   /** The place of {@code member} of {@code cells}. */

@@ -70,7 +70,7 @@ final class HostGroups {
       int base = target.place(cells, 0);
       int count = 0;
       for (int offset : offsets) {
-        int host = hosts.of(target.mesh.rankOf(base + offset));
+        int host = hosts.of(target.mesh.rankAtPlace(base + offset));
         if (host >= seen.length) {
           seen = Arrays.copyOf(seen, 2 * host);
         }
@@ -114,7 +114,7 @@ final class HostGroups {
     int[] starts = new int[offsets.length + 1];
     Map<Integer, Integer> known = new HashMap<>();
     for (int member = 0; member < of.length; member++) {
-      int host = hosts.of(target.mesh.rankOf(base + offsets[member]));
+      int host = hosts.of(target.mesh.rankAtPlace(base + offsets[member]));
       Integer group = known.putIfAbsent(host, known.size());
       of[member] = group == null ? known.size() - 1 : group;
       starts[of[member] + 1]++;

@@ -141,7 +141,7 @@ public final class Hosts {
     if (!areSeveral()) {
       return false;
     }
-    int first = of(one.rankOf(0));
+    int first = of(one.rankAtPlace(0));
     return leaves(first, one) || leaves(first, other);
   }
 
@@ -150,7 +150,7 @@ public final class Hosts {
       return of(mesh.lowestRank()) != host || of(mesh.highestRank()) != host;
     }
     for (int place = 0; place < mesh.size(); place++) {
-      if (of(mesh.rankOf(place)) != host) {
+      if (of(mesh.rankAtPlace(place)) != host) {
         return true;
       }
     }
@@ -169,7 +169,7 @@ public final class Hosts {
   private BitSet of(DeviceMesh mesh) {
     BitSet hosts = new BitSet();
     for (int place = 0; place < mesh.size(); place++) {
-      hosts.set(of(mesh.rankOf(place)));
+      hosts.set(of(mesh.rankAtPlace(place)));
     }
     return hosts;
   }

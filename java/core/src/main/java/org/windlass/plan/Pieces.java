@@ -149,7 +149,7 @@ final class Pieces {
 
   /** The member that the root of a gathering takes a cell from: itself, or one on its host. */
   private int gatheredFrom(int[] cells) {
-    int root = source.mesh.rankOf(0);
+    int root = source.mesh.rankAtPlace(0);
     if (Arrays.equals(source.cellsOf(0), cells)) {
       return source.memberOf(0);
     }

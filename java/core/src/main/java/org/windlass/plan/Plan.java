@@ -263,14 +263,14 @@ public final class Plan {
 
   /** No route has more on the wire: the first ranks of both meshes hold the largest parts. */
   long mostRouteBytes() {
-    long held = source.localRegion(from.mesh().rankOf(0)).numel();
-    long wanted = target.localRegion(to.mesh().rankOf(0)).numel();
+    long held = source.localRegion(from.mesh().rankAtPlace(0)).numel();
+    long wanted = target.localRegion(to.mesh().rankAtPlace(0)).numel();
     return wire.bytesOf(Math.min(held, wanted));
   }
 
   /** How the root of {@link TransferMode#GATHER_BROADCAST} comes by the whole tensor. */
   Plan gather() {
-    Layout whole = DeviceMesh.of(1).at(from.mesh().rankOf(0)).layout(Placement.replicate());
+    Layout whole = DeviceMesh.of(1).at(from.mesh().rankAtPlace(0)).layout(Placement.replicate());
     return of(source, TensorSpec.of("", wire, whole, shape), wire, options);
   }
 
@@ -282,7 +282,7 @@ public final class Plan {
   /** What moves in mode {@link TransferMode#GATHER_BROADCAST}. */
   List<Route> gatheringRoutes() {
     Plan gather = gather();
-    int root = gather.to.mesh().rankOf(0);
+    int root = gather.to.mesh().rankAtPlace(0);
     List<Route> routes = gather.routes();
     List<Integer> others = to.mesh().ranks().stream().filter(rank -> rank != root).toList();
     if (!others.isEmpty()) {

@@ -60,7 +60,7 @@ final class PlanFingerprint {
     for (int m = 0; m < mesh.ndim(); m++) {
       fingerprint.add(mesh.size(m));
     }
-    fingerprint.add(mesh.rankOf(0));
+    fingerprint.add(mesh.rankAtPlace(0));
     if (!isConsecutive(mesh)) {
       mesh.ranks().forEach(fingerprint::add);
     }
@@ -68,11 +68,11 @@ final class PlanFingerprint {
   }
 
   private static boolean isConsecutive(DeviceMesh mesh) {
-    if (mesh.rankOf(0) > DeviceMesh.MAX_RANKS - mesh.size()) {
+    if (mesh.rankAtPlace(0) > DeviceMesh.MAX_RANKS - mesh.size()) {
       return false;
     }
     List<String> names = IntStream.range(0, mesh.ndim()).mapToObj(mesh::name).toList();
     int[] sizes = IntStream.range(0, mesh.ndim()).map(mesh::size).toArray();
-    return mesh.equals(DeviceMesh.of(names, sizes).at(mesh.rankOf(0)));
+    return mesh.equals(DeviceMesh.of(names, sizes).at(mesh.rankAtPlace(0)));
   }
 }

@@ -80,13 +80,7 @@ final class RouteFinder {
       Overlap[] nothing = new Overlap[piece.cells().length];
       Arrays.fill(nothing, Overlap.none());
       routes.add(
-          new Route(
-              rank,
-              Transport.NONE,
-              sources(piece, member),
-              List.of(),
-              nothing,
-              terms));
+          new Route(rank, Transport.NONE, sources(piece, member), List.of(), nothing, terms));
       return;
     }
     List<Route> others = new ArrayList<>();
@@ -145,7 +139,7 @@ final class RouteFinder {
   private List<Route> into(int place, int placeInSource) {
     int ndim = source.cuts.length;
     int[] cells = target.cellsOf(place);
-    int rank = target.mesh.rankOf(place);
+    int rank = target.mesh.rankAtPlace(place);
     int member = target.memberOf(place);
     int[] ownCells = placeInSource < 0 ? null : source.cellsOf(placeInSource);
     int ownMember = placeInSource < 0 ? 0 : source.memberOf(placeInSource);
@@ -404,7 +398,7 @@ final class RouteFinder {
 
     @Override
     public Integer get(int index) {
-      return grid.mesh.rankOf(first + grid.offset(members[index]));
+      return grid.mesh.rankAtPlace(first + grid.offset(members[index]));
     }
 
     @Override
@@ -432,7 +426,7 @@ final class RouteFinder {
       if (index < 0 || index >= high - low) {
         throw new IndexOutOfBoundsException(index);
       }
-      return grid.mesh.rankOf(first + grid.offset(low + index));
+      return grid.mesh.rankAtPlace(first + grid.offset(low + index));
     }
 
     @Override

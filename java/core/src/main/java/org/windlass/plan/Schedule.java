@@ -310,7 +310,7 @@ final class Schedule {
 
   private void gathered(int tensor, Plan plan, int phase) {
     Plan gather = plan.gather();
-    int root = gather.to().mesh().rankOf(0);
+    int root = gather.to().mesh().rankAtPlace(0);
     DType wire = plan.wire();
     long[] shape = plan.shape();
     long[] corner = new long[shape.length];

@@ -36,7 +36,7 @@ public record Totals(
       for (int place = 0; place < plan.from().mesh().size(); place++) {
         sums.add(plan, finder.from(place));
         if (i == all.size() - 1) {
-          sums.packing.close(plan.from().mesh().rankOf(place));
+          sums.packing.close(plan.from().mesh().rankAtPlace(place));
         }
       }
       if (plan.isGathering()) {

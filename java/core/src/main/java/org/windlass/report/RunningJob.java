@@ -181,13 +181,10 @@ public final class RunningJob implements AutoCloseable {
         HostAndPort.parse("the address of the job", address, ", or the process id of a rank");
     InetSocketAddress at = HostAndPort.resolved("report", named);
     Token token =
-        Token.fromEnvironment(variables)
-            .orElseThrow(
-                () ->
-                    new InvalidArgumentException(
-                        "report: there is no token, which the job asks for; set"
-                            + " WINDLASS_TOKEN_FILE to that of its ranks, or name the process id of"
-                            + " one of them"));
+        Token.required(
+            variables,
+            "report: there is no token, which the job asks for; set WINDLASS_TOKEN_FILE to that of"
+                + " its ranks, or name the process id of one of them");
     return () -> JobProcesses.at(at, token, deadline);
   }
 

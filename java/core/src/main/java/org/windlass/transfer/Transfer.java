@@ -229,9 +229,9 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Collective: {@link #run(long)} where each rank names a version or {@link #ANY_VERSION}, of a
-   * transfer that ranks number alike. A rank whose view was closed tells its peers that it takes no
-   * part; it throws, and is to abort the communicator.
+   * Collective: runs the transfer under the version that ranks name. Each rank names a version,
+   * {@link #ANY_VERSION}, or {@link #FINISHED}. A rank whose view was closed takes no part. It
+   * throws, and must abort the communicator.
    *
    * @param named what this rank names
    * @param version gets the one that all name, where the call throws too; it stays as it is where
@@ -274,8 +274,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * How many moves have begun to write to targets, as many as there can be once it is closed; from
-   * any thread.
+   * Returns the number of moves that have begun to write to targets; the largest number once
+   * closed. Thread-safe.
    *
    * @hidden
    */
@@ -314,8 +314,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Clears padding in a device's memory before anything moves: where that fails, it ends the
-   * communicator, so that nobody takes what this rank has not whole.
+   * Clears padding in device memory before anything moves. A failure ends the communicator, so that
+   * no rank uses an incomplete target.
    */
   private int clearOnDevice() {
     int code = Native.WL_OK;
@@ -325,7 +325,7 @@ public final class Transfer implements AutoCloseable {
     return code;
   }
 
-  /** What a run throws where the memory of a view was closed; else null. */
+  /** Returns what a run throws if the memory of a view was closed; else null. */
   private ClosedException closedView() {
     for (Memory memory : memories) {
       if (!memory.usable()) {
@@ -349,7 +349,7 @@ public final class Transfer implements AutoCloseable {
     return new ClosedException("run: a view's memory was closed");
   }
 
-  /** How far the run in progress has come, or the last one came; from any thread. */
+  /** Returns how much of the run in progress, or of the last one, has moved. Thread-safe. */
   public Progress progress() {
     long[] moved = moved(-1);
     int complete = 0;
@@ -362,8 +362,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Names of this rank's targets of which a run has not, or not yet, written every byte; once
-   * closed, of all.
+   * Returns the names of this rank's targets of which a run has not written every byte; all names
+   * once closed.
    *
    * @hidden
    */
@@ -379,7 +379,7 @@ public final class Transfer implements AutoCloseable {
     return List.copyOf(names);
   }
 
-  /** Bytes written of each tensor on {@code rank}, on all ranks where that is -1. */
+  /** Returns the bytes written of each tensor on {@code rank}; on all ranks if that is -1. */
   private long[] moved(int rank) {
     if (!handle.pin()) {
       throw new ClosedException("progress: the transfer was closed");
@@ -392,12 +392,12 @@ public final class Transfer implements AutoCloseable {
     }
   }
 
-  /** Bytes that one run writes to targets of all ranks. */
+  /** Returns the bytes that one run writes to targets of all ranks. */
   public long totalBytes() {
     return totalBytes;
   }
 
-  /** Bytes of memory in which this rank stages what it sends on: none in direct mode. */
+  /** Returns the bytes of staging buffers of this rank; 0 in direct mode. */
   public long stagingBytes() {
     if (!handle.pin()) {
       throw new ClosedException("stagingBytes: the transfer was closed");
@@ -411,8 +411,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Collective: proves that ranks which hold the same part of a tensor hold the same bits of it; a
-   * run takes that for granted.
+   * Collective: checks that ranks which hold the same part of a tensor hold the same bits. A run
+   * does not check that.
    *
    * @throws VerificationFailedException on every rank; it names the tensor, the index of the first
    *     element that differs, and both ranks
@@ -423,7 +423,7 @@ public final class Transfer implements AutoCloseable {
         new Until(Deadline.DEFAULT), communicator, ranks, Layout::toString, tensors);
   }
 
-  /** The plans of the transfer's tensors, in the order in which they were added. */
+  /** Returns the plans of the tensors, in the order in which they were added. */
   public List<Plan> plans() {
     return tensors.stream().map(BoundTensor::plan).toList();
   }
@@ -448,7 +448,7 @@ public final class Transfer implements AutoCloseable {
     return handle;
   }
 
-  /** Lets go of the views' memory, once a run in progress is over. Idempotent. */
+  /** Releases the views, once a run in progress is over. Idempotent. */
   @Override
   public void close() {
     bound.closed();

@@ -50,7 +50,7 @@ public final class TransferBuilder {
   private Moving moving = Moving.DEFAULT;
   private boolean registered;
 
-  /** The choice that was made last, where nothing was added since; or null. */
+  /** Last default that was set after all tensors; null for none. */
   private String unused;
 
   private TransferBuilder(Communicator communicator) {
@@ -91,14 +91,14 @@ public final class TransferBuilder {
     return this;
   }
 
-  /** Plans what is added from here on as if ranks lived on these. */
+  /** Plans the tensors that follow as if ranks lived on these hosts. */
   TransferBuilder hosts(Hosts hosts) {
     this.hosts = hosts;
     return this;
   }
 
   /**
-   * All choices at once, for tensors that are added from here on. For packages of Windlass.
+   * Sets all defaults of the tensors that are added after this call. For packages of Windlass.
    *
    * @hidden
    */
@@ -195,12 +195,12 @@ public final class TransferBuilder {
     }
   }
 
-  /** The plans of the tensors added so far, in order. */
+  /** Returns the plans of the tensors added so far, in order. */
   public List<Plan> plans() {
     return tensors.stream().map(BoundTensor::plan).toList();
   }
 
-  /** Bytes that a transfer of the tensors added so far stages on this rank. */
+  /** Returns the bytes of staging buffers of this rank for the tensors added so far. */
   public long stagingBytes() {
     return Plan.stagingBytes(plans(), communicator.rank());
   }

@@ -11,11 +11,11 @@ public final class DeviceStreams {
   private DeviceStreams() {}
 
   /**
-   * A rank's collectives on {@code stream}, as {@link Collectives#on(long)} has them. A null pointer
-   * is the legacy default stream, as it is for the presets. The stream lives until what is enqueued
-   * on it is over.
+   * A rank's collectives on {@code stream}, as {@link Collectives#onStream(long)} has them. A null
+   * pointer is the legacy default stream, as it is for the presets. The stream lives until what is
+   * enqueued on it is over.
    */
   public static StreamCollectives on(Collectives comm, CUstream_st stream) {
-    return comm.on(Objects.requireNonNull(stream, "stream").address());
+    return comm.onStream(Objects.requireNonNull(stream, "stream").address());
   }
 }

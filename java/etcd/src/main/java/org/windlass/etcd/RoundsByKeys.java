@@ -37,8 +37,8 @@ import org.windlass.internal.store.Store;
  * NAME/rank/R    {@link Head} of what a process says; R is its lowest rank
  * NAME/all       {@link Head} of what all say, by the process of rank 0
  * NAME/I/rank/R  piece I of a long value, from 1 on; NAME/I/all the same
- * NAME/failed    {@link Head} of the first failure, with its code, faulty ranks and message in place
- *                of size, ranks and values; rank 0's process removes it
+ * NAME/failed    {@link Head} of the first failure: its code, faulty ranks and message stand in
+ *                place of size, ranks and values; rank 0's process removes it
  * </pre>
  *
  * <p>A process holds its keys, and writes pieces before their head. Each round replaces the values:

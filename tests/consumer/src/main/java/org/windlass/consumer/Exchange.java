@@ -3,6 +3,7 @@ package org.windlass.consumer;
 
 import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
@@ -14,7 +15,7 @@ public final class Exchange {
 
   public static void main(String[] arguments) {
     int ranks = 4;
-    try (var group = Communicator.local(ranks)) {
+    try (var group = LocalGroup.of(ranks)) {
       group.run(
           comm -> {
             try (var window = comm.window(1L << 20)) {

@@ -4,6 +4,7 @@ package org.windlass.consumer;
 import java.nio.file.Path;
 import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.kernel.Kernel;
 import org.windlass.kernel.KernelLibrary;
@@ -26,7 +27,7 @@ public final class RingShift {
         run(comm, shift);
       }
     } else {
-      try (var group = Communicator.local(RANKS)) {
+      try (var group = LocalGroup.of(RANKS)) {
         group.run(comm -> run(comm, shift));
       }
     }

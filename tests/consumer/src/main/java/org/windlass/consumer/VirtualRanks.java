@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 
@@ -20,7 +21,7 @@ public final class VirtualRanks {
     // Java 17, which this is compiled for, has none.
     var startVirtualThread = Thread.class.getMethod("startVirtualThread", Runnable.class);
     var complete = new AtomicInteger();
-    try (var group = Communicator.local(RANKS)) {
+    try (var group = LocalGroup.of(RANKS)) {
       List<Thread> threads = new ArrayList<>();
       for (Communicator comm : group.communicators()) {
         Runnable rank =

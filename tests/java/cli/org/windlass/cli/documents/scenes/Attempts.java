@@ -16,7 +16,7 @@ public abstract class Attempts extends Scene {
     if (first && comm.rank() == 3) {
       return;
     }
-    comm.within(first ? ofMillis(200) : SOON).barrier();
+    comm.withDeadline(first ? ofMillis(200) : SOON).barrier();
   }
 
   @Override

@@ -5,6 +5,7 @@ import java.lang.reflect.Constructor;
 import java.time.Duration;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
+import org.windlass.LocalGroup;
 
 /**
  * What is around fragments of Java in the pages: its fields are the names that they use and don't
@@ -39,7 +40,7 @@ public abstract class Scene {
   protected final <S extends Scene> void onRanks(int ranks, Class<S> type, Part<S> part)
       throws Exception {
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(SOON);
-    try (var group = Communicator.local(ranks, options)) {
+    try (var group = LocalGroup.of(ranks, options)) {
       group.run(
           comm -> {
             Constructor<? extends Scene> maker = getClass().getDeclaredConstructor();

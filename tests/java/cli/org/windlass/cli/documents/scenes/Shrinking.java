@@ -17,7 +17,7 @@ public abstract class Shrinking extends Scene {
   protected final void train(Communicator comm) {
     if (comm.rank() < 2) {
       try {
-        comm.within(ofMillis(200)).barrier();
+        comm.withDeadline(ofMillis(200)).barrier();
       } finally {
         FAILED.countDown();
       }

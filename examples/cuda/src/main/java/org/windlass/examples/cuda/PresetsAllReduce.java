@@ -6,6 +6,7 @@ import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.FloatPointer;
 import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
 import org.windlass.cuda.CudaPresets;
 import org.windlass.cuda.DevicePointers;
@@ -40,7 +41,7 @@ public final class PresetsAllReduce {
       refuse(e.getMessage());
     }
     CudaPresets.refusal().ifPresent(PresetsAllReduce::refuse);
-    try (var group = Communicator.local(ranks)) {
+    try (var group = LocalGroup.of(ranks)) {
       group.run(PresetsAllReduce::sumOnGpu);
     }
     System.out.printf("%d ranks, %d sums equal the golden ones%n", ranks, COUNT);

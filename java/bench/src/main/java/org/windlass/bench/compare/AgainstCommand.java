@@ -194,30 +194,18 @@ final class AgainstCommand implements Runnable {
   }
 
   private List<String> command(Path checkout, Group group) {
+    Path libraries = checkout.resolve("java/cli/target/windlass/lib");
+    Program side = side(checkout);
+    String classPath = libraries + "/*:" + checkout.resolve(side.folder);
     List<String> command =
-        new ArrayList<>(
-            List.of(
-                System.getProperty("java.home") + "/bin/java",
-                "--enable-native-access=ALL-UNNAMED",
-                "-XX:+UseSerialGC",
-                "-XX:-UsePerfData",
-                "-Xshare:auto",
-                "-Dorg.windlass.library.path=" + libraries(checkout),
-                "-cp",
-                libraries(checkout) + "/*:" + checkout.resolve(side(checkout).folder),
-                side(checkout).program,
-                group.buffers,
-                group.op,
-                Integer.toString(group.ranks),
-                Double.toString(seconds)));
+        new ArrayList<>(Contender.jvm(libraries.toString(), classPath, side.program));
+    command.addAll(
+        List.of(
+            group.buffers, group.op, Integer.toString(group.ranks), Double.toString(seconds)));
     List<Cell> cells = new ArrayList<>(Collections.nCopies(WARM_UPS, group.cells.get(0)));
     cells.addAll(group.cells);
     cells.forEach(cell -> command.add(Long.toString(cell.bytes())));
     return command;
-  }
-
-  private static Path libraries(Path checkout) {
-    return checkout.resolve("java/cli/target/windlass/lib");
   }
 
   /** Where a checkout has built the program that measures a side, and its name there. */

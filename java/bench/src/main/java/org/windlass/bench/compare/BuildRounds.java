@@ -66,18 +66,9 @@ final class BuildRounds {
 
   /** Returns the median ratio of a build's time to the other's; NaN without a round. */
   double ratio(Build build) {
-    double[] sorted =
+    return Row.middle(
         rounds.stream()
-            .mapToDouble(
-                round -> round.get(build).median() / round.get(Build.OTHER).median())
-            .sorted()
-            .toArray();
-    int middle = sorted.length / 2;
-    if (sorted.length == 0) {
-      return Double.NaN;
-    }
-    return sorted.length % 2 == 1
-        ? sorted[middle]
-        : Math.sqrt(sorted[middle - 1] * sorted[middle]);
+            .mapToDouble(round -> round.get(build).median() / round.get(Build.OTHER).median()),
+        (a, b) -> Math.sqrt(a * b));
   }
 }

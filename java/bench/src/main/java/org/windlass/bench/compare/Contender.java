@@ -168,16 +168,24 @@ enum Contender {
   }
 
   private static List<String> jvm() {
+    return jvm(
+        System.getProperty("org.windlass.library.path"),
+        System.getProperty("java.class.path"),
+        SideMain.class.getName());
+  }
+
+  /** Returns the command that runs a program that measures a side. */
+  static List<String> jvm(String libraries, String classPath, String program) {
     return List.of(
         System.getProperty("java.home") + "/bin/java",
         "--enable-native-access=ALL-UNNAMED",
         "-XX:+UseSerialGC",
         "-XX:-UsePerfData",
         "-Xshare:auto",
-        "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
+        "-Dorg.windlass.library.path=" + libraries,
         "-cp",
-        System.getProperty("java.class.path"),
-        SideMain.class.getName());
+        classPath,
+        program);
   }
 
   @Override

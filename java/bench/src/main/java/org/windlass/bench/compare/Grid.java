@@ -4,8 +4,10 @@ package org.windlass.bench.compare;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.OptionalDouble;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
+import java.util.stream.DoubleStream;
 import org.windlass.bench.data.ByteSize;
 
 /** Cells as Markdown. */
@@ -48,13 +50,7 @@ final class Grid {
       text.append("\nNot measured:\n");
       missing.forEach(
           row ->
-              text.append("- ")
-                  .append(row.cell())
-                  .append(", ")
-                  .append(row.contender())
-                  .append(": ")
-                  .append(row.note())
-                  .append('\n'));
+              text.append("- " + row.cell() + ", " + row.contender() + ": " + row.note() + "\n"));
     }
   }
 
@@ -64,6 +60,12 @@ final class Grid {
       return "-";
     }
     return significant(value) + (Double.isNaN(floor) ? "" : " (" + significant(floor) + ")");
+  }
+
+  /** Geometric mean, as {@link #significant} has it; - if there are no values. */
+  static String geometricMean(DoubleStream values) {
+    OptionalDouble logs = values.map(Math::log).average();
+    return logs.isPresent() ? significant(Math.exp(logs.getAsDouble())) : "-";
   }
 
   /** Two places after the point, one from 10 on, none from 100 on. */

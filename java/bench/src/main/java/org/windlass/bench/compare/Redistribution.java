@@ -7,6 +7,7 @@ import org.windlass.DType;
 import org.windlass.bench.workload.RedistributeWorkload;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 
 /**
@@ -85,11 +86,8 @@ record Redistribution(String meshes, String placements, DType targetDtype) {
   /** Windlass's part, at a size. */
   RedistributeWorkload workload(long bytes, TransferMode mode) {
     return new RedistributeWorkload(
-        source(),
-        target(),
-        shape(bytes),
-        DTYPE,
-        targetDtype,
+        TensorSpec.of("bench", DTYPE, source(), shape(bytes)),
+        TensorSpec.of("bench", targetDtype, target(), shape(bytes)),
         targetDtype,
         mode,
         false,

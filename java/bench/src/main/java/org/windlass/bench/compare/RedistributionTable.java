@@ -81,23 +81,15 @@ final class RedistributionTable {
     if (ratios.isEmpty()) {
       return;
     }
-    double logs = ratios.stream().mapToDouble(each -> Math.log(each.value())).average().orElse(0);
     Ratio least = ratios.stream().min(Comparator.comparingDouble(Ratio::value)).orElseThrow();
-    text.append("Direct is ")
-        .append(Grid.significant(Math.exp(logs)))
-        .append(" times as fast as ")
-        .append(other)
-        .append(" in the geometric mean over ")
-        .append(ratios.size())
-        .append(" cells, at least ")
-        .append(Grid.significant(least.value()))
-        .append(" (")
-        .append(least.cell())
-        .append(')');
+    text.append(
+        "Direct is " + Grid.geometricMean(ratios.stream().mapToDouble(Ratio::value))
+            + " times as fast as " + other + " in the geometric mean over " + ratios.size()
+            + " cells, at least " + Grid.significant(least.value()) + " (" + least.cell() + ")");
     if (GOALS.containsKey(other)) {
       double goal = GOALS.get(other);
       long reached = ratios.stream().filter(each -> each.value() >= goal).count();
-      text.append("; in ").append(reached).append(" cells ").append((int) goal).append(" or more");
+      text.append("; in " + reached + " cells " + (int) goal + " or more");
     }
     text.append(".\n");
   }

@@ -10,7 +10,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.DoubleBinaryOperator;
 import java.util.function.ToDoubleFunction;
+import java.util.stream.DoubleStream;
 import org.windlass.bench.sample.Times;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
@@ -45,13 +47,22 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
    * Of the values that are numbers, the middle one or the mean of the two; NaN if there is none.
    */
   static double median(List<Times> times, ToDoubleFunction<Times> value) {
-    double[] sorted =
-        times.stream().mapToDouble(value).filter(each -> !Double.isNaN(each)).sorted().toArray();
+    return middle(times.stream().mapToDouble(value), (a, b) -> (a + b) / 2);
+  }
+
+  /**
+   * Returns the middle one of the values that are numbers, or what {@code mean} makes of the two;
+   * NaN if there is none.
+   */
+  static double middle(DoubleStream values, DoubleBinaryOperator mean) {
+    double[] sorted = values.filter(each -> !Double.isNaN(each)).sorted().toArray();
     int middle = sorted.length / 2;
     if (sorted.length == 0) {
       return Double.NaN;
     }
-    return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    return sorted.length % 2 == 1
+        ? sorted[middle]
+        : mean.applyAsDouble(sorted[middle - 1], sorted[middle]);
   }
 
   static void write(Path file, List<Row> rows) {

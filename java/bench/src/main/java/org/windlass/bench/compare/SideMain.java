@@ -5,7 +5,6 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import org.windlass.Algorithm;
-import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
@@ -54,7 +53,7 @@ final class SideMain {
     try (LocalGroup group =
         launched
             ? LocalGroup.fromEnvironment(1, CommunicatorOptions.defaults(), START)
-            : Communicator.local(ranks)) {
+            : LocalGroup.of(ranks)) {
       Size first = sizes.get(0);
       Size warm = new Size(Math.min(first.bytes(), WARM_UP_BYTES), first.waitNanos());
       sampler(group, side, operation, seconds, warm).warmUp();

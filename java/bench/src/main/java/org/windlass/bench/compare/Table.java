@@ -3,7 +3,6 @@ package org.windlass.bench.compare;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.OptionalDouble;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -64,12 +63,10 @@ final class Table {
     for (Contender each : Contender.values()) {
       List<Row> cells = measured(each);
       if (!cells.isEmpty()) {
-        text.append(each)
-            .append(": the 99th percentile is at most 3 times the median in ")
-            .append(cells.stream().filter(Table::hasShortTail).count())
-            .append(" of ")
-            .append(cells.size())
-            .append(" cells.\n");
+        text.append(
+            each + ": the 99th percentile is at most 3 times the median in "
+                + cells.stream().filter(Table::hasShortTail).count() + " of " + cells.size()
+                + " cells.\n");
       }
     }
     text.append('\n');
@@ -119,22 +116,19 @@ final class Table {
       ofThreads.addAll(ratios);
     }
     if (!all.isEmpty()) {
-      text.append("Geometric mean: ")
-          .append(mean(all, ofThreads, true))
-          .append(" over cells of 2 ranks or of 64 KiB and more, ")
-          .append(mean(all, ofThreads, false))
-          .append(" over the others.\n\n");
+      text.append(
+          "Geometric mean: " + mean(all, ofThreads, true)
+              + " over cells of 2 ranks or of 64 KiB and more, " + mean(all, ofThreads, false)
+              + " over the others.\n\n");
     }
   }
 
   /** Averages cells in which a switch between ranks takes a small part of the time, or the others. */
   private static String mean(List<Row> rows, List<Double> ratios, boolean switchesLittle) {
-    OptionalDouble mean =
+    return Grid.geometricMean(
         IntStream.range(0, rows.size())
             .filter(i -> switchesLittle(rows.get(i).cell()) == switchesLittle)
-            .mapToDouble(i -> Math.log(ratios.get(i)))
-            .average();
-    return mean.isPresent() ? Grid.significant(Math.exp(mean.getAsDouble())) : "-";
+            .mapToDouble(ratios::get));
   }
 
   private static boolean switchesLittle(Cell cell) {
@@ -159,41 +153,23 @@ final class Table {
   private void sums() {
     List<Verdict> small = verdicts.stream().filter(Verdict::isSmall).toList();
     List<Verdict> beyond = verdicts.stream().filter(each -> !each.holds()).toList();
-    text.append("Geometric mean of the ratios to the best peer: ")
-        .append(mean(verdicts))
-        .append(" over all ")
-        .append(verdicts.size())
-        .append(" cells, ")
-        .append(mean(small))
-        .append(" over the ")
-        .append(small.size())
-        .append(" of 2 ranks below 4 KiB.\n\n")
-        .append(verdicts.size() - beyond.size())
-        .append(" of ")
-        .append(verdicts.size())
-        .append(
-            " cells are at most 1.05 of the best peer or, where that is within 1.5 of the floor, at"
-                + " most 1.15 of the larger.\n");
+    text.append(
+        "Geometric mean of the ratios to the best peer: " + mean(verdicts) + " over all "
+            + verdicts.size() + " cells, " + mean(small) + " over the " + small.size()
+            + " of 2 ranks below 4 KiB.\n\n" + (verdicts.size() - beyond.size()) + " of "
+            + verdicts.size() + " cells are at most 1.05 of the best peer or, where that is within"
+            + " 1.5 of the floor, at most 1.15 of the larger.\n");
     for (Verdict each : beyond) {
-      text.append("- ")
-          .append(each.cell())
-          .append(", ")
-          .append(each.ours())
-          .append(": ")
-          .append(Grid.significant(each.median()))
-          .append(" us, ")
-          .append(Grid.significant(each.ofPeer()))
-          .append(" of ")
-          .append(each.best())
-          .append("'s ")
-          .append(Grid.significant(each.peer()))
-          .append(Double.isNaN(each.floor()) ? "" : "; floor " + Grid.significant(each.floor()))
-          .append('\n');
+      text.append(
+          "- " + each.cell() + ", " + each.ours() + ": " + Grid.significant(each.median())
+              + " us, " + Grid.significant(each.ofPeer()) + " of " + each.best() + "'s "
+              + Grid.significant(each.peer())
+              + (Double.isNaN(each.floor()) ? "" : "; floor " + Grid.significant(each.floor()))
+              + "\n");
     }
   }
 
   private static String mean(List<Verdict> verdicts) {
-    OptionalDouble mean = Verdict.geometricMean(verdicts);
-    return mean.isPresent() ? Grid.significant(mean.getAsDouble()) : "-";
+    return Grid.geometricMean(verdicts.stream().mapToDouble(Verdict::ofPeer));
   }
 }

@@ -4,7 +4,6 @@ package org.windlass.bench.compare;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
-import java.util.OptionalDouble;
 
 /**
  * The verdict on Windlass with one kind of buffers at one cell, against the best peer there and the
@@ -64,11 +63,5 @@ record Verdict(
   /** Of 2 ranks and less than 4 KiB, barriers among them. */
   boolean isSmall() {
     return cell.ranks() == 2 && cell.bytes() < SMALL_BYTES;
-  }
-
-  /** Geometric mean of the ratios to the best peer; empty if there are none. */
-  static OptionalDouble geometricMean(List<Verdict> verdicts) {
-    OptionalDouble mean = verdicts.stream().mapToDouble(each -> Math.log(each.ofPeer())).average();
-    return mean.isPresent() ? OptionalDouble.of(Math.exp(mean.getAsDouble())) : mean;
   }
 }

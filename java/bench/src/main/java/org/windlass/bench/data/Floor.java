@@ -96,8 +96,6 @@ public final class Floor {
             of.ranks(),
             of.experts(),
             of.topK(),
-            1,
-            false,
             of.hidden(),
             of.tokens(),
             Integer.MAX_VALUE);

@@ -8,32 +8,14 @@ import org.windlass.kernel.Target;
 /**
  * The case that a bench measures, apart from the size.
  *
- * @param by what does the operation in place of what is for it; empty: nothing
  * @param launch what ranks are, {@code threads} or {@code processes}
  * @param buffers where tensors lie: {@code window}, {@code plain} or {@code device}
  * @param details further fields of a result, such as the layouts of a redistribution
  */
 public record BenchCase(
     String op,
-    String by,
     Target target,
     String launch,
     String buffers,
     DType dtype,
-    Map<String, Object> details) {
-  /** Of the operation by what is for it. */
-  public BenchCase(
-      String op,
-      Target target,
-      String launch,
-      String buffers,
-      DType dtype,
-      Map<String, Object> details) {
-    this(op, "", target, launch, buffers, dtype, details);
-  }
-
-  /** The same by something else. */
-  BenchCase by(String other) {
-    return new BenchCase(op, other, target, launch, buffers, dtype, details);
-  }
-}
+    Map<String, Object> details) {}

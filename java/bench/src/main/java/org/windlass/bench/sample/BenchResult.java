@@ -16,38 +16,33 @@ import org.windlass.bench.workload.Workload;
 import org.windlass.internal.json.JsonObject;
 
 /** One line of {@code windlass bench}: what was measured, times in microseconds. */
-public record BenchResult(
-    BenchCase measured,
-    Algorithm algorithm,
-    int ranks,
-    long bytes,
-    int iterations,
-    double medianMicros,
-    double p99Micros,
-    double minMicros,
-    double streamMicros,
-    double emptyMicros,
-    double algorithmGBps,
-    OptionalDouble floorMicros,
-    Map<String, Object> seen) {
+public record BenchResult(BenchCase measured, Workload workload, Sampler.Measurement measurement) {
+  private double medianMicros() {
+    return micros(measurement.samples(), 0.5);
+  }
 
-  public static BenchResult of(BenchCase measured, Workload workload, Sampler.Measurement measurement) {
-    long[] samples = measurement.samples();
-    double median = Stamps.quantile(samples, 0.5) / 1e3;
-    return new BenchResult(
-        measured.by(workload.by()),
-        measurement.algorithm().orElse(Algorithm.AUTO),
-        workload.ranks(),
-        workload.bytes(),
-        samples.length,
-        median,
-        Stamps.quantile(samples, 0.99) / 1e3,
-        samples[0] / 1e3,
-        measurement.streamNanos() / 1e3,
-        Stamps.quantile(measurement.emptySamples(), 0.5) / 1e3,
-        workload.receivedBytes() / (median * 1e3),
-        measurement.floorMicros(),
-        measurement.seen());
+  private double p99Micros() {
+    return micros(measurement.samples(), 0.99);
+  }
+
+  private double minMicros() {
+    return measurement.samples()[0] / 1e3;
+  }
+
+  private double streamMicros() {
+    return measurement.streamNanos() / 1e3;
+  }
+
+  private double emptyMicros() {
+    return micros(measurement.emptySamples(), 0.5);
+  }
+
+  private double algorithmGBps() {
+    return workload.receivedBytes() / (medianMicros() * 1e3);
+  }
+
+  private static double micros(long[] samples, double quantile) {
+    return Stamps.quantile(samples, quantile) / 1e3;
   }
 
   /**
@@ -57,26 +52,26 @@ public record BenchResult(
   public String toJson() {
     Map<String, Object> fields = new LinkedHashMap<>();
     fields.put("op", measured.op());
-    if (!measured.by().isEmpty()) {
-      fields.put("by", measured.by());
+    if (!workload.by().isEmpty()) {
+      fields.put("by", workload.by());
     }
     fields.put("target", measured.target().toString().toLowerCase(Locale.ROOT));
     fields.put("launch", measured.launch());
-    fields.put("algorithm", algorithm.toString());
+    fields.put("algorithm", measurement.algorithm().orElse(Algorithm.AUTO).toString());
     fields.put("buffers", measured.buffers());
-    fields.put("ranks", ranks);
-    fields.put("bytes", bytes);
+    fields.put("ranks", workload.ranks());
+    fields.put("bytes", workload.bytes());
     fields.put("dtype", measured.dtype().toString());
     fields.putAll(measured.details());
-    fields.put("iterations", iterations);
-    fields.put("median_us", medianMicros);
-    fields.put("p99_us", p99Micros);
-    fields.put("min_us", minMicros);
-    fields.put("stream_us", streamMicros);
-    fields.put("empty_us", emptyMicros);
-    fields.put("algbw_GBps", algorithmGBps);
-    floorMicros.ifPresent(floor -> fields.put("floor_us", floor));
-    fields.putAll(seen);
+    fields.put("iterations", measurement.samples().length);
+    fields.put("median_us", medianMicros());
+    fields.put("p99_us", p99Micros());
+    fields.put("min_us", minMicros());
+    fields.put("stream_us", streamMicros());
+    fields.put("empty_us", emptyMicros());
+    fields.put("algbw_GBps", algorithmGBps());
+    measurement.floorMicros().ifPresent(floor -> fields.put("floor_us", floor));
+    fields.putAll(measurement.seen());
     fields.put("verified", true);
     return JsonObject.line(
         json -> {
@@ -120,30 +115,31 @@ public record BenchResult(
   }
 
   public String toTableRow() {
+    OptionalDouble floor = measurement.floorMicros();
     return String.format(
         Locale.ROOT,
         ROW,
-        measured.by().isEmpty() ? measured.op() : "by " + measured.by(),
-        ranks,
-        ByteSize.format(bytes),
-        iterations,
-        decimal(medianMicros),
-        decimal(p99Micros),
-        decimal(minMicros),
-        decimal(streamMicros),
-        decimal(emptyMicros),
-        decimal(algorithmGBps),
-        floorMicros.isPresent() ? decimal(floorMicros.getAsDouble()) : "-",
-        floorMicros.isPresent() ? decimal(medianMicros / floorMicros.getAsDouble()) : "-")
+        workload.by().isEmpty() ? measured.op() : "by " + workload.by(),
+        workload.ranks(),
+        ByteSize.format(workload.bytes()),
+        measurement.samples().length,
+        decimal(medianMicros()),
+        decimal(p99Micros()),
+        decimal(minMicros()),
+        decimal(streamMicros()),
+        decimal(emptyMicros()),
+        decimal(algorithmGBps()),
+        floor.isPresent() ? decimal(floor.getAsDouble()) : "-",
+        floor.isPresent() ? decimal(medianMicros() / floor.getAsDouble()) : "-")
         + seenLine();
   }
 
   /** What else was seen, in a line of its own; nothing where that is nothing. */
   private String seenLine() {
-    if (seen.isEmpty()) {
+    if (measurement.seen().isEmpty()) {
       return "";
     }
-    return seen.entrySet().stream()
+    return measurement.seen().entrySet().stream()
         .map(field -> field.getKey().replace('_', ' ') + " " + decimal((Double) field.getValue()))
         .collect(Collectors.joining(", ", "  ", System.lineSeparator()));
   }

@@ -78,7 +78,7 @@ final class Crew implements AutoCloseable {
             comm -> {
               Tensor decision = talk(comm).decision;
               decision.copyFrom(new long[] {value});
-              comm.within(limit).broadcast(decision, 0);
+              comm.withDeadline(limit).broadcast(decision, 0);
               long[] told = new long[1];
               decision.copyTo(told);
               return told[0];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.workload;
 
-import java.util.OptionalDouble;
 import java.util.function.IntUnaryOperator;
 import org.windlass.Communicator;
 import org.windlass.bench.data.SharedWords;
@@ -29,9 +28,6 @@ public final class BarrierWorkload implements Workload {
     Runnable barrier = side.barrier(comm);
     SharedWords posts = new SharedWords(comm, ranks);
     return new RankWork() {
-      @Override
-      public void rewrite(long iteration) {}
-
       @Override
       public void call() {
         barrier.run();
@@ -69,20 +65,5 @@ public final class BarrierWorkload implements Workload {
   @Override
   public int ranks() {
     return ranks;
-  }
-
-  @Override
-  public long bytes() {
-    return 0;
-  }
-
-  @Override
-  public long receivedBytes() {
-    return 0;
-  }
-
-  @Override
-  public OptionalDouble floorMicros(int iterations) {
-    return OptionalDouble.empty();
   }
 }

@@ -83,11 +83,6 @@ public record CastWorkload(int ranks, long bytes, DType from, DType to, boolean 
   }
 
   @Override
-  public long receivedBytes() {
-    return 0;
-  }
-
-  @Override
   public OptionalDouble floorMicros(int iterations) {
     return OptionalDouble.of(Floor.copyMicros(ranks * bytes, from, to, iterations));
   }

@@ -2,18 +2,15 @@
 package org.windlass.bench.workload;
 
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalDouble;
 import java.util.function.Function;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.bench.data.Buffers;
 import org.windlass.bench.data.ExpertTraffic;
-import org.windlass.bench.data.Floor;
 import org.windlass.experts.ExpertOptions;
 import org.windlass.experts.ExpertParallel;
 import org.windlass.experts.ExpertRouting;
@@ -25,7 +22,7 @@ import org.windlass.report.Report;
  *
  * @param plain whether tokens and sums lie in memory of the rank's own; rows lie in windows
  */
-public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain) implements Workload {
+public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain) implements ExpertWorkload {
   @Override
   public RankWork open(Communicator comm) {
     return new Work(comm);
@@ -88,11 +85,6 @@ public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain) impl
     }
   }
 
-  @Override
-  public int ranks() {
-    return traffic.ranks();
-  }
-
   /** The means over all ranks of their last calls: time inside, and how much of it they waited. */
   @Override
   public Map<String, Object> seen(Report report) {
@@ -112,36 +104,5 @@ public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain) impl
 
   private static double mean(List<Report.Call> calls, Function<Report.Call, Duration> time) {
     return calls.stream().mapToLong(call -> time.apply(call).toNanos()).average().orElse(0) / 1e3;
-  }
-
-  /** Of one rank's tokens. */
-  @Override
-  public long bytes() {
-    return traffic.tokenBytes();
-  }
-
-  @Override
-  public long receivedBytes() {
-    return receivedBytes(traffic);
-  }
-
-  /** Rows that the rank which gets most gets from others, and those that come back to it. */
-  static long receivedBytes(ExpertTraffic traffic) {
-    long[] rows = new long[traffic.ranks()];
-    int each = traffic.experts() / traffic.ranks();
-    for (int from = 0; from < traffic.ranks(); from++) {
-      for (int id : traffic.ids(from)) {
-        if (id / each != from) {
-          rows[id / each]++;
-          rows[from]++;
-        }
-      }
-    }
-    return Arrays.stream(rows).max().orElseThrow() * traffic.hidden() * traffic.dtype().bytes();
-  }
-
-  @Override
-  public OptionalDouble floorMicros(int iterations) {
-    return OptionalDouble.of(Floor.expertsMicros(traffic, traffic.idsOfAll(), iterations));
   }
 }

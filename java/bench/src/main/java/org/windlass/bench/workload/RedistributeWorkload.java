@@ -14,7 +14,6 @@ import org.windlass.bench.data.Digits;
 import org.windlass.bench.data.Floor;
 import org.windlass.bench.data.LocalDigits;
 import org.windlass.error.VerificationFailedException;
-import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 import org.windlass.plan.Route;
@@ -26,12 +25,10 @@ import org.windlass.transfer.TransferBuilder;
 public final class RedistributeWorkload implements Workload {
   private static final long FLOOR_BYTES = 512 << 20;
 
-  private final Layout from;
-  private final Layout to;
+  private final TensorSpec from;
+  private final TensorSpec to;
   private final long[] shape;
-  private final DType dtype;
   private final DType wire;
-  private final DType targetDtype;
   private final TransferMode mode;
   private final boolean plain;
   private final Duration deadline;
@@ -40,50 +37,46 @@ public final class RedistributeWorkload implements Workload {
   private final long[] outputBits;
 
   /**
-   * @throws org.windlass.error.InvalidArgumentException if a layout does not fit the shape
+   * @param to of the shape of {@code from}
+   * @param deadline of the registration
    */
   public RedistributeWorkload(
-      Layout from,
-      Layout to,
-      long[] shape,
-      DType dtype,
+      TensorSpec from,
+      TensorSpec to,
       DType wire,
-      DType targetDtype,
       TransferMode mode,
       boolean plain,
       Duration deadline) {
-    from.check("bench", shape);
-    to.check("bench", shape);
     this.from = from;
     this.to = to;
-    this.shape = shape;
-    this.dtype = dtype;
+    this.shape = from.shape().stream().mapToLong(Long::longValue).toArray();
     this.wire = wire;
-    this.targetDtype = targetDtype;
     this.mode = mode;
     this.plain = plain;
     this.deadline = deadline;
-    this.ranks = Math.max(from.mesh().highestRank(), to.mesh().highestRank()) + 1;
-    ReduceOp op = from.partialOp().orElse(ReduceOp.SUM);
-    this.inputBits = Digits.encode(dtype, op);
+    this.ranks =
+        Math.max(from.layout().mesh().highestRank(), to.layout().mesh().highestRank()) + 1;
+    ReduceOp op = from.layout().partialOp().orElse(ReduceOp.SUM);
+    this.inputBits = Digits.encode(from.dtype(), op);
     this.outputBits =
-        Digits.encodeReduced(dtype, op, LocalDigits.terms(from), wire, targetDtype);
+        Digits.encodeReduced(
+            from.dtype(), op, LocalDigits.terms(from.layout()), wire, to.dtype());
   }
 
   @Override
   public RankWork open(Communicator comm) {
     long largest = 0;
     for (int rank = 0; rank < ranks; rank++) {
-      largest = Math.max(largest, bytesOf(from, dtype, rank));
-      largest = Math.max(largest, bytesOf(to, targetDtype, rank));
+      largest = Math.max(largest, bytesOf(from, rank));
+      largest = Math.max(largest, bytesOf(to, rank));
     }
     Buffers.requireAddressable("--shape", largest);
     return new Work(comm, new Buffers(comm, plain, largest, largest));
   }
 
-  private long bytesOf(Layout layout, DType type, int rank) {
-    return layout.mesh().contains(rank)
-        ? type.bytesOf(layout.localRegion(shape, rank).numel())
+  private long bytesOf(TensorSpec of, int rank) {
+    return of.layout().mesh().contains(rank)
+        ? of.dtype().bytesOf(of.layout().localRegion(shape, rank).numel())
         : 0;
   }
 
@@ -98,32 +91,32 @@ public final class RedistributeWorkload implements Workload {
     Work(Communicator comm, Buffers buffers) {
       this.rank = comm.rank();
       this.buffers = buffers;
-      this.source = side(from, dtype);
-      this.target = side(to, targetDtype);
+      this.source = side(from);
+      this.target = side(to);
       this.transfer =
           TransferBuilder.of(comm)
               .defaultWire(wire)
               .defaultMode(mode)
               .add(
-                  TensorSpec.of("bench", dtype, from, shape),
+                  from,
                   source == null ? null : source.tensor(),
-                  TensorSpec.of("bench", targetDtype, to, shape),
+                  to,
                   target == null ? null : target.tensor())
               .register(deadline);
     }
 
-    private Side side(Layout layout, DType type) {
-      if (!layout.mesh().contains(rank)) {
+    private Side side(TensorSpec of) {
+      if (!of.layout().mesh().contains(rank)) {
         return null;
       }
-      Tensor tensor = buffers.tensor(type, layout.localShape(shape, rank));
-      return new Side(tensor, Buffers.bytesOf(tensor), LocalDigits.of(layout, shape, rank));
+      Tensor tensor = buffers.tensor(of.dtype(), of.layout().localShape(shape, rank));
+      return new Side(tensor, Buffers.bytesOf(tensor), LocalDigits.of(of.layout(), shape, rank));
     }
 
     @Override
     public void rewrite(long iteration) {
       if (source != null) {
-        Digits.write(source.memory(), source.digits(), inputBits, dtype.bytes(), iteration);
+        Digits.write(source.memory(), source.digits(), inputBits, from.dtype().bytes(), iteration);
       }
     }
 
@@ -151,7 +144,7 @@ public final class RedistributeWorkload implements Workload {
 
   /** Checks a target against what the digits of its elements become. */
   public void verify(ByteBuffer target, byte[] digits, int rank, long iteration) {
-    int at = Digits.mismatch(target, digits, outputBits, targetDtype.bytes(), iteration);
+    int at = Digits.mismatch(target, digits, outputBits, to.dtype().bytes(), iteration);
     if (at >= 0) {
       throw new VerificationFailedException(
           "redistribute: rank " + rank + "'s target differs at local element " + at
@@ -171,13 +164,17 @@ public final class RedistributeWorkload implements Workload {
     for (long extent : shape) {
       numel *= extent;
     }
-    return dtype.bytesOf(numel);
+    return from.dtype().bytesOf(numel);
+  }
+
+  private Plan plan() {
+    return Plan.of(from.layout(), to.layout(), shape, from.dtype(), wire, to.dtype());
   }
 
   @Override
   public long receivedBytes() {
     long[] received = new long[ranks];
-    for (Route route : Plan.of(from, to, shape, dtype, wire, targetDtype).routes()) {
+    for (Route route : plan().routes()) {
       for (int target : route.targets()) {
         long sent = target == route.source() ? 0 : route.bytes();
         received[target] += sent + route.reduceBytes();
@@ -194,22 +191,23 @@ public final class RedistributeWorkload implements Workload {
    */
   @Override
   public OptionalDouble floorMicros(int iterations) {
+    DType dtype = from.dtype();
     long elements = bytes() / dtype.bytes();
     long written = 0;
-    for (int rank : to.mesh().ranks()) {
-      written += to.localRegion(shape, rank).numel();
+    for (int rank : to.layout().mesh().ranks()) {
+      written += to.layout().localRegion(shape, rank).numel();
     }
     if (elements == 0) {
       return OptionalDouble.empty();
     }
     int copies = (int) (written / elements);
-    long each = dtype.bytes() + (long) copies * targetDtype.bytes();
+    long each = dtype.bytes() + (long) copies * to.dtype().bytes();
     long measured = Math.min(elements, FLOOR_BYTES / each);
     double micros =
-        Floor.copiesMicros(dtype.bytesOf(measured), copies, dtype, targetDtype, iterations);
+        Floor.copiesMicros(dtype.bytesOf(measured), copies, dtype, to.dtype(), iterations);
     double traffic =
-        (double) elements * LocalDigits.terms(from) * dtype.bytes()
-            + (double) written * targetDtype.bytes();
+        (double) elements * LocalDigits.terms(from.layout()) * dtype.bytes()
+            + (double) written * to.dtype().bytes();
     return OptionalDouble.of(micros * traffic / ((double) measured * each));
   }
 }

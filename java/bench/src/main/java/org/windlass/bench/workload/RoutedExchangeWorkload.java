@@ -5,13 +5,11 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
 import java.util.Arrays;
-import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.bench.data.Buffers;
 import org.windlass.bench.data.ExpertTraffic;
-import org.windlass.bench.data.Floor;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -24,7 +22,7 @@ import org.windlass.internal.Structs;
  *
  * @param plain whether tokens and sums lie in memory of the rank's own; rows lie in windows
  */
-public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) implements Workload {
+public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) implements ExpertWorkload {
   @Override
   public RankWork open(Communicator comm) {
     return new Work(comm);
@@ -222,27 +220,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) imple
   }
 
   @Override
-  public int ranks() {
-    return traffic.ranks();
-  }
-
-  @Override
   public String by() {
     return "all-to-all-v";
-  }
-
-  @Override
-  public long bytes() {
-    return traffic.tokenBytes();
-  }
-
-  @Override
-  public long receivedBytes() {
-    return DispatchCombineWorkload.receivedBytes(traffic);
-  }
-
-  @Override
-  public OptionalDouble floorMicros(int iterations) {
-    return OptionalDouble.of(Floor.expertsMicros(traffic, traffic.idsOfAll(), iterations));
   }
 }

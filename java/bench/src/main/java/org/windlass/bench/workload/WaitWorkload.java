@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.workload;
 
-import java.util.OptionalDouble;
 import org.windlass.Communicator;
 
 /**
@@ -16,9 +15,6 @@ public record WaitWorkload(int ranks, long bytes, long nanos) implements Workloa
   public RankWork open(Communicator comm) {
     return new RankWork() {
       @Override
-      public void rewrite(long iteration) {}
-
-      @Override
       public void call() {
         long start = System.nanoTime();
         while (System.nanoTime() - start < nanos) {}
@@ -30,15 +26,5 @@ public record WaitWorkload(int ranks, long bytes, long nanos) implements Workloa
       @Override
       public void close() {}
     };
-  }
-
-  @Override
-  public long receivedBytes() {
-    return 0;
-  }
-
-  @Override
-  public OptionalDouble floorMicros(int iterations) {
-    return OptionalDouble.empty();
   }
 }

@@ -11,7 +11,7 @@ public interface Workload {
   /** One rank's part. The sampler calls it from that rank's thread alone. */
   interface RankWork extends AutoCloseable {
     /** Writes this rank's input, if it has one, as that of {@code iteration}. Allocates nothing. */
-    void rewrite(long iteration);
+    default void rewrite(long iteration) {}
 
     /** The operation, once. */
     void call();
@@ -40,8 +40,10 @@ public interface Workload {
 
   int ranks();
 
-  /** The size as the command line gives it. */
-  long bytes();
+  /** The size as the command line gives it; 0 of what has none. */
+  default long bytes() {
+    return 0;
+  }
 
   /** Whether what it moves lies in the memory of devices, whose copies are its floor. */
   default boolean isOnDevices() {
@@ -59,10 +61,14 @@ public interface Workload {
   }
 
   /** Bytes that the rank which receives most receives from others. */
-  long receivedBytes();
+  default long receivedBytes() {
+    return 0;
+  }
 
   /**
    * Median time in microseconds in which pinned threads move just the bytes; empty if none move.
    */
-  OptionalDouble floorMicros(int iterations);
+  default OptionalDouble floorMicros(int iterations) {
+    return OptionalDouble.empty();
+  }
 }

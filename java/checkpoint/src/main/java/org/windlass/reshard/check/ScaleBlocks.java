@@ -28,65 +28,6 @@ import org.windlass.reshard.tensor.TensorMove;
  * elements, so that cuts and joints lie where blocks end, and whoever holds a block holds its scale.
  */
 public final class ScaleBlocks {
-  /**
-   * A dimension of a weight and the one of its scales that goes along it.
-   *
-   * @param weight the dimension as it is stored
-   * @param scale that of the scales
-   * @param block the fewest elements that go with a whole number of scales, where one or both are
-   *     words that numbers are packed in
-   * @param count that number; 1 of numbers that are not packed
-   * @param isUsual whether formats have such blocks
-   */
-  private record Along(int weight, int scale, long block, long count, boolean isUsual) {
-    /** The scales of some elements. */
-    Span scales(Span elements) {
-      return new Span(
-          elements.start() / block * count, (elements.end() + block - 1) / block * count);
-    }
-
-    Along at(int weight, int scale) {
-      return new Along(weight, scale, block, count, isUsual);
-    }
-
-    /** The same where the elements are packed: {@code words} have as many as {@code elements}. */
-    Along packed(long words, long elements) {
-      long common = gcd(block * words, count * elements);
-      return new Along(
-          weight, scale, block * words / common, count * elements / common, isUsual);
-    }
-
-    /** The block and its scales, in a complaint. */
-    String shown() {
-      return "a block of " + block + " that has " + (count == 1 ? "one scale" : count + " of them");
-    }
-  }
-
-  /** Indices of a dimension. */
-  private record Span(long start, long end) {
-    /** Those of runs, of which some go on where others end. */
-    static List<Span> of(List<Runs.Run> runs) {
-      List<Span> spans = new ArrayList<>();
-      for (Runs.Run run : runs) {
-        int last = spans.size() - 1;
-        if (run.start() == run.end()) {
-          continue;
-        }
-        if (last >= 0 && spans.get(last).end() == run.start()) {
-          spans.set(last, new Span(spans.get(last).start(), run.end()));
-        } else {
-          spans.add(new Span(run.start(), run.end()));
-        }
-      }
-      return spans;
-    }
-
-    @Override
-    public String toString() {
-      return end - start == 1 ? "" + start : start + " to " + (end - 1);
-    }
-  }
-
   /** Scales of what comes in, which lie along the last dimension, and of which each rank has all. */
   private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
 
@@ -301,7 +242,8 @@ public final class ScaleBlocks {
   private static void checkNotJoinedOfOnes(Scales.Pair pair) {
     Layout from = pair.scale().from();
     long all = TargetTensor.elements(pair.scale().shape());
-    long own = TargetTensor.elements(from.localShape(pair.scale().shape(), from.mesh().rankOf(0)));
+    long own =
+        TargetTensor.elements(from.localShape(pair.scale().shape(), from.mesh().rankAtPlace(0)));
     boolean isPerTensor = pair.scale().shape().length != pair.weight().shape().length;
     if (isPerTensor && own == 1 && all > 1 && all != pair.weight().shape()[0]) {
       throw new InvalidArgumentException(
@@ -345,7 +287,7 @@ public final class ScaleBlocks {
       // One for each input: of GPTQ's rows, and of packed columns otherwise.
       int dim = GroupNumbers.inputs(pair.weight());
       long all = inputs.getOrDefault(pair.weight().name(), 0L);
-      return weight.length == 2 && isPacked(weight[dim], all)
+      return weight.length == 2 && Along.isPacked(weight[dim], all)
           ? Optional.of(List.of(new Along(dim, 0, 1, 1, true).packed(weight[dim], all)))
           : Optional.empty();
     }
@@ -375,51 +317,12 @@ public final class ScaleBlocks {
     long words = weight.shape()[d];
     long all = inputs.getOrDefault(weight.name(), 0L);
     boolean isOfInputs = weight.shape().length == 2 && d == GroupNumbers.inputs(weight);
-    if (isOfInputs && scales > 1 && isPacked(words, all)) {
-      Along along = along(d, elements * all / words, scales, usual, false);
+    if (isOfInputs && scales > 1 && Along.isPacked(words, all)) {
+      Along along = Along.of(d, elements * all / words, scales, usual, false);
       return along == null ? null : along.packed(words, all);
     }
-    return along(d, elements, scales, usual, isOfInputs && weight.dtype() == DType.I32);
-  }
-
-  /** Whether words are full of as many numbers: of some, or 32 words of one bit of each. */
-  private static boolean isPacked(long words, long numbers) {
-    return words > 0 && words <= numbers && (numbers % words == 0 || words * 32 % numbers == 0);
-  }
-
-  /** @param isInWords whether several elements are in one, so that a block may end inside one */
-  private static Along along(int d, long elements, long scales, long usual, boolean isInWords) {
-    if (scales == 0 || elements == 0) {
-      return null;
-    }
-    if (scales == 1) {
-      return new Along(d, d, Math.max(usual, elements), 1, true);
-    }
-    // In all formats that are known a block's extent is a power of two, or 3, 5 or 7 times that in
-    // words: 32 numbers of 3 bits fill 3 words.
-    long common = gcd(elements, scales);
-    long block = elements / common;
-    long count = scales / common;
-    if (scales > elements) {
-      boolean fits = block == 1 || block < 8 && Long.bitCount(count) == 1;
-      return fits ? new Along(d, d, block, count, true) : null;
-    }
-    long least = (elements + scales - 1) / scales;
-    long most = (elements + scales - 2) / (scales - 1) - 1;
-    long power = Long.highestOneBit(most);
-    if (power >= least) {
-      return new Along(d, d, power, 1, true);
-    }
-    if (count == 1 || count < 8 && Long.bitCount(block) == 1) {
-      return new Along(d, d, block, count, count > 1);
-    }
-    // Only the whole is right for all blocks that it may be.
-    boolean isSure = least == most && !isInWords;
-    return least > most ? null : new Along(d, d, isSure ? least : elements, 1, false);
-  }
-
-  private static long gcd(long a, long b) {
-    return b == 0 ? a : gcd(b, a % b);
+    return Along.of(
+        d, elements, scales, usual, isOfInputs && weight.dtype() == DType.I32);
   }
 
   /** Both keep the order of the dimensions along which they lie. */

@@ -5,14 +5,12 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
 import org.windlass.Tensor;
-import org.windlass.checkpoint.SafetensorsFile;
 
 /**
  * A box of a stored tensor that is read into a block of memory. It is read, not mapped: a file that
  * another process cuts short meanwhile is an exception.
  *
- * @param file the file
- * @param name the tensor in it
+ * @param source the stored tensor
  * @param elementBytes bytes of an element
  * @param stored the stored tensor's extents
  * @param from where the box begins in it
@@ -22,8 +20,7 @@ import org.windlass.checkpoint.SafetensorsFile;
  * @param memory the block, as bytes
  */
 record FileRead(
-    SafetensorsFile file,
-    String name,
+    Stored source,
     long elementBytes,
     long[] stored,
     long[] from,
@@ -60,8 +57,7 @@ record FileRead(
       long[] shorter = length.clone();
       shorter[cut] = Math.min(step, length[cut] - begin);
       new FileRead(
-              file,
-              name,
+              source,
               elementBytes,
               stored,
               moved(from, cut, begin),
@@ -96,29 +92,29 @@ record FileRead(
     boolean gathers = count > 1 && row < ROW_BYTES && apart - row <= GAP_BYTES;
     long[] index = new long[Math.max(rows, 0)];
     do {
-      long source = offset(from, stored, index);
+      long first = offset(from, stored, index);
       long target = offset(at, block, index);
       if (gathers) {
-        gather(scratch, source, target, count, row, apart, blockApart);
+        gather(scratch, first, target, count, row, apart, blockApart);
       } else {
         for (long i = 0; i < count; i++) {
-          read(source + i * apart, target + i * blockApart, row);
+          read(first + i * apart, target + i * blockApart, row);
         }
       }
     } while (next(index));
   }
 
-  private void read(long source, long target, long bytes) {
+  private void read(long from, long target, long bytes) {
     for (long done = 0; done < bytes; done += MOST_BYTES) {
       int length = (int) Math.min(MOST_BYTES, bytes - done);
-      file.read(name, source + done, memory.asByteBuffer(target + done, length));
+      source.read(from + done, memory.asByteBuffer(target + done, length));
     }
   }
 
   /** Reads rows with what lies between them, and copies each to its place. */
   private void gather(
       ByteBuffer scratch,
-      long source,
+      long from,
       long target,
       long count,
       long row,
@@ -128,7 +124,7 @@ record FileRead(
     for (long done = 0; done < count; done += atOnce) {
       int rows = (int) Math.min(atOnce, count - done);
       scratch.clear().limit((int) ((rows - 1) * apart + row));
-      file.read(name, source + done * apart, scratch);
+      source.read(from + done * apart, scratch);
       long span = (rows - 1) * blockApart + row;
       ByteBuffer places = memory.asByteBuffer(target + done * blockApart, (int) span);
       for (int i = 0; i < rows; i++) {

@@ -234,8 +234,7 @@ public final class Mover {
               rank,
               new Staged(
                   output.file(target, rank),
-                  target.name(),
-                  target.dtype(),
+                  target,
                   window.start(shape.length),
                   shape,
                   target.dtype().bytesOf(window.firstElement(held.get(rank).shape())),
@@ -305,7 +304,7 @@ public final class Mover {
   }
 
   private void run(Step step, Communicator comm) {
-    Collectives unlimited = comm.within(Team.NO_LIMIT);
+    Collectives unlimited = comm.withDeadline(Team.NO_LIMIT);
     int place = team.place(comm);
     boolean works = place < scratch.size();
     if (works) {

@@ -158,7 +158,7 @@ public final class Overflows {
             comm -> {
               Tensor found = Tensor.allocate(DType.I32, all.length);
               found.copyFrom(team.place(comm) == 0 ? found() : new int[all.length]);
-              comm.within(Team.NO_LIMIT).allReduce(found, ReduceOp.SUM);
+              comm.withDeadline(Team.NO_LIMIT).allReduce(found, ReduceOp.SUM);
               if (team.place(comm) == 0) {
                 found.copyTo(all);
               }

@@ -8,7 +8,6 @@ import java.util.List;
 import java.util.Map;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
-import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.reshard.tensor.Runs;
@@ -20,7 +19,7 @@ import org.windlass.reshard.tensor.SourceTensor;
  */
 final class SourceFiles {
   /** What one file holds of a term. */
-  private record Part(SafetensorsFile file, Runs runs) {}
+  private record Part(Stored stored, Runs runs) {}
 
   private final SourceTensor tensor;
   private final List<List<Part>> terms = new ArrayList<>();
@@ -30,7 +29,9 @@ final class SourceFiles {
     if (!in.byRank()) {
       terms.add(
           List.of(
-              new Part(in.whole(tensor.stored()), Runs.whole(tensor.shape()))));
+              new Part(
+                  new Stored(in.whole(tensor.stored()), tensor.stored()),
+                  Runs.whole(tensor.shape()))));
       return;
     }
     Layout layout = tensor.from();
@@ -47,10 +48,10 @@ final class SourceFiles {
         }
       }
       if (first) {
-        SafetensorsFile file = in.ranks().get(rank);
+        Stored stored = new Stored(in.ranks().get(rank), tensor.stored());
         byTerm
             .computeIfAbsent(term, key -> new ArrayList<>())
-            .add(new Part(file, Runs.of(layout, tensor.shape(), rank)));
+            .add(new Part(stored, Runs.of(layout, tensor.shape(), rank)));
       }
     }
     terms.addAll(byTerm.values());
@@ -73,8 +74,7 @@ final class SourceFiles {
         long[] at = box.global();
         Arrays.setAll(at, d -> at[d] - start[d]);
         new FileRead(
-                part.file(),
-                tensor.stored(),
+                part.stored(),
                 tensor.dtype().bytes(),
                 part.runs().shape(),
                 box.local(),

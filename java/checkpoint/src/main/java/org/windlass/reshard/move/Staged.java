@@ -3,17 +3,16 @@ package org.windlass.reshard.move;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
-import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.SafetensorsWriter;
 import org.windlass.reshard.tensor.Leg;
+import org.windlass.reshard.tensor.TargetTensor;
 
 /**
  * A window of a target in memory, until it is written to its file.
  *
  * @param file the file
- * @param name the tensor in it
- * @param dtype its dtype
+ * @param target the tensor in it
  * @param start where the window begins in the file's tensor
  * @param shape the window's extents
  * @param firstByte the window's first byte, counted from the tensor's own
@@ -23,8 +22,7 @@ import org.windlass.reshard.tensor.Leg;
  */
 record Staged(
     SafetensorsWriter file,
-    String name,
-    DType dtype,
+    TargetTensor target,
     long[] start,
     long[] shape,
     long firstByte,
@@ -37,7 +35,7 @@ record Staged(
 
   /** The window with its dtype. */
   Tensor elements() {
-    return Tensor.of(bytes.address(), bytes.bytes(), bytes, dtype, shape);
+    return Tensor.of(bytes.address(), bytes.bytes(), bytes, target.dtype(), shape);
   }
 
   /** Where a leg begins in the window. */
@@ -59,7 +57,7 @@ record Staged(
       if (watch != null) {
         watch.look(piece);
       }
-      file.write(name, firstByte + at, piece);
+      file.write(target.name(), firstByte + at, piece);
       called.run();
     }
   }

@@ -113,7 +113,7 @@ public final class Team implements AutoCloseable {
           own.set(REQUEST_LOW, (int) request);
           own.set(REQUEST_HIGH, (int) (request >>> 32));
           own.set(PROCESS, (int) ProcessHandle.current().pid());
-          comm.within(deadline).barrier();
+          comm.withDeadline(deadline).barrier();
         });
     for (int rank = 1; rank < size(); rank++) {
       PaddedWords theirs = wordsOf(rank);

@@ -3,7 +3,6 @@ package org.windlass.reshard.request;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -14,14 +13,11 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Consumer;
-import java.util.stream.Collectors;
 import org.windlass.DType;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
-import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
-import org.windlass.layout.Placement;
 import org.windlass.reshard.check.Doubts;
 import org.windlass.reshard.check.GroupNumbers;
 import org.windlass.reshard.check.Purpose;
@@ -31,7 +27,6 @@ import org.windlass.reshard.check.Scales;
 import org.windlass.reshard.tensor.Assembly;
 import org.windlass.reshard.tensor.Casts;
 import org.windlass.reshard.tensor.Fuse;
-import org.windlass.reshard.tensor.Leg;
 import org.windlass.reshard.tensor.NamePattern;
 import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.Rules;
@@ -51,42 +46,6 @@ public final class MoveList {
 
   /** The rule that is for a tensor, and what its pattern captures. */
   private record Match(Rule rule, Map<String, String> captured) {}
-
-  /**
-   * A target layout. Ranks that it names have the files of their numbers. Where it names none they
-   * follow those of the source, and their files are numbered from 0.
-   *
-   * @param text what the user wrote
-   * @param files the numbers of the files
-   */
-  private record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
-    static Goal of(String text, Layout highest) {
-      int first = highest.mesh().highestRank() + 1;
-      return of(text, Layout.parseTarget(text, highest), first);
-    }
-
-    /** That of a rule; where it names no ranks it lies where this one, the default, does. */
-    Goal of(Rule rule) {
-      String own = rule.to().get();
-      return of(own, rule.layout("to", own, to), firstFile);
-    }
-
-    private static Goal of(String text, Layout to, int firstFile) {
-      int first = text.indexOf('@') < 0 ? firstFile : 0;
-      Set<Integer> files = new TreeSet<>();
-      to.mesh().ranks().forEach(rank -> files.add(rank - first));
-      return new Goal(text, to, first, files);
-    }
-
-    /** The files, in a warning. */
-    String listed() {
-      int least = Collections.min(files);
-      int most = Collections.max(files);
-      return most - least + 1 == files.size()
-          ? Checkpoint.rankFile(least) + (least == most ? "" : " to " + Checkpoint.rankFile(most))
-          : files.stream().map(Checkpoint::rankFile).collect(Collectors.joining(", "));
-    }
-  }
 
   private final Checkpoint in;
   private final ReshardRequest request;
@@ -174,24 +133,24 @@ public final class MoveList {
     return List.copyOf(targetRanks);
   }
 
-  private Rule rule(String name) {
-    Match match = matches.get(name);
-    return match == null ? null : match.rule();
+  private Optional<Rule> ruleOf(String name) {
+    return Optional.ofNullable(matches.get(name)).map(Match::rule);
   }
 
   private void build() {
-    checkRequest();
+    DefaultLayouts defaults = new DefaultLayouts(in, request, tied, this::ruleOf, warnings);
+    defaults.checkRequest();
     Map<String, Rule> ruled = new HashMap<>();
     matches.forEach(
         (name, match) -> {
           if (match.rule().from().isPresent()) {
-            Rule own = rule(tied.stored(name));
+            Rule own = ruleOf(tied.stored(name)).orElse(null);
             ruled.put(tied.requireStored(name, match.rule(), own), match.rule());
           }
         });
     SourceTensors sources = new SourceTensors(in, defaultFrom, ruled);
     sources.refuseParts();
-    checkCovered(sources);
+    defaults.checkCovered(sources);
     if (in.byRank()) {
       sources.checkRankFiles();
     }
@@ -225,120 +184,14 @@ public final class MoveList {
         add(name, assembly, parts, to, highest);
       }
     }
-    checkDefaults(sources, tensors);
+    defaults.check(sources, tensors, moves);
     if (!request.ignoreScales()) {
-      Remedy remedy =
-          new Remedy(name -> Optional.ofNullable(rule(name)), n -> plainFiles(n, to), moves);
+      Remedy remedy = new Remedy(this::ruleOf, n -> Goal.plainFiles(n, to), moves);
       ScaleBlocks.check(scales, moves, in.byRank(), request.writesWhole(), remedy);
       GroupNumbers.check(in, scales, moves, request.writesWhole(), warnings);
     }
     metadata = tied.metadata(moves, warnings);
     doubts.tell(warnings);
-  }
-
-  /** The shards of default layouts are of dimensions that tensors have. */
-  private void checkDefaults(SourceTensors sources, List<SourceTensor> tensors) {
-    Map<String, Integer> read = new LinkedHashMap<>();
-    Set<Integer> cut = new HashSet<>();
-    int most = 0;
-    for (SourceTensor tensor : tensors) {
-      most = Math.max(most, tensor.shape().length);
-      tensor.from().placements().forEach(placement -> cut.add(Leg.dimension(placement)));
-      if (sources.takesDefault(tensor.stored())) {
-        read.put(tensor.name(), tensor.shape().length);
-      }
-    }
-    int mostRead = most;
-    defaultFrom.ifPresent(from -> checkDefault("from() " + from, from, read, mostRead, cut));
-    Map<String, Integer> written = new LinkedHashMap<>();
-    cut.clear();
-    for (TensorMove move : moves) {
-      most = Math.max(most, move.target().shape().length);
-      move.target().to().placements().forEach(placement -> cut.add(Leg.dimension(placement)));
-      if (Optional.ofNullable(rule(move.source().name())).flatMap(Rule::to).isEmpty()) {
-        written.put(move.target().name(), move.target().shape().length);
-      }
-    }
-    int mostWritten = most;
-    request
-        .to()
-        .ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written, mostWritten, cut));
-  }
-
-  /**
-   * @param which the default as the user wrote it
-   * @param dimensions of the tensors that take the default
-   * @param most of any tensor, with a rule or without
-   * @param cut the dimensions along which any tensor is cut
-   */
-  private void checkDefault(
-      String which,
-      Layout layout,
-      Map<String, Integer> dimensions,
-      int most,
-      Set<Integer> cut) {
-    for (Placement placement : layout.placements()) {
-      int dim = Leg.dimension(placement);
-      List<String> without =
-          dimensions.keySet().stream().filter(name -> dimensions.get(name) <= dim).toList();
-      int with = dimensions.size() - without.size();
-      String lack = which + ": dimension " + dim + ", which " + placement + " cuts, ";
-      if (most <= dim && !without.isEmpty()) {
-        throw new InvalidArgumentException(
-            lack + "is one that no tensor has: they have " + most + " at most");
-      }
-      if (with < without.size() && (with > 0 || !cut.contains(dim))) {
-        warnings.accept(
-            lack + "is one that " + (with == 0 ? "none" : with) + " of " + dimensions.size() + " tensors have; each rank gets all of "
-                + Doubts.listed(without));
-      }
-    }
-  }
-
-  private void checkRequest() {
-    if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
-      throw new InvalidArgumentException("to() is missing; reshard takes a target layout");
-    }
-    if (in.names().isEmpty() && defaultFrom.isEmpty()) {
-      throw new InvalidArgumentException("from() is missing; " + in.path() + " has no tensors");
-    }
-    if (request.to().isPresent()) {
-      try {
-        TargetTensor.refusePartial(Layout.parse(request.to().get()));
-      } catch (InvalidArgumentException refused) {
-        throw new InvalidArgumentException("to() " + refused.getMessage(), refused);
-      }
-    }
-    if (!in.byRank() && defaultFrom.filter(Layout::hasPartial).isPresent()) {
-      throw new InvalidArgumentException(
-          "from() " + defaultFrom.get() + ": holds P, and " + in.path()
-              + " has whole tensors, which are no terms of a reduction");
-    }
-  }
-
-  /** Every tensor has a source layout and a target layout. */
-  private void checkCovered(SourceTensors sources) {
-    List<String> noFrom = new ArrayList<>();
-    List<String> noTo = new ArrayList<>();
-    for (String name : tied.tensors()) {
-      if (sources.declared(tied.stored(name)).isEmpty()) {
-        noFrom.add(name);
-      }
-      if (request.to().isEmpty() && Optional.ofNullable(rule(name)).flatMap(Rule::to).isEmpty()) {
-        noTo.add(name);
-      }
-    }
-    refuseUncovered(
-        noFrom, "source", "no layout.json or rule gives one, and from() is missing");
-    refuseUncovered(noTo, "target", "no rule gives one, and to() is missing");
-  }
-
-  private static void refuseUncovered(List<String> names, String which, String why) {
-    if (!names.isEmpty()) {
-      throw new InvalidArgumentException(
-          Doubts.listed(names) + (names.size() == 1 ? " has" : " have") + " no " + which + " layout; "
-              + why);
-    }
   }
 
   /** The source layout whose ranks targets without ranks follow: the one with the highest rank. */
@@ -421,14 +274,6 @@ public final class MoveList {
       }
       moves.add(move);
     }
-  }
-
-  /** The files of so many ranks where a rule names none. */
-  private static Set<Integer> plainFiles(int ranks, Optional<Goal> defaultTo) {
-    Layout plain = DeviceMesh.of(ranks).layout(Placement.replicate());
-    return defaultTo
-        .map(base -> Goal.of(ranks + ":R", Rule.lying(plain, base.to()), base.firstFile()).files())
-        .orElseGet(() -> new TreeSet<>(plain.mesh().ranks()));
   }
 
   /** Where a rule has tensors written, if it says. */

@@ -92,8 +92,8 @@ public record Rule(
     DeviceMesh on = base.mesh();
     DeviceMesh mesh =
         size > on.size()
-            ? layout.mesh().at(on.rankOf(0))
-            : layout.mesh().ranks(IntStream.range(0, size).map(on::rankOf).toArray());
+            ? layout.mesh().at(on.rankAtPlace(0))
+            : layout.mesh().ranks(IntStream.range(0, size).map(on::rankAtPlace).toArray());
     return new Layout(mesh, layout.placements());
   }
 

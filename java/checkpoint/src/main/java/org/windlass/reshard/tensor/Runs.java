@@ -3,6 +3,7 @@ package org.windlass.reshard.tensor;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.ToLongFunction;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 
@@ -74,27 +75,21 @@ public record Runs(List<List<Run>> dims, long[] shape) {
 
   /** The boxes of what lies in a box of global indices. */
   public List<Box> within(long[] start, long[] shape) {
-    List<List<Run>> cut = new ArrayList<>();
-    for (int d = 0; d < start.length; d++) {
-      List<Run> runs = new ArrayList<>();
-      for (Run run : dims.get(d)) {
-        add(runs, run, start[d], start[d] + shape[d]);
-      }
-      if (runs.isEmpty()) {
-        return List.of();
-      }
-      cut.add(runs);
-    }
-    return boxes(cut);
+    return boxes(start, shape, run -> 0);
   }
 
   /** The boxes of what lies in a box of local indices. */
   public List<Box> locally(long[] start, long[] shape) {
+    return boxes(start, shape, run -> run.start() - run.local());
+  }
+
+  /** @param origin the global index of a run's dimension that {@code start} counts from */
+  private List<Box> boxes(long[] start, long[] shape, ToLongFunction<Run> origin) {
     List<List<Run>> cut = new ArrayList<>();
     for (int d = 0; d < start.length; d++) {
       List<Run> runs = new ArrayList<>();
       for (Run run : dims.get(d)) {
-        long first = run.start() - run.local() + start[d];
+        long first = origin.applyAsLong(run) + start[d];
         add(runs, run, first, first + shape[d]);
       }
       if (runs.isEmpty()) {

@@ -238,7 +238,7 @@ public final class SourceTensors {
     long[] shape = new long[ndim];
     for (int d = 0; d < ndim; d++) {
       for (int place = 0; place < layout.mesh().size(); place++) {
-        int rank = layout.mesh().rankOf(place);
+        int rank = layout.mesh().rankAtPlace(place);
         if (onEdge(layout, rank, d)) {
           shape[d] += local(name, rank, layout).shape().get(d);
         }

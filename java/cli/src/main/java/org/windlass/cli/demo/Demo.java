@@ -78,7 +78,7 @@ public final class Demo {
   private void run() {
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(deadline);
     try (LocalGroup group =
-            Communicator.local(Model.TRAINER_RANKS + Model.INFERENCE_RANKS, options);
+            LocalGroup.of(Model.TRAINER_RANKS + Model.INFERENCE_RANKS, options);
         Tensor floorMemory = Tensor.allocate(DType.U8, 2 * FLOOR_SAMPLE + 128)) {
       printHead();
       List<Rank> ranks = group.call(Rank::new);

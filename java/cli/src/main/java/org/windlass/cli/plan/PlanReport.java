@@ -55,13 +55,16 @@ public final class PlanReport {
       String name,
       PlannedTensor tensor,
       int tensors,
-      int ranks,
-      int hosts,
-      List<Route> routes,
-      List<Link> links,
+      BitSet ranks,
+      List<Plan> plans,
       Totals totals,
       long stagingBytes,
-      double millis) {}
+      double millis) {
+    /** The plan, where one tensor was planned. */
+    Plan plan() {
+      return plans.get(0);
+    }
+  }
 
   /** The lines about a single tensor. */
   public List<String> one(PlannedTensor tensor) {
@@ -84,40 +87,24 @@ public final class PlanReport {
         lines.add(ofTensor(tensor.name(), tensor, same.get(0), tensorBegin));
       }
     }
-    lines.add(
-        written(
-            new Planned(
-                null,
-                null,
-                plans.size(),
-                ranks.cardinality(),
-                topology.count(ranks),
-                List.of(),
-                links(plans),
-                totals(plans),
-                stagingBytes(plans),
-                (System.nanoTime() - begin) / 1e6)));
+    lines.add(written(null, null, plans.size(), ranks, plans, begin));
     return lines;
   }
 
   private String ofTensor(String name, PlannedTensor tensor, Plan plan, long begin) {
     BitSet ranks = new BitSet();
     tensor.addRanks(ranks);
-    return written(
-        new Planned(
-            name,
-            tensor,
-            tensor.count(),
-            ranks.cardinality(),
-            topology.count(ranks),
-            routes(plan),
-            links(List.of(plan)),
-            totals(List.of(plan)),
-            stagingBytes(List.of(plan)),
-            (System.nanoTime() - begin) / 1e6));
+    return written(name, tensor, tensor.count(), ranks, List.of(plan), begin);
   }
 
-  private String written(Planned planned) {
+  private String written(
+      String name, PlannedTensor tensor, int tensors, BitSet ranks, List<Plan> plans, long begin) {
+    Totals totals =
+        rank.isPresent() ? Totals.of(plans, rank.getAsInt()) : Totals.of(plans);
+    long staging = stagingBytes(plans);
+    double millis = (System.nanoTime() - begin) / 1e6;
+    Planned planned =
+        new Planned(name, tensor, tensors, ranks, plans, totals, staging, millis);
     return json ? json(planned) : text(planned);
   }
 
@@ -128,18 +115,10 @@ public final class PlanReport {
     return rank.isPresent() ? plan.routesFor(rank.getAsInt()) : plan.routes();
   }
 
-  /** Bytes between every two ranks, which only JSON shows. */
   private List<Link> links(List<Plan> plans) {
-    if (summary || !json) {
-      return List.of();
-    }
     return rank.isPresent()
         ? Traffic.ofPlans(plans, rank.getAsInt()).links()
         : Traffic.ofPlans(plans).links();
-  }
-
-  private Totals totals(List<Plan> plans) {
-    return rank.isPresent() ? Totals.of(plans, rank.getAsInt()) : Totals.of(plans);
   }
 
   private long stagingBytes(List<Plan> plans) {
@@ -165,15 +144,15 @@ public final class PlanReport {
             generator.writeStringField("dtype", planned.tensor().dtype().toString());
             generator.writeStringField("wire", planned.tensor().wire().toString());
           }
-          generator.writeNumberField("ranks", planned.ranks());
+          generator.writeNumberField("ranks", planned.ranks().cardinality());
           if (rank.isPresent()) {
             generator.writeNumberField("rank", rank.getAsInt());
           }
           if (!summary) {
             if (planned.tensor() != null) {
-              writeRoutes(generator, planned.routes());
+              writeRoutes(generator, routes(planned.plan()));
             }
-            writeLinks(generator, planned.links());
+            writeLinks(generator, links(planned.plans()));
           }
           generator.writeNumberField("buckets", planned.totals().buckets());
           generator.writeNumberField("sent_bytes", planned.totals().sentBytes());
@@ -193,7 +172,7 @@ public final class PlanReport {
   private void writeHosts(JsonGenerator generator, Planned planned) throws IOException {
     HostTraffic traffic = planned.totals().hosts();
     if (topology.hosts().isPresent()) {
-      generator.writeNumberField("hosts", planned.hosts());
+      generator.writeNumberField("hosts", topology.count(planned.ranks()));
       if (!summary) {
         generator.writeArrayFieldStart("between_hosts");
         for (HostTraffic.Link link : traffic.between()) {
@@ -285,7 +264,7 @@ public final class PlanReport {
           .append(tensor.wire())
           .append('\n');
     }
-    for (Route route : planned.routes()) {
+    for (Route route : tensor == null ? List.<Route>of() : routes(planned.plan())) {
       text.append(line(route));
     }
     HostTraffic traffic = planned.totals().hosts();
@@ -298,7 +277,7 @@ public final class PlanReport {
             Locale.ROOT,
             "  %d ranks%s: %,d bytes sent, %,d local, %,d read to reduce, %,d staged; %s; planned in"
                 + " %.1f ms",
-            planned.ranks(),
+            planned.ranks().cardinality(),
             rank.isPresent() ? ", rank " + rank.getAsInt() + " alone" : "",
             planned.totals().sentBytes(),
             planned.totals().localBytes(),
@@ -330,6 +309,7 @@ public final class PlanReport {
 
   /** What crosses between hosts: each pair, unless summed up, and all. */
   private String hosts(Planned planned, HostTraffic traffic) {
+    int hosts = topology.count(planned.ranks());
     StringBuilder text = new StringBuilder();
     for (HostTraffic.Link link : summary ? List.<HostTraffic.Link>of() : traffic.between()) {
       text.append(
@@ -344,8 +324,8 @@ public final class PlanReport {
             String.format(
                 Locale.ROOT,
                 "  %d %s: %,d bytes have to cross between them%n",
-                planned.hosts(),
-                planned.hosts() == 1 ? "host" : "hosts",
+                hosts,
+                hosts == 1 ? "host" : "hosts",
                 traffic.crossBytes()))
         .toString();
   }

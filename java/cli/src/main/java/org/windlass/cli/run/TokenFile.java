@@ -29,8 +29,7 @@ public final class TokenFile implements AutoCloseable {
       folder = RunFolder.create("token");
       Path path = folder.resolve("token");
       Files.createFile(
-          path,
-          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+          path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
       Files.writeString(path, HexFormat.of().formatHex(token) + "\n");
       return path;
     } catch (IOException fault) {

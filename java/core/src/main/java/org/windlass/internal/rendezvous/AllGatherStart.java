@@ -64,7 +64,7 @@ public final class AllGatherStart {
    * @return a {@code wl_comm_t*}
    * @throws WindlassException Mismatch if ranks have different versions or options, or say
    *     something else; Unsupported if hosts can't reach one another, or one process has ranks of
-   *     several class loaders; Timeout; Resource
+   *     several class loaders; DeadlineExceeded; Resource
    */
   public long join() {
     STARTING.put(steps.member(), handle);

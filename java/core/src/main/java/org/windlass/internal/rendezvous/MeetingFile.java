@@ -149,7 +149,7 @@ public final class MeetingFile implements AutoCloseable {
    * Returns the store that a running process has written. If there is none, calls {@code open} and
    * writes what it returns, which {@link #close} removes.
    *
-   * @param deadline limit for waiting for another process that does the same; Timeout
+   * @param deadline limit for waiting for another process that does the same; DeadlineExceeded
    */
   public Place findOr(Supplier<Place> open, Duration deadline) {
     Deadline until = Deadline.of(deadline);
@@ -209,7 +209,7 @@ public final class MeetingFile implements AutoCloseable {
     }
   }
 
-  /** Waits until rank 0's process has written the file; Timeout. */
+  /** Waits until rank 0's process has written the file; DeadlineExceeded. */
   public Place await(Duration deadline) {
     Deadline until = Deadline.of(deadline);
     while (true) {

@@ -38,7 +38,7 @@ public final class MeetingStore implements AutoCloseable {
   private final String name; // of the store among those at that address
   private final MeetingFile file; // null if the variable has an address
   private MeetingFile.Place place; // of a server; null before a file has named it
-  private StoreServer server; // null if another process has opened the store
+  private OwnStore server; // null if another process has opened the store
   private volatile Store owned; // connection of the owner; null if it is another process
 
   /**
@@ -92,22 +92,20 @@ public final class MeetingStore implements AutoCloseable {
         HostAndPort.resolved(
             VARIABLE + " is '" + setting + "'", HostAndPort.parse(VARIABLE, setting, ""));
     Token token =
-        Token.fromEnvironment(environment)
-            .orElseThrow(
-                () ->
-                    new InvalidArgumentException(
-                        VARIABLE + " is an address, and there is no token, which proves that jobs"
-                            + " belong together; set WINDLASS_TOKEN_FILE to one file for all of"
-                            + " them, of 64 hexadecimal digits (openssl rand -hex 32) that only"
-                            + " you can read, or " + VARIABLE + " to a name"));
+        Token.required(
+            environment,
+            VARIABLE + " is an address, and there is no token, which proves that jobs belong"
+                + " together; set WINDLASS_TOKEN_FILE to one file for all of them, of 64"
+                + " hexadecimal digits (openssl rand -hex 32) that only you can read, or "
+                + VARIABLE + " to a name");
     return new MeetingFile.Place(address, token);
   }
 
   /**
    * Finds the store. Opens it if no running process has it.
    *
-   * @param deadline limit of the call. Throws Timeout if the owner of a provided store is not known
-   *     then, which may have ended, or may be about to own it.
+   * @param deadline limit of the call. Throws DeadlineExceeded if the owner of a provided store is
+   *     not known then, which may have ended, or may be about to own it.
    */
   public void find(Duration deadline) {
     if (provided != null) {
@@ -116,7 +114,7 @@ public final class MeetingStore implements AutoCloseable {
       place = file.findOr(this::openAnywhere, deadline);
     } else if (server == null) {
       try {
-        server = open(place);
+        server = OwnStore.open(place, library);
       } catch (RuntimeException e) {
         // Another process has the address, or the host is another one. Connecting tells which.
       }
@@ -163,12 +161,8 @@ public final class MeetingStore implements AutoCloseable {
   private MeetingFile.Place openAnywhere() {
     close();
     MeetingFile.Place any = new MeetingFile.Place(StoreServer.loopback(), Token.random());
-    server = open(any);
-    return new MeetingFile.Place(server.address(), any.token());
-  }
-
-  private StoreServer open(MeetingFile.Place place) {
-    return StoreServer.open(place.address(), place.token(), library, StoreServer.Bounds.defaults());
+    server = OwnStore.open(any, library);
+    return server.place();
   }
 
   /** Closes the store if this process has it. All members lose it then. Idempotent. */

@@ -9,9 +9,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.windlass.internal.store.StoreServer;
 
 /**
- * A user's part in the server of a store that this process has at a known address. The server is
- * open as long as a communicator is that was started there. Starts that follow one another at the
- * address share it.
+ * A user's part in the server of a store that this process has. A user is a start, with its
+ * communicator, or a job that meets others. Starts that follow one another at an address share the
+ * server, which is open until its last user closes its part.
  */
 public final class OwnStore implements AutoCloseable {
   /** Open servers by the address that was asked for. Changes of one address exclude one another. */

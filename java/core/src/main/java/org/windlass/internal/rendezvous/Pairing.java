@@ -115,8 +115,8 @@ public final class Pairing {
    *
    * @param pair name of the pair, without a slash
    * @param own announcement of this job
-   * @throws WindlassException Timeout says whether the other job was seen. Mismatch names the
-   *     versions that differ, or the job that holds the key of this one.
+   * @throws WindlassException DeadlineExceeded says whether the other job was seen. Mismatch names
+   *     the versions that differ, or the job that holds the key of this one.
    */
   public Pairing(Store store, String pair, Announcement own, Duration deadline, Holders holders) {
     this.store = store;
@@ -193,17 +193,13 @@ public final class Pairing {
     return store.keys(targets, until.left()).stream()
         .filter(key -> entry(key, until.left()).meeting() == TargetEntry.OPEN)
         .map(key -> key.substring(targets.length()))
-        .filter(Pairing::isName)
+        // Other programs may have left other keys in the store.
+        .filter(job -> !job.isEmpty() && !job.contains("/") && Texts.printable(job).equals(job))
         .toList();
   }
 
   private TargetEntry entry(String key, Duration limit) {
     return TargetEntry.of(store.get(key, limit).orElse(new byte[0]));
-  }
-
-  /** Returns whether a key can be a job's. Other programs may have left keys in the store. */
-  private static boolean isName(String target) {
-    return !target.isEmpty() && !target.contains("/") && Texts.printable(target).equals(target);
   }
 
   /** Gives the source's key a new value, so that a source that waits looks at the targets again. */

@@ -97,9 +97,9 @@ public final class Start {
    * @param deadline of the whole start
    * @return a {@code wl_comm_t*} for each of {@code own}
    * @throws OthersGoneException if the other ranks come no more
-   * @throws WindlassException Timeout names the ranks that have not come; Mismatch if ranks have
-   *     different versions, options or sizes; Unsupported if hosts can't reach one another;
-   *     Resource
+   * @throws WindlassException DeadlineExceeded names the ranks that have not come; Mismatch if
+   *     ranks have different versions, options or sizes; Unsupported if hosts can't reach one
+   *     another; Resource
    */
   public static long[] join(
       AllGather all, List<Integer> own, int size, Config config, Host host, Duration deadline) {

@@ -137,8 +137,8 @@ final class StartSteps {
   /**
    * Takes part in a step.
    *
-   * @param work gives what each own rank says; if it throws a {@link WindlassException}, the step fails for all
-   *     ranks
+   * @param work gives what each own rank says; if it throws a {@link WindlassException}, the step
+   *     fails for all ranks
    * @return what each rank said, in rank order
    */
   List<byte[]> gather(String step, Supplier<Map<Integer, byte[]>> work) {

@@ -98,8 +98,8 @@ public final class HostAndPort {
   }
 
   /**
-   * Resolves the host again and again, since a starting host may get its name later. Timeout if it
-   * is unknown at the deadline; Aborted.
+   * Resolves the host again and again, since a starting host may get its name later.
+   * DeadlineExceeded if it is unknown at the deadline; Aborted.
    *
    * @param where begin of the error message
    */

@@ -63,7 +63,7 @@ public final class SocketStore implements Store {
    * @param address its host may be a name, which each attempt looks up
    * @throws WindlassException Mismatch if the server has another version of the protocol, or the
    *     rank is connected already; Resource if the server has another token or is full;
-   *     InvalidArgument if no store listens there; Timeout; Aborted
+   *     InvalidArgument if no store listens there; DeadlineExceeded; Aborted
    */
   public static SocketStore connect(
       InetSocketAddress address, Token token, Member member, Duration deadline) {
@@ -262,7 +262,7 @@ public final class SocketStore implements Store {
   /**
    * Sends a request and waits for its reply.
    *
-   * @param late message of the Timeout if none comes
+   * @param late message of the DeadlineExceeded if none comes
    * @throws ExecutionException if the store refuses, or is lost, or says nothing in time
    */
   private <T> T exchange(

@@ -18,9 +18,9 @@ import java.util.Optional;
  * #close} and the end of the holder's process remove it. Others wait until its value changes.
  *
  * <p><b>Failures</b>: InvalidArgument for an argument beyond its limits; Resource for a store that
- * is full; Timeout at the deadline; Aborted if the calling thread is interrupted while it waits
- * (its flag stays set); Closed after {@link #close}; PeerLost once the store was lost. After
- * Timeout, Aborted, Closed or PeerLost a change may have been made or not.
+ * is full; DeadlineExceeded at the deadline; Aborted if the calling thread is interrupted while it
+ * waits (its flag stays set); Closed after {@link #close}; PeerLost once the store was lost. After
+ * DeadlineExceeded, Aborted, Closed or PeerLost a change may have been made or not.
  */
 public interface Store extends AutoCloseable {
   /** Returns the store's address, as messages name it. */
@@ -73,8 +73,8 @@ public interface Store extends AutoCloseable {
    * @return what each rank said, in rank order
    * @throws WindlassException if the all-gather fails: its code, message and faulty ranks are the
    *     same on all ranks. Mismatch if sizes differ, or another process has one of the ranks;
-   *     PeerLost if a rank has left; Timeout at the first deadline. Without faulty ranks, PeerLost
-   *     means that this store was lost
+   *     PeerLost if a rank has left; DeadlineExceeded at the first deadline. Without faulty ranks,
+   *     PeerLost means that this store was lost
    * @throws OthersGoneException if {@link Round#others} says that the other ranks come no more
    */
   List<byte[]> gather(Round round, Runnable onRankZero);

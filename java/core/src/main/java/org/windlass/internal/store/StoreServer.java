@@ -145,11 +145,7 @@ public final class StoreServer implements AutoCloseable {
   }
 
   private StoreServer(
-      Selector selector,
-      ServerSocketChannel listener,
-      Token token,
-      String library,
-      Bounds bounds)
+      Selector selector, ServerSocketChannel listener, Token token, String library, Bounds bounds)
       throws IOException {
     this.selector = selector;
     this.listener = listener;

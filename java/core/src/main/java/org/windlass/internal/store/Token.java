@@ -73,6 +73,11 @@ public final class Token {
     }
   }
 
+  /** Reads the token of the environment. InvalidArgument with {@code absent} if there is none. */
+  public static Token required(Map<String, String> environment, String absent) {
+    return fromEnvironment(environment).orElseThrow(() -> new InvalidArgumentException(absent));
+  }
+
   /**
    * Reads a regular file that only its owner may access. It checks the file that it reads, even if
    * the name refers to another one meanwhile.

@@ -11,12 +11,13 @@ import org.windlass.error.MismatchException;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.call.Gathered;
 
-/** What the ranks of a communicator have to do alike. */
+/** Checks that all ranks of a communicator do the same. */
 public final class Alike {
   private Alike() {}
 
   /**
-   * Collective: returns where all ranks do the same; else all throw, and go on. Guests take part.
+   * Collective: returns if all ranks do the same. Otherwise all throw, and the communicator stays
+   * usable.
    *
    * @param operation the C ABI's number of the one that this is a step of
    * @param own of what this rank does
@@ -61,7 +62,7 @@ public final class Alike {
     throw mismatch(communicator, until, operation, other, here.apply(differs));
   }
 
-  /** The first rank that has not what rank 0 has; 0 where all have. */
+  /** Returns the first rank that differs from rank 0; 0 if none does. */
   private static int unlikeFirst(
       Communicator communicator, Until until, int operation, Fingerprint own) {
     long[][] all = Gathered.words(communicator, until::leftNs, operation, own.value());

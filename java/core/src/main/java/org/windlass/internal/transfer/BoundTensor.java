@@ -69,12 +69,12 @@ public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor 
     return role + " of tensor '" + spec.name() + "'";
   }
 
-  /** Of all that every rank has to have alike of it. */
+  /** Returns a fingerprint of everything that all ranks must have alike for this tensor. */
   public long fingerprint() {
     return new Fingerprint().add(from.name()).add(to.name()).add(plan.fingerprint()).value();
   }
 
-  /** What enters {@link #fingerprint}, as messages say it. */
+  /** Returns the text of what {@link #fingerprint} covers, for messages. */
   public String text() {
     return "'" + from.name() + "', " + text(from) + ", to "
         + (to.name().equals(from.name()) ? "" : "'" + to.name() + "', ") + text(to) + ", "

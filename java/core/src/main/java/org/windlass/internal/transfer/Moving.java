@@ -9,8 +9,8 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * The choices of how a tensor moves: those of {@link org.windlass.transfer.TransferBuilder} and
- * {@link org.windlass.link.LinkTransferBuilder} for what is added from then on.
+ * How a tensor moves: the defaults of {@link org.windlass.transfer.TransferBuilder} and {@link
+ * org.windlass.link.LinkTransferBuilder} when it was added.
  *
  * @param wire the dtype in which it crosses ranks; null for {@link Plan#defaultWire}
  * @param options its mode and its buckets
@@ -30,19 +30,22 @@ public record Moving(DType wire, PlanOptions options) {
     return new Moving(wire, options.withBucketBytes(bytes));
   }
 
-  /** The same for a tensor of dtype {@code source}: a wire dtype is for floating ones alone. */
+  /**
+   * Returns the same for a tensor of dtype {@code source}. Only floating-point tensors have a wire
+   * dtype.
+   */
   public Moving of(DType source) {
     return wire == null || source.isFloating() ? this : new Moving(null, options);
   }
 
-  /** The dtype on the wire between a source and a target of these dtypes. */
+  /** Returns the wire dtype between a source and a target of these dtypes. */
   public DType wire(DType source, DType target) {
     DType chosen = of(source).wire;
     return chosen != null ? chosen : Plan.defaultWire(source, target);
   }
 
   /**
-   * Throws where the last choice came after the last tensor, and so is of none.
+   * Throws if the last default was set after the last tensor, so that it is used by none.
    *
    * @param unused the call that made it; null where a tensor follows
    * @param hasTensors whether any came before

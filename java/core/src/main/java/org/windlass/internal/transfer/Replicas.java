@@ -68,7 +68,7 @@ public final class Replicas {
     }
   }
 
-  /** The first tensor of which a rank's part is not that of the first of its replicas. */
+  /** Returns the first tensor of which a rank's part differs from that of its first replica. */
   private Suspects compare(List<BoundTensor> tensors) {
     if (tensors.isEmpty()) {
       return null;

@@ -7,9 +7,8 @@ import java.util.List;
 import org.windlass.plan.Plan;
 
 /**
- * The steps of transfers that were planned last, by what ranks compare of their plans: those that
- * move the same between the same layouts again, in other memory, compute them once. From any
- * thread.
+ * Cache of the steps of recent transfers. Its key is the text by which ranks compare their plans. A
+ * transfer between the same layouts in other memory does not compute its steps again.
  */
 public final class StepsMemo {
   /** Words of all that it keeps; the last one it keeps however many that has. */

@@ -8,8 +8,7 @@ import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * The check of target views of one transfer, which refuses those that share bytes with each other
- * or with a source view.
+ * Check that target views of one transfer share no bytes with each other or with a source view.
  */
 public final class TargetViews {
   private record View(String name, Tensor tensor, boolean isTarget) {

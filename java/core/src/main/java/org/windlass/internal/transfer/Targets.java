@@ -11,9 +11,9 @@ import org.windlass.internal.memory.Memory;
 import org.windlass.layout.TensorSpec;
 
 /**
- * The views into which a rank receives, in one half or two. The first half is the caller's memory;
- * the second is a copy of its shape: for each allocation as many bytes as lie from the first view's
- * start to the last one's end, so that views which share bytes or lie side by side do so in both.
+ * The views into which a rank receives, in one half or two. The first half is the caller's memory.
+ * The second half is memory of the same shape. For each allocation it has the bytes from the start
+ * of the first view to the end of the last one. So views that share bytes do so in both halves.
  */
 public final class Targets {
   /** Bytes that both halves have: in the first from {@code low} to {@code high}. */
@@ -61,7 +61,7 @@ public final class Targets {
         : Memory.allocate(bytes);
   }
 
-  /** Whether there are views, and one half of them alone. */
+  /** Returns whether there are views, and only one half of them. */
   public boolean isInPlace() {
     return !doubled && !views.isEmpty();
   }
@@ -91,7 +91,7 @@ public final class Targets {
     return in(half, views.get(name).get(0));
   }
 
-  /** Where a half has what {@code view} is of the first. */
+  /** Returns the view of a half that stands for {@code view} of the first half. */
   public Tensor view(Tensor view, int half) {
     Stretch stretch = stretches.get(Views.memory(view));
     if (stretch == null || !stretch.holds(view)) {

@@ -12,8 +12,8 @@ import org.windlass.internal.memory.Lifetime;
 import org.windlass.internal.memory.Memory;
 
 /**
- * The {@code wl_transfer_t*} of a transfer, with the memory that it is bound to, which stays pinned
- * as long as it lives.
+ * Handle of a transfer, with the memory that it is bound to. That memory stays pinned as long as
+ * the handle lives.
  */
 public final class TransferHandle extends Lifetime {
   public final long handle;
@@ -48,10 +48,7 @@ public final class TransferHandle extends Lifetime {
     return endpoint;
   }
 
-  /**
-   * Takes back a pin of what other ranks may still read, of a communicator that has failed: once
-   * none of them does.
-   */
+  /** Unpins memory that ranks of a failed communicator may still read, once none of them does. */
   public void unpinOnceQuiet() {
     endpoint.keepUntilQuiet(this);
   }

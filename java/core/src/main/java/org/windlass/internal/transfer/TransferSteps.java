@@ -6,8 +6,8 @@ import org.windlass.internal.Steps;
 import org.windlass.plan.Plan;
 
 /**
- * What one rank does in a transfer, in whatever memory, as words: the boxes that it stages and
- * those that it writes. A pure function of the plans.
+ * The boxes that one rank stages and writes in a transfer, as words. They depend on the plans only,
+ * and not on where memory is.
  */
 public final class TransferSteps implements Steps {
   private final Words chunks = new Words();

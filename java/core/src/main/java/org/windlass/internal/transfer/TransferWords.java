@@ -8,13 +8,12 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
 /**
- * What one rank does in a transfer, as words: its views of all tensors, the boxes that it stages,
- * the boxes that it writes; windlass.h says of {@code wl_transfer_config_t} what they mean. Whoever
- * knows the plans, and where that rank's views lie, can make them, for itself or for another
- * process to hand over.
+ * One rank's part of a transfer as words: its views of all tensors, the boxes that it stages, and
+ * the boxes that it writes. {@code wl_transfer_config_t} in windlass.h defines the words. Another
+ * process may make them, if it knows the plans and the rank's views.
  *
- * <p>First stand a fingerprint and, for sources, targets, chunks and stages, how many they are and
- * of how many words; then the words of each.
+ * <p>A fingerprint comes first. Then follow the number of sources, targets, chunks and stages, and
+ * the number of words of each. Then come their words.
  */
 public final class TransferWords {
   /** A view in the allocation of {@code bytes} bytes at {@code low}. */

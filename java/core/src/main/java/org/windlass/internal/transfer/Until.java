@@ -6,7 +6,9 @@ import org.windlass.Collectives;
 import org.windlass.Communicator;
 import org.windlass.internal.Deadline;
 
-/** The one deadline of several operations in a row, or of each its communicator's own. */
+/**
+ * Deadline that several operations share, or the default deadline of each operation's communicator.
+ */
 public final class Until {
   /** So that sums of times don't overflow. */
   private static final long LONGEST_NS = Long.MAX_VALUE / 4;
@@ -15,7 +17,7 @@ public final class Until {
   private final long endNs;
 
   /**
-   * From now on.
+   * Starts now.
    *
    * @param deadlineNs {@link Deadline#DEFAULT} gives each operation the communicator's own
    */
@@ -24,38 +26,41 @@ public final class Until {
     endNs = System.nanoTime() + deadlineNs;
   }
 
-  /** So much later than this; the communicators' own stays so. */
+  /** Returns a deadline that is later by {@code more}. The default deadline stays as it is. */
   public Until later(Duration more) {
     return isDefault ? this : new Until(Math.min(leftNs(), LONGEST_NS) + more.toNanos());
   }
 
-  /** This, or so much from now on where that is later; the communicators' own stays so. */
+  /**
+   * Returns this deadline, or one {@code least} from now if that is later. The default deadline
+   * stays as it is.
+   */
   public Until orLonger(Duration least) {
     return isDefault || leftNs() >= least.toNanos() ? this : new Until(least.toNanos());
   }
 
-  /** Whether nothing is left; the communicators' own never ends by this clock. */
+  /** Returns whether the deadline has passed. The default deadline never passes here. */
   public boolean isOver() {
     return !isDefault && System.nanoTime() - endNs >= 0;
   }
 
-  /** What is left for the next operation, at least 1 ns, as the C ABI takes it. */
+  /** Returns the nanoseconds left for the next operation, at least 1, as the C ABI takes them. */
   public long leftNs() {
     return isDefault ? Deadline.DEFAULT : Math.max(1, endNs - System.nanoTime());
   }
 
-  /** The same where it is not the communicators' own. */
+  /** Returns the time left. Not for the default deadline. */
   public Duration left() {
     return Duration.ofNanos(leftNs());
   }
 
-  /** What is left, at least 1 ns, of an operation of {@code communicator}. */
+  /** Returns the nanoseconds left, at least 1, for an operation of {@code communicator}. */
   public long leftNs(Communicator communicator) {
     return isDefault ? Deadline.nanos(communicator.deadline()) : leftNs();
   }
 
-  /** The communicator's operations under what is left. */
+  /** Returns the communicator's operations with the time that is left. */
   public Collectives on(Communicator communicator) {
-    return isDefault ? communicator : communicator.within(Duration.ofNanos(leftNs()));
+    return isDefault ? communicator : communicator.withDeadline(Duration.ofNanos(leftNs()));
   }
 }

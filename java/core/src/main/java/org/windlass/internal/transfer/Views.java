@@ -39,7 +39,10 @@ public final class Views {
     return view.at(memory, address);
   }
 
-  /** What a call says that finds the memory of {@code view} gone, which it calls {@code name}. */
+  /**
+   * Returns the exception of a call that finds the memory of {@code view} closed. The message calls
+   * it {@code name}.
+   */
   public static ClosedException closed(String call, String name, Tensor view) {
     return new ClosedException(
         call + ": " + name + " (" + view + ") is over memory that " + memory(view).ending());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.hosts;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Random;
 import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
@@ -24,6 +25,12 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.DType;
+import org.windlass.LocalGroup;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.WindlassException;
@@ -106,6 +113,8 @@ class HostLinksTest {
                   side.move(version);
                   side.requireHolds(version);
                 }
+                side.end();
+                side.requireHolds(VERSIONS);
               }
             });
       }
@@ -228,6 +237,15 @@ class HostLinksTest {
       }
     }
 
+    void end() {
+      if (link.sends()) {
+        transfer.finish(SOON);
+      } else {
+        assertThat(transfer.tryReceive(SOON)).isEmpty();
+      }
+      assertThat(transfer.isFinished()).isTrue();
+    }
+
     void requireHolds(long version) {
       if (link.sends()) {
         return;
@@ -306,6 +324,13 @@ class HostLinksTest {
           assertThat(transfer.receive(SOON)).isEqualTo(version);
           requireAll(transfer.tensor("t"), version);
         }
+        if (role == Role.SOURCE) {
+          transfer.finish(SOON); // and leaves at once
+        } else {
+          Thread.sleep(ThreadLocalRandom.current().nextInt(50));
+          assertThat(transfer.tryReceive(SOON)).isEmpty();
+        }
+        assertThat(transfer.isFinished()).isTrue();
       }
       System.out.println("holds " + VERSIONS);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -11,6 +11,12 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.LocalGroup;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
+import org.windlass.Window;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.experts.ExpertOptions;
@@ -64,7 +70,7 @@ class DeviceTensorTest {
 
   @Test
   void aWindowOnDevicesTakesATargetThatHasThem() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             assertThatThrownBy(() -> comm.deviceWindow(64))
@@ -119,7 +125,7 @@ class DeviceTensorTest {
   @ParameterizedTest(name = "{0}")
   @MethodSource("uses")
   void whatTakesTheHostsMemoryRefusesADevices(String says, Use use) {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       group.run(
           comm -> {
             try (Window window = comm.window(1 << 12)) {
@@ -159,7 +165,7 @@ class DeviceTensorTest {
   @ParameterizedTest(name = "{0}")
   @MethodSource("moves")
   void operationsOfAnotherTargetNameTheirOwnAndTheOneThatTakesIt(String says, Use use) {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       group.run(
           comm -> {
             try (Window window = comm.window(1 << 12)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -10,6 +10,12 @@ import java.nio.file.Path;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.DistributedTensor;
+import org.windlass.LocalGroup;
+import org.windlass.Tensor;
+import org.windlass.Window;
 import org.windlass.error.DeadlineExceededException;
 
 /** Windows that are closed while a peer may still touch them. */
@@ -35,7 +41,7 @@ class RetiredWindowTest {
 
   /** False where rank 1 was out of its put, or not in it yet, when rank 0 closed. */
   private static boolean closeDuringAPut() throws Exception {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(Communicator::barrier);
       long before = addressSpace();
       Window[] windows = new Window[2];
@@ -54,7 +60,7 @@ class RetiredWindowTest {
                 }
               });
       slow.start();
-      assertThatThrownBy(() -> group.communicator(0).within(Duration.ofMillis(10)).barrier())
+      assertThatThrownBy(() -> group.communicator(0).withDeadline(Duration.ofMillis(10)).barrier())
           .isInstanceOf(DeadlineExceededException.class);
       windows[0].close();
       boolean inside = slow.isAlive();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -19,6 +19,14 @@ import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.Algorithm;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.DType;
+import org.windlass.MemoryPool;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
+import org.windlass.Window;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Shapes;
 import org.windlass.layout.DeviceMesh;
@@ -233,7 +241,7 @@ class OrdinaryMemoryTest {
     }
     comm.allGather(one, out);
     assertHas(out, n, each, (p, i) -> value(p, 0, i));
-    comm.allGatherColumns(one.reshape(1, each), out.reshape(1, (long) n * each));
+    comm.allGather(one.reshape(1, each), out.reshape(1, (long) n * each), 1);
     assertHas(out, n, each, (p, i) -> value(p, 0, i));
     comm.reduceScatter(in, part, ReduceOp.SUM);
     assertHas(part, 1, each, sum);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -9,6 +9,10 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.LocalGroup;
+import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
@@ -82,7 +86,7 @@ class SegmentTest {
         .hasMessageContaining("holds 64");
     ((AutoCloseable) arena).close();
     assertThatThrownBy(() -> tensor.getDouble(0)).isInstanceOf(ClosedException.class);
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       assertThatThrownBy(() -> group.communicator(0).broadcast(tensor, 0))
           .isInstanceOf(ClosedException.class);
       assertThat(group.communicator(0).failure()).isEmpty();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -11,6 +11,14 @@ import java.util.Random;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.DType;
+import org.windlass.LocalGroup;
+import org.windlass.MemoryPool;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
+import org.windlass.Window;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
@@ -73,7 +81,7 @@ class MemoryPoolTest {
 
   @Test
   void whatItIsIsTold() {
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       group.run(
           comm -> {
             try (MemoryPool pool = comm.memoryPool(4096);
@@ -87,7 +95,7 @@ class MemoryPoolTest {
 
   @RandomSeeds(10)
   void tensorsKeepWhatTheyHoldWhileOthersComeAndGo(long seed) {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             Random random = new Random(seed + comm.rank());
@@ -121,7 +129,7 @@ class MemoryPoolTest {
 
   @Test
   void aFullPoolSaysWhatItHas() {
-    try (LocalGroup group = Communicator.local(1);
+    try (LocalGroup group = LocalGroup.of(1);
         MemoryPool pool = group.communicator(0).memoryPool(100_000)) {
       assertThat(pool.bytes()).isEqualTo(100_000);
       assertThat(pool.communicator()).isSameAs(group.communicator(0));
@@ -144,7 +152,7 @@ class MemoryPoolTest {
 
   @Test
   void anEmptyOrHugePoolIsRefusedOnAllRanks() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(
           comm -> {
             assertThatThrownBy(() -> comm.memoryPool(0))
@@ -162,7 +170,7 @@ class MemoryPoolTest {
   @Test
   void tensorsOutliveTheCloseOfTheirPoolAndOfItsCommunicator() {
     Tensor tensor;
-    try (LocalGroup group = Communicator.local(1)) {
+    try (LocalGroup group = LocalGroup.of(1)) {
       MemoryPool pool = group.communicator(0).memoryPool(1 << 20);
       tensor = pool.allocate(DType.F32, 1000).fill(3);
       pool.close();
@@ -180,7 +188,7 @@ class MemoryPoolTest {
 
   @Test
   void aDroppedTensorIsGivenBack() throws Exception {
-    try (LocalGroup group = Communicator.local(1);
+    try (LocalGroup group = LocalGroup.of(1);
         MemoryPool pool = group.communicator(0).memoryPool(1 << 20)) {
       for (int i = 0; i < 8; i++) {
         pool.allocate(DType.U8, 100_000).narrow(0, 1, 5);
@@ -202,7 +210,7 @@ class MemoryPoolTest {
   void aFailedCallKeepsWhatItNamesUntilNobodyCanTouchIt() throws Exception {
     CommunicatorOptions options =
         CommunicatorOptions.defaults().withDeadline(Duration.ofMillis(100));
-    try (LocalGroup group = Communicator.local(2, options)) {
+    try (LocalGroup group = LocalGroup.of(2, options)) {
       MemoryPool[] pools = new MemoryPool[2];
       group.run(comm -> pools[comm.rank()] = comm.memoryPool(1 << 20, SOON));
       Tensor named = pools[0].allocate(DType.F32, 1000).fill(1);
@@ -228,7 +236,7 @@ class MemoryPoolTest {
 
   @Test
   void poolsInARowLeaveNothingBehind() {
-    try (LocalGroup group = Communicator.local(2)) {
+    try (LocalGroup group = LocalGroup.of(2)) {
       group.run(MemoryPoolTest::onePool);
       Resources before = Resources.now();
       for (int i = 0; i < 300; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.hosts;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -27,6 +27,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.DType;
+import org.windlass.LocalGroup;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.UnsupportedException;
@@ -336,7 +342,7 @@ class HostsTest {
         others.add(rank);
       }
     }
-    assertThat(comm.formerRanks()).isEqualTo(others);
+    assertThat(comm.parentRanks()).isEqualTo(others);
     requireSum(comm, own, (long) size * (size - 1) / 2 - victim);
     try (Communicator reversed = comm.split(0, -comm.rank())) {
       requireSum(reversed, own, (long) size * (size - 1) / 2 - victim);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench.workload;
+
+import java.util.Arrays;
+import java.util.OptionalDouble;
+import org.windlass.bench.data.ExpertTraffic;
+import org.windlass.bench.data.Floor;
+
+/** A dispatch of tokens to experts and the combine, by one means or another. */
+interface ExpertWorkload extends Workload {
+  ExpertTraffic traffic();
+
+  @Override
+  default int ranks() {
+    return traffic().ranks();
+  }
+
+  /** Bytes of one rank's tokens. */
+  @Override
+  default long bytes() {
+    return traffic().tokenBytes();
+  }
+
+  /** Rows that the rank which gets most gets from others, and those that come back to it. */
+  @Override
+  default long receivedBytes() {
+    ExpertTraffic traffic = traffic();
+    long[] rows = new long[traffic.ranks()];
+    int each = traffic.experts() / traffic.ranks();
+    for (int from = 0; from < traffic.ranks(); from++) {
+      for (int id : traffic.ids(from)) {
+        if (id / each != from) {
+          rows[id / each]++;
+          rows[from]++;
+        }
+      }
+    }
+    return Arrays.stream(rows).max().orElseThrow() * traffic.hidden() * traffic.dtype().bytes();
+  }
+
+  @Override
+  default OptionalDouble floorMicros(int iterations) {
+    return OptionalDouble.of(Floor.expertsMicros(traffic(), traffic().idsOfAll(), iterations));
+  }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.check;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.windlass.reshard.tensor.Runs;
+
+/** Indices of a dimension. */
+record Span(long start, long end) {
+  /** Those of runs, of which some go on where others end. */
+  static List<Span> of(List<Runs.Run> runs) {
+    List<Span> spans = new ArrayList<>();
+    for (Runs.Run run : runs) {
+      int last = spans.size() - 1;
+      if (run.start() == run.end()) {
+        continue;
+      }
+      if (last >= 0 && spans.get(last).end() == run.start()) {
+        spans.set(last, new Span(spans.get(last).start(), run.end()));
+      } else {
+        spans.add(new Span(run.start(), run.end()));
+      }
+    }
+    return spans;
+  }
+
+  @Override
+  public String toString() {
+    return end - start == 1 ? "" + start : start + " to " + (end - 1);
+  }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.request;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.reshard.check.Doubts;
+import org.windlass.reshard.tensor.Leg;
+import org.windlass.reshard.tensor.Rule;
+import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.SourceTensors;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
+import org.windlass.reshard.tensor.TiedNames;
+
+/** Checks of the layouts that a request gives to the tensors that have none of their own. */
+final class DefaultLayouts {
+  private final Checkpoint in;
+  private final ReshardRequest request;
+  private final TiedNames tied;
+  private final Function<String, Optional<Rule>> ruleOf;
+  private final Consumer<String> warnings;
+
+  /**
+   * @param ruleOf returns the rule that a tensor has, if any
+   * @param warnings hears of layouts that are seldom meant
+   */
+  DefaultLayouts(
+      Checkpoint in,
+      ReshardRequest request,
+      TiedNames tied,
+      Function<String, Optional<Rule>> ruleOf,
+      Consumer<String> warnings) {
+    this.in = in;
+    this.request = request;
+    this.tied = tied;
+    this.ruleOf = ruleOf;
+    this.warnings = warnings;
+  }
+
+  /** The shards of default layouts are of dimensions that tensors have. */
+  void check(SourceTensors sources, List<SourceTensor> tensors, List<TensorMove> moves) {
+    Map<String, Integer> read = new LinkedHashMap<>();
+    Set<Integer> cut = new HashSet<>();
+    int most = 0;
+    for (SourceTensor tensor : tensors) {
+      most = Math.max(most, tensor.shape().length);
+      tensor.from().placements().forEach(placement -> cut.add(Leg.dimension(placement)));
+      if (sources.takesDefault(tensor.stored())) {
+        read.put(tensor.name(), tensor.shape().length);
+      }
+    }
+    int mostRead = most;
+    request
+        .from()
+        .ifPresent(from -> checkDefault("from() " + from, from, read, mostRead, cut));
+    Map<String, Integer> written = new LinkedHashMap<>();
+    cut.clear();
+    for (TensorMove move : moves) {
+      most = Math.max(most, move.target().shape().length);
+      move.target().to().placements().forEach(placement -> cut.add(Leg.dimension(placement)));
+      if (ruleOf.apply(move.source().name()).flatMap(Rule::to).isEmpty()) {
+        written.put(move.target().name(), move.target().shape().length);
+      }
+    }
+    int mostWritten = most;
+    request
+        .to()
+        .ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written, mostWritten, cut));
+  }
+
+  /**
+   * @param which the default as the user wrote it
+   * @param dimensions of the tensors that take the default
+   * @param most of any tensor, with a rule or without
+   * @param cut the dimensions along which any tensor is cut
+   */
+  private void checkDefault(
+      String which,
+      Layout layout,
+      Map<String, Integer> dimensions,
+      int most,
+      Set<Integer> cut) {
+    for (Placement placement : layout.placements()) {
+      int dim = Leg.dimension(placement);
+      List<String> without =
+          dimensions.keySet().stream().filter(name -> dimensions.get(name) <= dim).toList();
+      int with = dimensions.size() - without.size();
+      String lack = which + ": dimension " + dim + ", which " + placement + " cuts, ";
+      if (most <= dim && !without.isEmpty()) {
+        throw new InvalidArgumentException(
+            lack + "is one that no tensor has: they have " + most + " at most");
+      }
+      if (with < without.size() && (with > 0 || !cut.contains(dim))) {
+        warnings.accept(
+            lack + "is one that " + (with == 0 ? "none" : with) + " of " + dimensions.size() + " tensors have; each rank gets all of "
+                + Doubts.listed(without));
+      }
+    }
+  }
+
+  /** A request names the layouts that its checkpoint takes. */
+  void checkRequest() {
+    if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
+      throw new InvalidArgumentException("to() is missing; reshard takes a target layout");
+    }
+    if (in.names().isEmpty() && request.from().isEmpty()) {
+      throw new InvalidArgumentException("from() is missing; " + in.path() + " has no tensors");
+    }
+    if (request.to().isPresent()) {
+      try {
+        TargetTensor.refusePartial(Layout.parse(request.to().get()));
+      } catch (InvalidArgumentException refused) {
+        throw new InvalidArgumentException("to() " + refused.getMessage(), refused);
+      }
+    }
+    if (!in.byRank() && request.from().filter(Layout::hasPartial).isPresent()) {
+      throw new InvalidArgumentException(
+          "from() " + request.from().get() + ": holds P, and " + in.path()
+              + " has whole tensors, which are no terms of a reduction");
+    }
+  }
+
+  /** Every tensor has a source layout and a target layout. */
+  void checkCovered(SourceTensors sources) {
+    List<String> noFrom = new ArrayList<>();
+    List<String> noTo = new ArrayList<>();
+    for (String name : tied.tensors()) {
+      if (sources.declared(tied.stored(name)).isEmpty()) {
+        noFrom.add(name);
+      }
+      if (request.to().isEmpty() && ruleOf.apply(name).flatMap(Rule::to).isEmpty()) {
+        noTo.add(name);
+      }
+    }
+    refuseUncovered(
+        noFrom, "source", "no layout.json or rule gives one, and from() is missing");
+    refuseUncovered(noTo, "target", "no rule gives one, and to() is missing");
+  }
+
+  private static void refuseUncovered(List<String> names, String which, String why) {
+    if (!names.isEmpty()) {
+      throw new InvalidArgumentException(
+          Doubts.listed(names) + (names.size() == 1 ? " has" : " have") + " no " + which + " layout; "
+              + why);
+    }
+  }
+}
