@@ -270,9 +270,9 @@ final class EnvironmentStart {
   private InetSocketAddress address() {
     return required(
         environment.rendezvous(),
-        "fromEnvironment: there is a token, and no variable names their rendezvous; set WINDLASS_RENDEZVOUS on"
-            + " all of them to HOST:PORT, an address of rank 0's host that all reach, such as"
-            + " 10.0.0.1:7000");
+        "fromEnvironment: there is a token, and no variable names their rendezvous; set"
+            + " WINDLASS_RENDEZVOUS on all of them to HOST:PORT, an address of rank 0's host that all"
+            + " reach, such as 10.0.0.1:7000");
   }
 
   private Token token() {
@@ -293,8 +293,8 @@ final class EnvironmentStart {
         required(
             environment.job(),
             "fromEnvironment: nothing tells this job from others, by which its ranks find one another;"
-                + " set WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS and"
-                + " WINDLASS_TOKEN_FILE");
+                + " set WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS"
+                + " and WINDLASS_TOKEN_FILE");
     return environment.launcher().name() + "\n" + job;
   }
 
