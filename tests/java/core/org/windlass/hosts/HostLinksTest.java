@@ -47,8 +47,8 @@ import org.windlass.testing.RandomSeeds;
 import org.windlass.testing.Ucx;
 
 /**
- * Links whose ranks WINDLASS_HOST puts on several hosts: versions arrive whole or not at all, though
- * a host is killed or stands still on the way. Methods without an annotation are what the
+ * Links whose ranks WINDLASS_HOST puts on several hosts: versions arrive whole or not at all,
+ * though a host is killed or stands still on the way. Methods without an annotation are what the
  * processes run.
  */
 @Tag("hosts")

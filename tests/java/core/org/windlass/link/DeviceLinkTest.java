@@ -35,8 +35,8 @@ import org.windlass.testing.TestClasses;
 import org.windlass.transfer.BoundViews;
 
 /**
- * Links on target cuda, of ranks as threads and in several processes: the tests of links where hosts
- * have all memory and where GPUs have it, and tensors over a device's memory.
+ * Links on target cuda, of ranks as threads and in several processes: the tests of links where
+ * hosts have all memory and where GPUs have it, and tensors over a device's memory.
  */
 @Tag("devices")
 @Timeout(300)

@@ -34,8 +34,8 @@ import org.windlass.layout.Placement;
  * interrupted, or a rank stays away past the deadline. Whatever the moment, each receiver holds one
  * whole version or says that it holds none.
  *
- * <p>{@code -Dwindlass.link.kills=N} kills N links of each kind and form; without it they are 10, and
- * 50 where {@code windlass.long} is true.
+ * <p>{@code -Dwindlass.link.kills=N} kills N links of each kind and form; without it they are 10,
+ * and 50 where {@code windlass.long} is true.
  */
 @Timeout(240)
 class LinkFailureTest {

@@ -92,10 +92,11 @@ class LinkTest {
   }
 
   /**
-   * Sends three versions of {@code all}: every rank names those of its own sides alone, in an
-   * order of its own.
+   * Sends three versions of {@code all}: every rank names those of its own sides alone, in an order
+   * of its own.
    *
-   * @param isWhole whether all ranks live in one process; else sums that are checked lie in a window
+   * @param isWhole whether all ranks live in one process; else sums that are checked lie in a
+   *     window
    */
   private static void sync(
       Communicator comm, List<Weight> all, Random random, Moved moved, boolean isWhole) {

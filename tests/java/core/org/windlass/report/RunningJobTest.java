@@ -40,8 +40,8 @@ import org.windlass.testing.Processes;
 import org.windlass.testing.Ucx;
 
 /**
- * Jobs of processes, looked at from outside, by this one. Methods without {@code @Test} are what the
- * ranks run.
+ * Jobs of processes, looked at from outside, by this one. Methods without {@code @Test} are what
+ * the ranks run.
  */
 @Timeout(120)
 @ExtendWith(NothingLeft.class)

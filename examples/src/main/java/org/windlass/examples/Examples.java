@@ -13,8 +13,9 @@ import org.windlass.kernel.Target;
 /** The bundled examples, for {@code windlass example} and for tests. */
 public final class Examples {
   /**
-   * An example's work: runs with the ranks of this process, of {@code ranks} in all, prints what was
-   * checked, and throws {@link org.windlass.error.VerificationFailedException} where a value is wrong.
+   * An example's work: runs with the ranks of this process, of {@code ranks} in all, prints what
+   * was checked, and throws {@link org.windlass.error.VerificationFailedException} where a value is
+   * wrong.
    */
   @FunctionalInterface
   public interface Body {

@@ -59,7 +59,9 @@ public final class ManifestExample {
         rows, trainers, fleet);
   }
 
-  /** What a compiler knows ahead of time: the devices of each group, and what lies in its window. */
+  /**
+   * What a compiler knows ahead of time: the devices of each group, and what lies in its window.
+   */
   private static CommManifest manifest(TensorSpec trained, TensorSpec served) {
     // A slot is as large on each of its group's devices, and so are their parts of the weight.
     long elements = trained.localRegion(0).numel();

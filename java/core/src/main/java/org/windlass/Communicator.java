@@ -39,8 +39,8 @@ import org.windlass.report.Report;
  * #abort}, {@link #close} and the queries are legal from any thread at any time. When an operation
  * returns, its outputs are complete and its inputs may be changed or freed.
  *
- * <p>An operation takes no longer than its deadline. After {@link DeadlineExceededException}, {@link
- * PeerLostException}, {@link AbortedException}, {@link MismatchException} or {@link
+ * <p>An operation takes no longer than its deadline. After {@link DeadlineExceededException},
+ * {@link PeerLostException}, {@link AbortedException}, {@link MismatchException} or {@link
  * DeviceException} the communicator is dead: every further operation throws the same, and {@link
  * #shrink} makes a new one of the ranks that live. A thread that is interrupted while an operation
  * blocks leaves it with an AbortedException, its interrupt flag set.
@@ -62,7 +62,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   /** Keeps the group reachable, so that it isn't taken for a leak. */
   private final LocalGroup group;
 
-  /** The one that this came from, which stays reachable as long: what reaches all goes through it. */
+  /**
+   * The one that this came from, which stays reachable as long: what reaches all goes through it.
+   */
   @SuppressWarnings("unused")
   private Communicator origin;
 
@@ -112,12 +114,12 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Collective: joins the other ranks that a launcher started, each a process; see
-   * {@link org.windlass.launch.LaunchEnvironment} for the variables that say which rank this process is, and {@link
-   * org.windlass.launch.LaunchEnvironment#rendezvous} for where they find each other. Where all
-   * live on one host, peers reach the tensors of a {@link Window} and of a {@link MemoryPool} as
-   * they are, and what others hold is copied from one process to another; where they live on
-   * several, so is all that collectives and transfers move.
+   * Collective: joins the other ranks that a launcher started, each a process; see {@link
+   * org.windlass.launch.LaunchEnvironment} for the variables that say which rank this process is,
+   * and {@link org.windlass.launch.LaunchEnvironment#rendezvous} for where they find each other.
+   * Where all live on one host, peers reach the tensors of a {@link Window} and of a {@link
+   * MemoryPool} as they are, and what others hold is copied from one process to another; where they
+   * live on several, so is all that collectives and transfers move.
    *
    * @param options the same on all ranks; cores 0 means those that all ranks together may use
    * @param deadline for all ranks to have come
@@ -135,9 +137,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Collective: joins the other ranks by what has started them; each calls it on a
-   * thread of its own, with its own {@link Rendezvous}. Ranks of one process share memory as threads
-   * do, those of several as {@link #fromEnvironment(CommunicatorOptions, Duration)} has them.
+   * Collective: joins the other ranks by what has started them; each calls it on a thread of its
+   * own, with its own {@link Rendezvous}. Ranks of one process share memory as threads do, those of
+   * several as {@link #fromEnvironment(CommunicatorOptions, Duration)} has them.
    *
    * @param rendezvous called four times at most; another start of the same ranks waits until this
    *     one is over
@@ -146,9 +148,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * @throws DeadlineExceededException if some have not
    * @throws MismatchException if ranks run different versions, ask for different options, or say
    *     what is no part of a start
-   * @throws UnsupportedException if ranks live on several hosts, and one of them has no UCX, or none
-   *     of the networks that its settings name; in one process under several class loaders; or the
-   *     natives don't load for one of them
+   * @throws UnsupportedException if ranks live on several hosts, and one of them has no UCX, or
+   *     none of the networks that its settings name; in one process under several class loaders; or
+   *     the natives don't load for one of them
    */
   public static Communicator meet(
       Rendezvous rendezvous, CommunicatorOptions options, Duration deadline) {
@@ -159,7 +161,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return of(handle, options.deadline(), null, "meet");
   }
 
-  /** Takes over a native handle, which is closed if that fails: its peers would wait for this rank. */
+  /**
+   * Takes over a native handle, which is closed if that fails: its peers would wait for this rank.
+   */
   static Communicator of(long handle, Duration deadline, LocalGroup group, String maker) {
     try {
       return new Communicator(handle, deadline, group, maker);
@@ -199,14 +203,14 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Collective: {@code bytes} bytes of the device of every rank, zeroed. Its tensors lie on devices:
-   * collectives take them where they lie if all ranks share a device, and copies of them otherwise,
-   * and {@link Window#put} and its kin move elements between them and tensors of the host or of a
-   * device.
+   * Collective: {@code bytes} bytes of the device of every rank, zeroed. Its tensors lie on
+   * devices: collectives take them where they lie if all ranks share a device, and copies of them
+   * otherwise, and {@link Window#put} and its kin move elements between them and tensors of the
+   * host or of a device.
    *
-   * @throws UnsupportedException if the target has no devices on which callers have tensors, as {@code
-   *     cuda} has; or devices don't reach one another; or ranks live in several processes, which a
-   *     device's memory can't go to
+   * @throws UnsupportedException if the target has no devices on which callers have tensors, as
+   *     {@code cuda} has; or devices don't reach one another; or ranks live in several processes,
+   *     which a device's memory can't go to
    * @throws ResourceException if a device has no room for it: what was asked for and what is free
    */
   public Window deviceWindow(long bytes) {
@@ -313,32 +317,33 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * After a failure: the ranks that live form a new communicator, in the order that they have
-   * here. Every rank that lives calls it, whatever failure it got; those that died or closed are not
+   * After a failure: the ranks that live form a new communicator, in the order that they have here.
+   * Every rank that lives calls it, whatever failure it got; those that died or closed are not
    * waited for. Once all others have come, or the deadline of one of them has passed, those that
-   * have come go on: a process that is stopped costs the deadline, one that is dead nothing. Where a
-   * rank dies meanwhile, or can't take part, the others agree anew without it, which may take some
-   * seconds beyond the deadline.
+   * have come go on: a process that is stopped costs the deadline, one that is dead nothing. Where
+   * a rank dies meanwhile, or can't take part, the others agree anew without it, which may take
+   * some seconds beyond the deadline.
    *
    * <p>Across hosts a failure that comes while ranks agree may leave some of them with a new
-   * communicator that has failed already, with {@link PeerLostException} or {@link AbortedException}
-   * at its next call: call shrink on that one. Hosts that are cut off from one another go on apart,
-   * each side with a communicator of its own; where only one of them may, let it be the one whose
-   * {@link #size} is more than half of this one's.
+   * communicator that has failed already, with {@link PeerLostException} or {@link
+   * AbortedException} at its next call: call shrink on that one. Hosts that are cut off from one
+   * another go on apart, each side with a communicator of its own; where only one of them may, let
+   * it be the one whose {@link #size} is more than half of this one's.
    *
    * <p>The new communicator has a control block and a failure record of its own, and no window:
    * those that are needed are made again. This one stays dead; close it, and what lies in its
-   * windows, once nothing of them is needed. After {@link DeadlineExceededException} the call may be
-   * repeated.
+   * windows, once nothing of them is needed. After {@link DeadlineExceededException} the call may
+   * be repeated.
    *
-   * @param deadline how long it waits for ranks that neither came nor died; the same on all ranks, and
-   *     longer than an operation's, so that all have learnt of the failure by then
+   * @param deadline how long it waits for ranks that neither came nor died; the same on all ranks,
+   *     and longer than an operation's, so that all have learnt of the failure by then
    * @throws AbortedException if the others have gone on without this rank, which had not come by
    *     their deadline: it throws the same from every call on this communicator from then on, and
    *     nothing that the rank still writes reaches them
-   * @throws InvalidArgumentException if the communicator lives, which {@link #abort} ends, or has been
-   *     shrunk by this rank
-   * @throws ResourceException if this process has no memory or no file left for it; the others go on
+   * @throws InvalidArgumentException if the communicator lives, which {@link #abort} ends, or has
+   *     been shrunk by this rank
+   * @throws ResourceException if this process has no memory or no file left for it; the others go
+   *     on
    */
   public Communicator shrink(Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
@@ -441,15 +446,15 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Leaves the communicator. An operation in progress on this rank ends with {@link
-   * ClosedException} first, as do those queued and every later one; a peer that waits for this
-   * rank gets an {@link AbortedException} that names it. Idempotent.
+   * ClosedException} first, as do those queued and every later one; a peer that waits for this rank
+   * gets an {@link AbortedException} that names it. Idempotent.
    *
-   * <p>The last rank of this process to leave gives back what devices hold for its ranks, but windows
-   * and pools, which are closed on their own.
+   * <p>The last rank of this process to leave gives back what devices hold for its ranks, but
+   * windows and pools, which are closed on their own.
    *
-   * @throws MismatchException if ranks disagreed in an operation that returned normally here, and no
-   *     call has said so; the rank has left all the same. Ranks that left before this one may not
-   *     have known: where ranks disagree, the last to leave is told
+   * @throws MismatchException if ranks disagreed in an operation that returned normally here, and
+   *     no call has said so; the rank has left all the same. Ranks that left before this one may
+   *     not have known: where ranks disagree, the last to leave is told
    */
   @Override
   public void close() {

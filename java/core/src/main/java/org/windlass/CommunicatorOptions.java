@@ -16,8 +16,8 @@ import org.windlass.internal.rendezvous.Start;
  *     good
  * @param cores how many cores the ranks share; 0 means what affinity and cgroup quota allow
  * @param blocks how many threads a rank's long operations run on, its own included, at most 64; 0
- *     means one for each core that a rank has. On a2a3sim and a5sim the emulated cores of a rank, of
- *     which there are at most 16, and one where this is 0
+ *     means one for each core that a rank has. On a2a3sim and a5sim the emulated cores of a rank,
+ *     of which there are at most 16, and one where this is 0
  * @param adjustThreads whether operations may also adjust the threads of callers. If ranks share
  *     cores, an operation may move its thread among the cores of the thread's affinity mask. It may
  *     also ask the kernel for short time slices, which a later wait gives back. Without this option

@@ -82,9 +82,9 @@ public final class LocalGroup implements AutoCloseable {
    * The same for a process whose environment doesn't say which one it is, such as the one that
    * starts the others.
    *
-   * @param variables a launcher's, as {@link org.windlass.launch.LaunchEnvironment#of} takes them; where ranks live on
-   *     several hosts, {@code WINDLASS_HOST} and what says how UCX reaches them stand in this
-   *     process's own environment as well
+   * @param variables a launcher's, as {@link org.windlass.launch.LaunchEnvironment#of} takes them;
+   *     where ranks live on several hosts, {@code WINDLASS_HOST} and what says how UCX reaches them
+   *     stand in this process's own environment as well
    */
   public static LocalGroup fromEnvironment(
       Map<String, String> variables, int ranks, CommunicatorOptions options, Duration deadline) {

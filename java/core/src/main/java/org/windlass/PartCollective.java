@@ -10,8 +10,8 @@ import org.windlass.internal.call.RankLists;
  * the values of the lists, which the native side checks. Nothing is allocated unless it fails,
  * besides a list that is returned.
  *
- * <p>{@link #allGather} and {@link #reduceScatter} begin a call and state it. {@link #run} or {@link
- * Collective#enqueue} follows.
+ * <p>{@link #allGather} and {@link #reduceScatter} begin a call and state it. {@link #run} or
+ * {@link Collective#enqueue} follows.
  */
 final class PartCollective {
   private PartCollective() {}

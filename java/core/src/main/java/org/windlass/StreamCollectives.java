@@ -14,17 +14,17 @@ import org.windlass.internal.call.RankLists;
  * each is enqueued, and ordered on the stream like a kernel. It begins once the streams of all
  * ranks have come to it, and what follows on the stream begins once this rank's part is over.
  *
- * <p>Every rank calls the same operations in the same order, each on a stream of its own GPU. A call
- * waits for the others to make theirs, on the host, and returns once the operation is enqueued. Its
- * {@link Operation} is over once the GPU has left it; {@link Operation#cancel} aborts the
- * communicator, since what is enqueued isn't taken back. A deadline counts twice: for the ranks to
- * make their calls, and from when this rank's stream has come to the operation until it is over.
+ * <p>Every rank calls the same operations in the same order, each on a stream of its own GPU. A
+ * call waits for the others to make theirs, on the host, and returns once the operation is
+ * enqueued. Its {@link Operation} is over once the GPU has left it; {@link Operation#cancel} aborts
+ * the communicator, since what is enqueued isn't taken back. A deadline counts twice: for the ranks
+ * to make their calls, and from when this rank's stream has come to the operation until it is over.
  *
- * <p>Tensors lie in GPUs' memory, {@link Tensor#isOnDevice}, and may be closed once the operation is
- * over. Whatever the arguments mean is what {@link Collectives} says.
+ * <p>Tensors lie in GPUs' memory, {@link Tensor#isOnDevice}, and may be closed once the operation
+ * is over. Whatever the arguments mean is what {@link Collectives} says.
  *
- * <p>Ranks may live in several processes. A GPU then waits in the kernel for the streams of ranks of
- * other processes.
+ * <p>Ranks may live in several processes. A GPU then waits in the kernel for the streams of ranks
+ * of other processes.
  *
  * <p>While the streams of all ranks, which live in one process, capture one graph, begun on one of
  * them and joined by the others, a call adds the operation to the graph: its Operation is over at
@@ -32,19 +32,20 @@ import org.windlass.internal.call.RankLists;
  * communicator keeps what such an operation takes until it is closed, and no graph that holds one
  * runs after that.
  *
- * <p>Any call throws {@link UnsupportedException}, and nothing was enqueued, where the kernels are of
- * another target than {@link org.windlass.kernel.Target#CUDA}; a tensor lies in the host's memory; the stream is the
- * calling thread's, 2, or of another GPU; some ranks' streams capture a graph and some don't; they
- * go on with one once another, which came after it, holds operations of the communicator; any
- * captures one where ranks live in several processes. It throws {@link ResourceException} where the
- * communicator holds as many captured operations as it can, and {@link InvalidArgumentException}
- * where a tensor's memory was freed or ends before the tensor does, or the driver knows no stream of
- * that handle, as of one that was destroyed: on all ranks, with the one whose it is named.
+ * <p>Any call throws {@link UnsupportedException}, and nothing was enqueued, where the kernels are
+ * of another target than {@link org.windlass.kernel.Target#CUDA}; a tensor lies in the host's
+ * memory; the stream is the calling thread's, 2, or of another GPU; some ranks' streams capture a
+ * graph and some don't; they go on with one once another, which came after it, holds operations of
+ * the communicator; any captures one where ranks live in several processes. It throws {@link
+ * ResourceException} where the communicator holds as many captured operations as it can, and {@link
+ * InvalidArgumentException} where a tensor's memory was freed or ends before the tensor does, or
+ * the driver knows no stream of that handle, as of one that was destroyed: on all ranks, with the
+ * one whose it is named.
  *
  * <p>What a call tells from its arguments alone it refuses on its own rank, before others learn of
- * it: a tensor that was made in the host's memory, an address that no process can have, extents that
- * don't fit, another target. The others wait for that rank, until it makes the call that they made or
- * their deadline has passed.
+ * it: a tensor that was made in the host's memory, an address that no process can have, extents
+ * that don't fit, another target. The others wait for that rank, until it makes the call that they
+ * made or their deadline has passed.
  */
 public final class StreamCollectives {
   private final Endpoint endpoint;

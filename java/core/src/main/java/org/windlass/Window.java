@@ -61,8 +61,8 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Where the part of {@code rank} lies in this process, as long as the window is open. For packages
-   * of Windlass.
+   * Where the part of {@code rank} lies in this process, as long as the window is open. For
+   * packages of Windlass.
    *
    * @hidden
    */

@@ -55,10 +55,10 @@ public final class CheckpointWriter implements AutoCloseable {
    * Begins.
    *
    * @param out the name that the checkpoint will have
-   * @param replace whether something of that name may stand there already: an empty folder, or what a
-   *     CheckpointWriter wrote and nobody changed since. It is exchanged at once, and destroyed
-   * @throws InvalidArgumentException if {@code out} exists and may not be replaced, if another writer
-   *     is making it, or if its folder does not exist
+   * @param replace whether something of that name may stand there already: an empty folder, or what
+   *     a CheckpointWriter wrote and nobody changed since. It is exchanged at once, and destroyed
+   * @throws InvalidArgumentException if {@code out} exists and may not be replaced, if another
+   *     writer is making it, or if its folder does not exist
    * @throws ResourceException if the folder cannot be written
    */
   public static CheckpointWriter begin(Path out, boolean replace) {
@@ -91,11 +91,12 @@ public final class CheckpointWriter implements AutoCloseable {
   }
 
   /**
-   * Where a checkpoint of this name stands or would: the links in the path to it are followed, as the
-   * system follows them where a {@code ..} comes after one; a link that has the name itself is not.
+   * Where a checkpoint of this name stands or would: the links in the path to it are followed, as
+   * the system follows them where a {@code ..} comes after one; a link that has the name itself is
+   * not.
    *
-   * @throws InvalidArgumentException if its folder does not exist, or is of another file system than
-   *     the machine's, as one in an archive
+   * @throws InvalidArgumentException if its folder does not exist, or is of another file system
+   *     than the machine's, as one in an archive
    * @throws ResourceException if its folder cannot be reached
    */
   public static Path place(Path out) {
@@ -240,7 +241,8 @@ public final class CheckpointWriter implements AutoCloseable {
    * Gives the checkpoint its name; call {@link #sync()} first.
    *
    * @throws InvalidArgumentException if something of that name has appeared and may not be replaced
-   * @throws org.windlass.error.UnsupportedException if the file system cannot exchange two names at once
+   * @throws org.windlass.error.UnsupportedException if the file system cannot exchange two names at
+   *     once
    * @throws ResourceException if another program has removed or changed what was written
    */
   public synchronized void commit() {

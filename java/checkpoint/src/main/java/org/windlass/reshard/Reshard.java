@@ -69,8 +69,8 @@ public final class Reshard {
   }
 
   /**
-   * From tensors of this layout, unless a rule gives a tensor another; a shard of a dimension that a
-   * tensor lacks is a replica for it.
+   * From tensors of this layout, unless a rule gives a tensor another; a shard of a dimension that
+   * a tensor lacks is a replica for it.
    */
   public static Reshard from(Layout layout) {
     return new Reshard(Optional.of(Objects.requireNonNull(layout, "layout")));
@@ -87,7 +87,9 @@ public final class Reshard {
     return this;
   }
 
-  /** What is written: whole tensors if it ends in {@code .safetensors}, else a folder of rank files. */
+  /**
+   * What is written: whole tensors if it ends in {@code .safetensors}, else a folder of rank files.
+   */
   public Reshard out(Path path) {
     out = Objects.requireNonNull(path, "path");
     return this;
@@ -144,7 +146,10 @@ public final class Reshard {
     return this;
   }
 
-  /** Writes whole tensors in the index form, with at most so many tensor bytes in a file; a larger tensor has one. */
+  /**
+   * Writes whole tensors in the index form, with at most so many tensor bytes in a file; a larger
+   * tensor has one.
+   */
   public Reshard maxShardBytes(long bytes) {
     maxShardBytes = OptionalLong.of(positive("bytes", bytes));
     return this;
@@ -208,8 +213,8 @@ public final class Reshard {
    * from here where this refuses one.
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
-   * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype cannot move
-   *     as asked
+   * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype
+   *     cannot move as asked
    * @throws org.windlass.error.ResourceException if a file cannot be read
    */
   public int leastRanks() {
@@ -230,11 +235,13 @@ public final class Reshard {
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
    * @throws org.windlass.error.AbortedException if it was cancelled or interrupted
-   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the deadline
+   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the
+   *     deadline
    * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
-   * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype cannot move
-   *     as asked
-   * @throws org.windlass.error.ResourceException if the disk is full, or a file cannot be read or written
+   * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype
+   *     cannot move as asked
+   * @throws org.windlass.error.ResourceException if the disk is full, or a file cannot be read or
+   *     written
    */
   public ReshardResult run() {
     return run(
@@ -247,20 +254,21 @@ public final class Reshard {
   }
 
   /**
-   * Collective: the same with the ranks of a communicator, threads and processes; each process calls
-   * it with its own, with the same settings, IN and OUT. The process of rank 0 makes OUT and verifies
-   * it; the others read and write beside it. It returns once OUT stands. Where one of them fails, all
-   * throw, and the communicator is dead; where that of rank 0 is killed, a hidden work folder is left,
-   * which the next run in OUT's folder removes.
+   * Collective: the same with the ranks of a communicator, threads and processes; each process
+   * calls it with its own, with the same settings, IN and OUT. The process of rank 0 makes OUT and
+   * verifies it; the others read and write beside it. It returns once OUT stands. Where one of them
+   * fails, all throw, and the communicator is dead; where that of rank 0 is killed, a hidden work
+   * folder is left, which the next run in OUT's folder removes.
    *
-   * @param group the ranks of this process, on which nothing else runs meanwhile; {@link #leastRanks}
-   *     or more with those of the others
+   * @param group the ranks of this process, on which nothing else runs meanwhile; {@link
+   *     #leastRanks} or more with those of the others
    * @throws InvalidArgumentException as {@link #run()} does, or if there are too few ranks
-   * @throws org.windlass.error.MismatchException if processes differ in settings, or in what they find in IN
+   * @throws org.windlass.error.MismatchException if processes differ in settings, or in what they
+   *     find in IN
    * @throws org.windlass.error.AbortedException if any process was cancelled, interrupted or failed
    * @throws org.windlass.error.PeerLostException if a process has ended
-   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the deadline, or
-   *     a process has not come in it, or in 60 s where that is longer
+   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the
+   *     deadline, or a process has not come in it, or in 60 s where that is longer
    */
   public ReshardResult run(LocalGroup group) {
     Communicator first = Objects.requireNonNull(group, "group").communicators().get(0);
@@ -319,9 +327,9 @@ public final class Reshard {
   }
 
   /**
-   * Ends the run with {@link org.windlass.error.AbortedException}, also one that is still to come. Nothing
-   * of it is on the disk when this returns, in the process of rank 0 where there are several; a run
-   * that has given OUT its name is complete, and stays. Idempotent; any thread.
+   * Ends the run with {@link org.windlass.error.AbortedException}, also one that is still to come.
+   * Nothing of it is on the disk when this returns, in the process of rank 0 where there are
+   * several; a run that has given OUT its name is complete, and stays. Idempotent; any thread.
    *
    * @return false if this run has given OUT its name
    */

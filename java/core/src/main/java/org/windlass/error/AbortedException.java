@@ -5,8 +5,8 @@ import java.util.List;
 
 /**
  * The failure of an operation that someone ended; the message carries the reason. The communicator
- * is dead, unless the thread was interrupted in {@link org.windlass.Operation#await}, which ends that wait
- * alone.
+ * is dead, unless the thread was interrupted in {@link org.windlass.Operation#await}, which ends
+ * that wait alone.
  */
 public final class AbortedException extends WindlassException {
   private static final long serialVersionUID = 1L;

@@ -5,8 +5,8 @@ import java.util.List;
 
 /**
  * The failure of a call whose deadline passed; the message names the ranks that are behind. The
- * communicator is dead, unless it was the limit of {@link org.windlass.Operation#await(java.time.Duration)},
- * which ends that wait alone.
+ * communicator is dead, unless it was the limit of {@link
+ * org.windlass.Operation#await(java.time.Duration)}, which ends that wait alone.
  */
 public final class DeadlineExceededException extends WindlassException {
   private static final long serialVersionUID = 1L;

@@ -52,7 +52,8 @@ public final class CudaGrids {
   }
 
   /**
-   * Has this process go by a table from its next operation on, in place of that of {@link #VARIABLE}.
+   * Has this process go by a table from its next operation on, in place of that of {@link
+   * #VARIABLE}.
    *
    * @param table its text
    * @throws InvalidArgumentException naming the line that is wrong; all stays as it was

@@ -15,8 +15,8 @@ import org.windlass.internal.Scratch;
 
 /**
  * A library of kernels that its author built for one target, with CMake's {@code
- * windlass_add_kernel}: what {@link org.windlass.Communicator#launch} runs. Its code stays in the process as long
- * as that lives; where ranks live in several processes, each loads the same file.
+ * windlass_add_kernel}: what {@link org.windlass.Communicator#launch} runs. Its code stays in the
+ * process as long as that lives; where ranks live in several processes, each loads the same file.
  */
 public final class KernelLibrary {
   private final Path path;
@@ -40,13 +40,13 @@ public final class KernelLibrary {
   }
 
   /**
-   * Loads the library at {@code path}. The file, its machine and the table of its kernels are checked
-   * before anything of it is used.
+   * Loads the library at {@code path}. The file, its machine and the table of its kernels are
+   * checked before anything of it is used.
    *
    * @param target that it was built for, and that this process runs
    * @throws InvalidArgumentException if there is no such file, or it is no library of kernels
-   * @throws UnsupportedException if it was built for another target, machine or version of Windlass;
-   *     build it anew
+   * @throws UnsupportedException if it was built for another target, machine or version of
+   *     Windlass; build it anew
    */
   public static KernelLibrary load(Path path, Target target) {
     Path file = Objects.requireNonNull(path, "path").toAbsolutePath();

@@ -20,9 +20,11 @@ import org.windlass.internal.Structs;
 /**
  * What one kernel did in this process, in all its runs, on a checked target: {@code a2a3sim} or
  * {@code a5sim}; others count nothing. Cycles are estimates by rates that the target states, which
- * nobody measured on a device. What ranks did counts once all of this process have left an operation.
+ * nobody measured on a device. What ranks did counts once all of this process have left an
+ * operation.
  *
- * @param kernel such as {@code all-reduce}; of a {@link org.windlass.kernel.KernelLibrary}: {@code launch of ring_shift}
+ * @param kernel such as {@code all-reduce}; of a {@link org.windlass.kernel.KernelLibrary}: {@code
+ *     launch of ring_shift}
  * @param runs of ranks: an operation of 4 ranks counts 4
  * @param cores that ran it, in all runs
  * @param cycles of those cores, each until its last engine is done
@@ -68,7 +70,8 @@ public record KernelProfile(
   /**
    * Has the process count from here on, and forgets what it has counted.
    *
-   * @param traces whether it also keeps each instruction, of some 130,000 at most, for {@link #trace}
+   * @param traces whether it also keeps each instruction, of some 130,000 at most, for {@link
+   *     #trace}
    * @throws UnsupportedException if the target of this process counts nothing
    */
   public static void start(boolean traces) {

@@ -18,9 +18,9 @@ import org.windlass.internal.Native;
 import org.windlass.internal.report.RankLook;
 
 /**
- * A report of where every rank of a communicator is; see {@link org.windlass.Communicator#report}. Ranks go on
- * while it is made, so that what it says of one may be some microseconds younger than of another.
- * {@link #toString} is a table with one line a rank.
+ * A report of where every rank of a communicator is; see {@link org.windlass.Communicator#report}.
+ * Ranks go on while it is made, so that what it says of one may be some microseconds younger than
+ * of another. {@link #toString} is a table with one line a rank.
  *
  * @param ranks in rank order
  * @param failure why the communicator is dead; empty while it lives
@@ -104,8 +104,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    * @param closed whether its communicator is closed
    * @param waitsFor the ranks that it waits for in the operation that it is in
    * @param contested how often one of its waits found another thread busy on its core
-   * @param item the piece of an operation's work that it runs, as {@code item 3 of rank 0, phase 1}:
-   *     ranks run one another's where an operation is large
+   * @param item the piece of an operation's work that it runs, as {@code item 3 of rank 0, phase
+   *     1}: ranks run one another's where an operation is large
    * @param recent its last calls, at most 64, the newest first
    */
   public record Rank(
@@ -154,8 +154,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    * @param text the operation with what it moves
    * @param uncounted whether it is one that ranks don't count: a put, get, notify or wait, which is
    *     the rank's own, or a shrink, which follows a failure
-   * @param bytes of one part, as {@code windlass bench} counts them; what the rank sends, where parts
-   *     differ in size; what a transfer writes to the rank
+   * @param bytes of one part, as {@code windlass bench} counts them; what the rank sends, where
+   *     parts differ in size; what a transfer writes to the rank
    * @param inside whether it is in progress
    * @param failure why it ended, unless it is in progress or ended well
    * @param since how long ago it was entered

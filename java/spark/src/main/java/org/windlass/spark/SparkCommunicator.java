@@ -38,10 +38,11 @@ public final class SparkCommunicator {
    * @param deadline for all tasks to have come. Spark's own limit, {@code
    *     spark.barrier.sync.timeout}, holds beside it
    * @throws org.windlass.error.DeadlineExceededException if some have not
-   * @throws org.windlass.error.MismatchException if tasks run different versions of Windlass, ask for
-   *     different options, or call {@code allGather} in another order
-   * @throws org.windlass.error.UnsupportedException if executors of the tasks live on several hosts, and one
-   *     has no UCX, or none of the networks that its settings name; or the natives don't load in one
+   * @throws org.windlass.error.MismatchException if tasks run different versions of Windlass, ask
+   *     for different options, or call {@code allGather} in another order
+   * @throws org.windlass.error.UnsupportedException if executors of the tasks live on several
+   *     hosts, and one has no UCX, or none of the networks that its settings name; or the natives
+   *     don't load in one
    */
   public static Communicator of(
       BarrierTaskContext task, CommunicatorOptions options, Duration deadline) {

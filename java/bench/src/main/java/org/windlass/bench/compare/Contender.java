@@ -10,9 +10,9 @@ import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A contender in a comparison: in collectives Windlass with either kind of buffers, ranks as threads
- * or as processes, and its peers; in redistributions Windlass in each mode, and MPI_Alltoallw of Open
- * MPI.
+ * A contender in a comparison: in collectives Windlass with either kind of buffers, ranks as
+ * threads or as processes, and its peers; in redistributions Windlass in each mode, and
+ * MPI_Alltoallw of Open MPI.
  */
 enum Contender {
   WINDOW,

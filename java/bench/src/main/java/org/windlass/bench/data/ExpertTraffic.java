@@ -10,9 +10,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * The tokens of a mixture of experts: each rank has as many, which go to {@code topK} experts each, at
- * random and alike in every run. Experts leave their rows as they are, and each is weighed by an eighth,
- * so that a combine gives every token times {@code topK / 8}, which is exact.
+ * The tokens of a mixture of experts: each rank has as many, which go to {@code topK} experts each,
+ * at random and alike in every run. Experts leave their rows as they are, and each is weighed by an
+ * eighth, so that a combine gives every token times {@code topK / 8}, which is exact.
  *
  * @param experts of all ranks
  */
@@ -20,7 +20,9 @@ public record ExpertTraffic(
     int ranks, int tokens, int hidden, int topK, int experts, DType dtype) {
   public static final float WEIGHT = 0.125f;
 
-  /** Numbers that a token's elements turn through: multiples of 8 that every float dtype here holds. */
+  /**
+   * Numbers that a token's elements turn through: multiples of 8 that every float dtype here holds.
+   */
   private static final int VALUES = 8;
 
   private static final int SEED = 20261125;

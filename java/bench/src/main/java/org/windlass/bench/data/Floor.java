@@ -11,7 +11,9 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
-/** The physical floor of an operation on this machine: median microseconds of just moving its bytes. */
+/**
+ * The physical floor of an operation on this machine: median microseconds of just moving its bytes.
+ */
 public final class Floor {
   private Floor() {}
 
@@ -49,7 +51,8 @@ public final class Floor {
    * The same in memory of the caller, with a source that is in no cache. It leaves nothing behind
    * that slows what follows: no memory to give back, nor lines that caches have yet to write.
    *
-   * @param memory of twice the longer of source and copy, and 128 bytes; its elements are overwritten
+   * @param memory of twice the longer of source and copy, and 128 bytes; its elements are
+   *     overwritten
    */
   public static double copyMicros(
       Tensor memory, long bytes, DType from, DType to, int iterations) {

@@ -7,8 +7,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.gpu.CudaGrids;
 
 /**
- * The rows of a table of grids, as its text has them: for each, what GPU and operation it is of, how
- * many ranks, how many of those on a GPU, from and up to how many bytes, and the cores of a rank.
+ * The rows of a table of grids, as its text has them: for each, what GPU and operation it is of,
+ * how many ranks, how many of those on a GPU, from and up to how many bytes, and the cores of a
+ * rank.
  */
 public record GridRows(List<String> rows) {
   private static final String TITLE = "windlass-cuda-grids 1";

@@ -129,9 +129,9 @@ public final class GridTuner implements AutoCloseable {
   }
 
   /**
-   * The rows with those of these choices in place of what was said of this GPU, operation and ranks.
-   * A choice is good for all fewer bytes, and between two sizes up to their geometric mean; nothing
-   * is said of more than the largest.
+   * The rows with those of these choices in place of what was said of this GPU, operation and
+   * ranks. A choice is good for all fewer bytes, and between two sizes up to their geometric mean;
+   * nothing is said of more than the largest.
    */
   public GridRows into(GridRows rows, List<Choice> choices) {
     return into(rows, key(), choices);

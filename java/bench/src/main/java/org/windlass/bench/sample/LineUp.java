@@ -44,8 +44,8 @@ public final class LineUp {
   /**
    * Returns once all ranks have called it as often as this one has.
    *
-   * @throws org.windlass.error.WindlassException what has ended the communicator, since a rank will not
-   *     come then
+   * @throws org.windlass.error.WindlassException what has ended the communicator, since a rank will
+   *     not come then
    */
   public void await() {
     int sense = words.peek(SENSE);

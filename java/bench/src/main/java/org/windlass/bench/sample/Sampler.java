@@ -98,9 +98,9 @@ public final class Sampler {
       Map<String, Object> seen) {}
 
   /**
-   * Measures and discards the result until the JVMs of all processes have compiled the code, but only
-   * a few times. Otherwise the first cell of a process would measure interpreted code. Collective over
-   * all processes.
+   * Measures and discards the result until the JVMs of all processes have compiled the code, but
+   * only a few times. Otherwise the first cell of a process would measure interpreted code.
+   * Collective over all processes.
    */
   public void warmUp() {
     int most = MOST_WARM_UPS * (workload.ranks() / group.size());

@@ -17,8 +17,8 @@ import org.windlass.experts.ExpertRouting;
 import org.windlass.report.Report;
 
 /**
- * A dispatch of tokens to experts, which leave them as they are, and the combine: sorting, counts and
- * offsets are part of it.
+ * A dispatch of tokens to experts, which leave them as they are, and the combine: sorting, counts
+ * and offsets are part of it.
  *
  * @param plain whether tokens and sums lie in memory of the rank's own; rows lie in windows
  */

@@ -4,8 +4,9 @@ package org.windlass.bench.workload;
 import org.windlass.Communicator;
 
 /**
- * A wait in place of an operation: each rank reads the clock until a time has passed. The machine alone
- * makes its samples longer than that, so no operation with that median has a shorter tail there.
+ * A wait in place of an operation: each rank reads the clock until a time has passed. The machine
+ * alone makes its samples longer than that, so no operation with that median has a shorter tail
+ * there.
  *
  * @param bytes the size of the operation in whose place it waits
  * @param nanos the time to wait, in nanoseconds

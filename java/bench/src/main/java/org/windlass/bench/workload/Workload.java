@@ -27,7 +27,8 @@ public interface Workload {
     /**
      * Compares all outputs of this rank with what the inputs of {@code iteration} give.
      *
-     * @throws org.windlass.error.VerificationFailedException naming operation, rank and first difference
+     * @throws org.windlass.error.VerificationFailedException naming operation, rank and first
+     *     difference
      */
     void verify(long iteration);
 

@@ -22,8 +22,8 @@ import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * What of a request is seldom meant, and no reason to refuse it. Each kind is said once, with some of
- * the tensors that it is about.
+ * What of a request is seldom meant, and no reason to refuse it. Each kind is said once, with some
+ * of the tensors that it is about.
  */
 public final class Doubts {
   private static final int LISTED = 5;

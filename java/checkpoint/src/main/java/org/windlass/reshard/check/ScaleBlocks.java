@@ -25,10 +25,13 @@ import org.windlass.reshard.tensor.TensorMove;
 
 /**
  * Checks that quantized tensors are cut and joined as their scales are: each scale is of a block of
- * elements, so that cuts and joints lie where blocks end, and whoever holds a block holds its scale.
+ * elements, so that cuts and joints lie where blocks end, and whoever holds a block holds its
+ * scale.
  */
 public final class ScaleBlocks {
-  /** Scales of what comes in, which lie along the last dimension, and of which each rank has all. */
+  /**
+   * Scales of what comes in, which lie along the last dimension, and of which each rank has all.
+   */
   private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
 
   private final Map<String, TensorMove> moves = new HashMap<>();
@@ -275,8 +278,8 @@ public final class ScaleBlocks {
   }
 
   /**
-   * The dimensions of a weight along which its scales lie; empty where their shape does not belong to
-   * the weight's. One scale for a whole tensor lies along none.
+   * The dimensions of a weight along which its scales lie; empty where their shape does not belong
+   * to the weight's. One scale for a whole tensor lies along none.
    *
    * @param usual the block of others, of which a smaller dimension is a part
    */

@@ -92,8 +92,8 @@ public final class Scales {
   }
 
   /**
-   * Whether a tensor keeps its dtype: it holds scales of another one, or of activations, or is called
-   * "scales" in a checkpoint of quantized tensors. A single "scale" may be a norm's weight.
+   * Whether a tensor keeps its dtype: it holds scales of another one, or of activations, or is
+   * called "scales" in a checkpoint of quantized tensors. A single "scale" may be a norm's weight.
    */
   public boolean keep(SourceTensor tensor) {
     return hold(tensor)
@@ -107,8 +107,8 @@ public final class Scales {
   }
 
   /**
-   * Every tensor that holds scales, with its weight: of several the one with which its name has most
-   * in common. Where several have as much, it is left out.
+   * Every tensor that holds scales, with its weight: of several the one with which its name has
+   * most in common. Where several have as much, it is left out.
    */
   List<Pair> pairs() {
     List<Pair> pairs = new ArrayList<>();

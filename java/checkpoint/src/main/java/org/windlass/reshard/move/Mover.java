@@ -30,8 +30,8 @@ import org.windlass.transfer.TransferBuilder;
 /**
  * Moves tensors from files to files. What the target ranks take of a tensor is read in boxes that
  * stay in the caches, cut by a transfer among a few workers, and written: the work follows the
- * bytes, whatever number of ranks the layouts have. Every process works out the same steps, and they
- * share each of them.
+ * bytes, whatever number of ranks the layouts have. Every process works out the same steps, and
+ * they share each of them.
  */
 public final class Mover {
   // What a step moves stays in the caches until it is written.

@@ -26,8 +26,8 @@ import org.windlass.report.Report;
 /**
  * The ranks of this process that do a run's work, and what they share with those of the other
  * processes, if there are any: whose turn it is, signs of life, and how far the process of rank 0
- * is, which alone makes OUT. All of it lies in a window, of which every process has all parts in its
- * memory.
+ * is, which alone makes OUT. All of it lies in a window, of which every process has all parts in
+ * its memory.
  */
 public final class Team implements AutoCloseable {
   /** Longer than any step: a watch alone ends what makes no progress. */
@@ -186,8 +186,8 @@ public final class Team implements AutoCloseable {
   }
 
   /**
-   * Collective: a window of so many bytes on every rank; this process's handles of it, of which each
-   * is closed.
+   * Collective: a window of so many bytes on every rank; this process's handles of it, of which
+   * each is closed.
    */
   List<Window> window(long bytes) {
     return group.call(comm -> comm.window(bytes, NO_LIMIT));

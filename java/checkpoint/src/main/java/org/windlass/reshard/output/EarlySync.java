@@ -41,7 +41,9 @@ public final class EarlySync implements AutoCloseable {
     }
   }
 
-  /** Waits for what was started, and tells its failure once: an exception cannot suppress itself. */
+  /**
+   * Waits for what was started, and tells its failure once: an exception cannot suppress itself.
+   */
   private void settle() {
     Future<?> over = running;
     running = null;

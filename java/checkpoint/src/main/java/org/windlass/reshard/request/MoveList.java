@@ -37,8 +37,8 @@ import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.reshard.tensor.TiedNames;
 
 /**
- * The list of moves that a request asks for, of each tensor of a checkpoint, with everything checked
- * that can be before a byte moves.
+ * The list of moves that a request asks for, of each tensor of a checkpoint, with everything
+ * checked that can be before a byte moves.
  */
 public final class MoveList {
   /** Stands in a header where a tensor's name would, and holds what is said of the file. */

@@ -25,8 +25,8 @@ public record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
    * How {@code to} cuts the parts; empty where it does not cut them along {@code dim}.
    *
    * @param where the rule and the layout, which begin every complaint
-   * @throws InvalidArgumentException if the pieces of a part would differ, or {@code to} cuts what is
-   *     joined and not the parts
+   * @throws InvalidArgumentException if the pieces of a part would differ, or {@code to} cuts what
+   *     is joined and not the parts
    */
   public static Optional<Fuse> of(
       String where, Layout to, Rule.Join.Parts join, List<Assembly.Part> parts) {
@@ -66,8 +66,8 @@ public record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
   }
 
   /**
-   * A plain cut means each part by itself, and a strided one what is joined: of one dimension either
-   * or the other.
+   * A plain cut means each part by itself, and a strided one what is joined: of one dimension
+   * either or the other.
    */
   private static void requireOneMeaning(String where, Layout to, int dim) {
     boolean strided =

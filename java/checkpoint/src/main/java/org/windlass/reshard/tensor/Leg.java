@@ -10,9 +10,9 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * A box of a move that is a tensor with layouts of its own. Where a layout cuts a dimension of which
- * the leg is an interval, the leg lies within one run of one piece, and only the ranks that hold
- * that piece are left in the layout.
+ * A box of a move that is a tensor with layouts of its own. Where a layout cuts a dimension of
+ * which the leg is an interval, the leg lies within one run of one piece, and only the ranks that
+ * hold that piece are left in the layout.
  *
  * @param from the source layout over the ranks that hold the box
  * @param sourceStart its first indices in their local tensors

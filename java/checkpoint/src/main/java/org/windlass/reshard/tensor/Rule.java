@@ -64,7 +64,8 @@ public record Rule(
     /**
      * All of them by the number that is captured, along a new dimension.
      *
-     * @param uneven whether numbers may begin above 0, and stacks of one rule differ in how many they hold
+     * @param uneven whether numbers may begin above 0, and stacks of one rule differ in how many
+     *     they hold
      */
     record Stack(int dim, boolean uneven) implements Join {}
   }

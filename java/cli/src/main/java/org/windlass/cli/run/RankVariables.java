@@ -12,9 +12,9 @@ import org.windlass.launch.LaunchStore;
 
 /**
  * The environment variables that ranks of one machine get: their numbers under the names that
- * torchrun gives them and under Windlass's own, a port of the loopback interface that the first rank
- * may serve at, {@code MASTER_PORT}, a token, and the rendezvous of the ranks, which is a store of
- * this process: open until this is closed.
+ * torchrun gives them and under Windlass's own, a port of the loopback interface that the first
+ * rank may serve at, {@code MASTER_PORT}, a token, and the rendezvous of the ranks, which is a
+ * store of this process: open until this is closed.
  */
 public final class RankVariables implements AutoCloseable {
   private static final String LOOPBACK = "127.0.0.1";

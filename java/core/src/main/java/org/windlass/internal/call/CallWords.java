@@ -6,8 +6,8 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Structs;
 
 /**
- * Native memory for the 64-bit words that describe one call, as many as it takes. Whoever is in that
- * call uses it alone.
+ * Native memory for the 64-bit words that describe one call, as many as it takes. Whoever is in
+ * that call uses it alone.
  */
 public final class CallWords {
   private LongBuffer words;

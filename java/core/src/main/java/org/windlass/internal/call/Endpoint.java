@@ -345,7 +345,9 @@ public final class Endpoint {
     threads.waits(caller);
   }
 
-  /** Says that it is a part of something else, which is reported in its place if nobody closes it. */
+  /**
+   * Says that it is a part of something else, which is reported in its place if nobody closes it.
+   */
   public void own() {
     isOwned = true;
   }
@@ -355,8 +357,8 @@ public final class Endpoint {
   }
 
   /**
-   * Whether a thread of the communicator's own has made calls, or followed what was enqueued; or one
-   * of those that came from it.
+   * Whether a thread of the communicator's own has made calls, or followed what was enqueued; or
+   * one of those that came from it.
    */
   public boolean hasOwnThread() {
     return threads.areUsed();
@@ -407,7 +409,8 @@ public final class Endpoint {
    * Follows what a call has enqueued, on a thread beside the communicator's own.
    *
    * @param ticket of {@code wl_submit}
-   * @param a pinned until it is over, or as long as this communicator where a graph holds it; or null
+   * @param a pinned until it is over, or as long as this communicator where a graph holds it; or
+   *     null
    * @param b the same; may be {@code a}
    * @param reachable kept so until it is over
    */

@@ -78,7 +78,9 @@ public final class Leaks {
       return true;
     }
 
-    /** Whether {@link #free} may wait for peers or a network: then it keeps nothing else waiting. */
+    /**
+     * Whether {@link #free} may wait for peers or a network: then it keeps nothing else waiting.
+     */
     protected boolean mayWait() {
       return false;
     }

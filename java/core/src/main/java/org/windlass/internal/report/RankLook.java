@@ -47,8 +47,8 @@ public record RankLook(
    * @param sequence of a one-sided operation, that of the last one before
    * @param algorithm which one it was; {@code WL_AUTO} where it has one alone
    * @param text the operation with what it moves
-   * @param code {@code WL_RECORD_INSIDE} while it is in progress; {@code WL_RECORD_ENTERED} of a rank
-   *     that is elsewhere
+   * @param code {@code WL_RECORD_INSIDE} while it is in progress; {@code WL_RECORD_ENTERED} of a
+   *     rank that is elsewhere
    * @param enteredNs 0 if it has not entered yet
    */
   public record Recorded(
