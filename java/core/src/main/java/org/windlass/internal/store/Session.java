@@ -309,9 +309,7 @@ final class Session {
       int length = Math.min(Wire.PIECE_BYTES, values.length - from);
       boolean isLast = from + length == values.length;
       byte[] kind = {isLast ? Wire.LAST_PIECE : Wire.PIECE};
-      queue(
-          Wire.body(Wire.DONE, id, kind),
-          ByteBuffer.wrap(values, from, length).slice());
+      queue(Wire.body(Wire.DONE, id, kind), ByteBuffer.wrap(values, from, length).slice());
       from += length;
     } while (from < values.length);
   }
