@@ -345,9 +345,7 @@ public final class Endpoint {
     threads.waits(caller);
   }
 
-  /**
-   * Says that it is a part of something else, which is reported in its place if nobody closes it.
-   */
+  /** Marks it as a part of something else, which is reported instead if nobody closes it. */
   public void own() {
     isOwned = true;
   }
@@ -409,8 +407,7 @@ public final class Endpoint {
    * Follows what a call has enqueued, on a thread beside the communicator's own.
    *
    * @param ticket of {@code wl_submit}
-   * @param a pinned until it is over, or as long as this communicator where a graph holds it; or
-   *     null
+   * @param a pinned until it is over, or as long as this communicator if a graph holds it; or null
    * @param b the same; may be {@code a}
    * @param reachable kept so until it is over
    */
