@@ -61,11 +61,10 @@ class Arrival(collections.namedtuple(
     def of(rank: int, data: bytes) -> Arrival:
         with reading(f"what rank {rank} says of itself", faulty_ranks=[rank]):
             protocol, library = Reader(data).fields("iv")
-            if protocol != START_PROTOCOL:
-                raise MismatchException(
+            require(protocol == START_PROTOCOL,
                     f"rank {rank} runs windlass {library}, which starts by protocol {protocol};"
                     f" this one runs {library_version()}, by protocol {START_PROTOCOL}; use one"
-                    " version everywhere", [rank])
+                    " version everywhere", MismatchException, [rank])
             _, *fields = Reader(data).fields("i" + Arrival._FORM)
         arrival = Arrival(*fields)
         if arrival.rank != rank:
@@ -152,5 +151,4 @@ def compare(arrivals: list[Arrival]) -> None:
             what = "were given %s and %s; give all ranks the same options" % (
                 ", ".join(each for each in ones if each not in others),
                 ", ".join(each for each in others if each not in ones))
-        if what:
-            raise MismatchException(f"ranks 0 and {other.rank} {what}", [0, other.rank])
+        require(not what, f"ranks 0 and {other.rank} {what}", MismatchException, [0, other.rank])

@@ -59,12 +59,11 @@ class _Announcement(collections.namedtuple(
     def of(data: bytes) -> _Announcement:
         """Reads an announcement. Raises Malformed, or MismatchException for other versions."""
         reader = Reader(data)
-        expect(reader.int() == _Announcement._MAGIC, "it is no announcement of a job")
-        others = reader.utf()
-        if others != versions():
-            raise MismatchException(
+        expect(reader.field("i") == _Announcement._MAGIC, "it is no announcement of a job")
+        others = reader.field("u")
+        require(others == versions(),
                 f"the other job has {printable(others)}; this one has {versions()}; run both with"
-                " one version of Windlass")
+                " one version of Windlass", MismatchException)
         other = _Announcement(others, *reader.fields(_Announcement._FORM[1:]))
         expect(1 <= other.ranks <= MOST_RANKS, f"it has {other.ranks} ranks")
         return other
@@ -133,8 +132,7 @@ class _Pairing:
             ends = [self._until]
             if holder is not None and holder.job != self._own.job:
                 ends.append(fail_at)
-                if fail_at.over():
-                    raise MismatchException(reason)
+                require(not fail_at.over(), reason, MismatchException)
             if warn_at is not None and warn_at.over():
                 warn_at = None
                 logging.getLogger("windlass").warning(

@@ -121,10 +121,9 @@ def library_path(environment: Mapping[str, str] | None = None) -> str:
     name = "libwindlass.so" if target == "sim" else f"libwindlass-{target}.so"
     folder = environment.get("WINDLASS_LIBRARY_PATH") or os.path.dirname(os.path.abspath(__file__))
     path = os.path.join(folder, name)
-    if not os.path.isfile(path):
-        raise UnsupportedException(
+    require(os.path.isfile(path),
             f"there is no {name} in {folder}; set WINDLASS_LIBRARY_PATH to the folder that has it,"
-            " such as lib/ of the distribution")
+            " such as lib/ of the distribution", UnsupportedException)
     return path
 
 
@@ -134,8 +133,7 @@ def integer(what: str, value: Any, least: int = -(1 << 31), most: int = (1 << 31
         number = operator.index(value)
     except TypeError:
         raise InvalidArgumentException(f"{what} is {value!r}; it must be an integer") from None
-    if not least <= number <= most:
-        raise InvalidArgumentException(
+    require(least <= number <= most,
             f"{what} is {number}; it must be an integer from {least} to {most}")
     return number
 
@@ -171,10 +169,9 @@ def native() -> Any:
             library = ctypes.CDLL(path, use_errno=False)
             # A library of another version may lack the other functions.
             version = library.wl_abi_version()
-            if version != ABI:
-                raise UnsupportedException(
+            require(version == ABI,
                     f"{path} has C ABI version {version}, this package wants {ABI}: use those of"
-                    " one version")
+                    " one version", UnsupportedException)
             for result, arguments, names in _SIGNATURES:
                 for function in (getattr(library, name) for name in names.split()):
                     function.restype = result

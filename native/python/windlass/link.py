@@ -497,8 +497,7 @@ class LinkTransfer(Scope):
                         "send", "wl_transfer_move", self._number, byref(cell), moving.ns(),
                         on=self._handles[self._next], holds=self._tensors)
                 finally:
-                    if change:
-                        raise InvalidArgumentException(change)
+                    require(not change, change)
                 is_sent = True
             except BaseException as e:
                 link._end(link._operation(what), e, shared)

@@ -53,6 +53,14 @@ ANSWER_SECONDS = 2.0
 LONGEST_MS = 864_000_000_000
 """Most milliseconds that an all-gather may wait."""
 
+CALLS = {SET: ("set", "sa", "."), GET: ("get", "s", "o."), AWAIT: ("await", "so", "o."),
+         CAS: ("compare and set", "soo", "?."), HOLD: ("hold", "sa", "?."),
+         KEYS: ("keys", "s", "l.")}
+"""Name of each request that begins with a key, and the forms of its fields and of its reply."""
+
+GATHER_FORM = "siBqsoi"
+"""Form of a GATHER before the values of ranks, which have the form "ia"."""
+
 _MORE = object()
 Guard = Tuple[str, Optional[bytes]]
 log = logging.getLogger("windlass")
@@ -115,6 +123,13 @@ class Frames:
                    "a frame that does not fit its seal: it was changed, repeated, dropped or moved"
                    " on its way")
         return frame[4:]
+
+
+def end_connection(sock: socket.socket) -> None:
+    """Closes a socket, and ends its connection even if a forked child has it too."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+    sock.close()
 
 
 class Store:
@@ -209,17 +224,15 @@ class Store:
     def _be_welcomed(self, limit: Deadline) -> None:
         """Reads the WELCOME, and sends a PING. Its reply shows that nobody relays the greeting and
         swallows the rest. A second PING shows the server the same."""
-        welcome = Reader(self._answer(WELCOME, limit)[1:])
-        (silence,) = welcome.unpack("q")
-        welcome.end()
+        (silence,) = Reader(self._answer(WELCOME, limit)[1:]).fields("q.")
         expect(silence >= 1, f"a silence of {silence} ms")
         self.silence = silence / 1000
         self._send(limit, packed("Bi", PING, NO_CALL))
         reply = Reader(self._receive(limit))
-        code, number = reply.unpack("Bi")
+        code, number = reply.fields("Bi")
         expect(number == NO_CALL, f"a reply to request {number}")
         if code != 0:
-            raise ConnectionAbortedError(printable(reply.text()))
+            raise ConnectionAbortedError(printable(reply.field("s")))
         reply.end()
         self._send(limit, packed("Bi", PING, NO_CALL))
 
@@ -274,7 +287,7 @@ class Store:
                 if code == GONE:
                     raise PeerLostException("the other job gave up before they had met")
                 if code != 0:
-                    text, faulty_ranks = printable(reader.text()), reader.ints(MOST_RANKS)
+                    text, faulty_ranks = printable(reader.field("s")), reader.ints(MOST_RANKS)
                     reader.end()
                     raise WindlassException.of(
                         code, text if kind == GATHER else f"{what}: {text}", faulty_ranks)
@@ -314,7 +327,7 @@ class Store:
         while True:
             try:
                 reader = Reader(self._receive(until.at_most(self.silence / 3)))
-                code, number = reader.unpack("Bi")
+                code, number = reader.fields("Bi")
             except socket.timeout:
                 if until.over():
                     raise
@@ -326,47 +339,37 @@ class Store:
             except Malformed as e:
                 raise self._leave(e, until) from e
             if number == NO_CALL and code != 0:
-                raise ConnectionAbortedError(printable(reader.text()))
+                raise ConnectionAbortedError(printable(reader.field("s")))
             return code, number, reader
 
-    def _call(self, kind: int, name: str, key: str, until: Deadline, form: str = "",
-              values: tuple[Any, ...] = (), result: str = "") -> Any:
-        """Sends a key and `values`, in this form. Returns the field of the reply, if it has one."""
-        def read(reader: Reader) -> Any:
-            fields = reader.fields(result)
-            reader.end()
-            return fields[0] if fields else None
-
-        return self._ask(kind, f"{name} {key}", packed("s" + form, key, *values), until, read)
+    def _call(self, kind: int, until: Deadline, key: str, *values: Any) -> Any:
+        """Sends a key and `values`. Returns the field of the reply, if it has one."""
+        name, form, result = CALLS[kind]
+        return self._ask(kind, f"{name} {key}", packed(form, key, *values), until,
+                         lambda reader: next(iter(reader.fields(result)), None))
 
     def set(self, key: str, value: bytes, until: Deadline) -> None:
-        self._call(SET, "set", key, until, "a", (value,))
+        self._call(SET, until, key, value)
 
     def get(self, key: str, until: Deadline) -> bytes | None:
         """Returns the value of a key, None if it has none."""
-        return self._call(GET, "get", key, until, result="o")
+        return self._call(GET, until, key)
 
     def await_other(self, key: str, seen: bytes | None, until: Deadline) -> bytes | None:
         """Waits until the value of a key differs from `seen`, and returns it."""
-        return self._call(AWAIT, "await", key, until, "o", (seen,), "o")
+        return self._call(AWAIT, until, key, seen)
 
     def compare_and_set(self, key: str, expected: bytes | None, value: bytes | None,
                         until: Deadline) -> bool:
         """Sets a key if its value is the expected one. None stands for no value."""
-        values = (expected, value)
-        return self._call(CAS, "compare and set", key, until, "oo", values, "B") != 0
+        return self._call(CAS, until, key, expected, value)
 
     def hold(self, key: str, value: bytes, until: Deadline) -> bool:
         """Sets a key that has no value, for as long as this connection lasts; True if it did."""
-        return self._call(HOLD, "hold", key, until, "a", (value,), "B") != 0
+        return self._call(HOLD, until, key, value)
 
     def keys(self, prefix: str, until: Deadline) -> list[str]:
-        def read(reader: Reader) -> list[str]:
-            found = [reader.text() for _ in range(reader.int())]
-            reader.end()
-            return found
-
-        return self._ask(KEYS, f"keys {prefix}", packed("s", prefix), until, read)
+        return self._call(KEYS, until, prefix)
 
     def gather(self, name: str, size: int, own: Mapping[int, bytes], is_last: bool,
                until: Deadline, guard: Guard = ("", None)) -> list[bytes]:
@@ -377,12 +380,12 @@ class Store:
         guard: a key of the store, and its value until the other job gives up.
         If the start fails, all ranks raise the same exception."""
         limit = min(max(1, int(1000 * until.left())), LONGEST_MS)
-        body = packed("siBqsoi", name, size, is_last, limit, *guard, len(own))
+        body = packed(GATHER_FORM, name, size, is_last, limit, *guard, len(own))
         body += b"".join(packed("ia", *each) for each in own.items())
         values = bytearray()
 
         def read(reader: Reader) -> Any:
-            state = reader.byte()
+            state = reader.field("B")
             self.has_first = True
             if state == 0:
                 reader.end()
@@ -392,15 +395,9 @@ class Store:
             expect(len(values) <= TOTAL, f"values of more than {TOTAL} bytes")
             if state == 1:
                 return _MORE
-            every = Reader(values)
-            said = [every.array() for _ in range(size)]
-            every.end()
-            return said
+            return Reader(values).fields("a" * size + ".")
 
         return self._ask(GATHER, f"start '{name}'", body, until.later(ANSWER_SECONDS), read)
 
     def close(self) -> None:
-        """Ends the connection, even if a forked child has the socket too."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
+        end_connection(self._socket)
