@@ -50,10 +50,10 @@ class _Announcement(collections.namedtuple(
     _MAGIC, _FORM = 0x574C4D54, "uvuqiu"
 
     def bytes(self, options: Options) -> bytes:
-        is_python = True
+        # The last field says that the ranks are Python's.
         return packed("i" + self._FORM + "Iiiq??", self._MAGIC, *self,
                       options.first_sequence % (1 << 32), options.cores, options.blocks,
-                      options.deadline_ns, options.adjust_threads, is_python)
+                      options.deadline_ns, options.adjust_threads, True)
 
     @staticmethod
     def of(data: bytes) -> _Announcement:

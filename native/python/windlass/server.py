@@ -70,11 +70,6 @@ class _Session:
         self.send(packed("Bisi" + "i" * len(ranks), why.code, number, _cut(str(why)), len(ranks),
                          *ranks))
 
-    def turn_away(self, kind: type[WindlassException], text: str) -> None:
-        """Refuses a stranger."""
-        self.send(packed("Bis", REFUSED, kind.code, _cut(text)))
-        self.is_leaving = True
-
     def send_values(self, number: int, values: memoryview) -> None:
         """Sends the values of a round, which all sessions share, in pieces as there is room."""
         self.values.append((number, values))
@@ -273,6 +268,9 @@ class StoreServer:
                 self._prove(session, body)
             else:
                 self._greet(session, body)
+        except WindlassException as e:  # it turns a stranger away
+            session.send(packed("Bis", REFUSED, e.code, _cut(str(e))))
+            session.is_leaving = True
         except Malformed as e:
             if not session.is_member:
                 self._drop(session)
@@ -301,13 +299,10 @@ class StoreServer:
         reader = Reader(body)
         expect(reader.fields("Bi") == [HELLO, MAGIC], "no hello")
         protocol, library = reader.fields("is")
-        if protocol != STORE_PROTOCOL:
-            session.turn_away(
-                MismatchException,
+        require(protocol == STORE_PROTOCOL,
                 f"the member has version {printable(library)}, store protocol {protocol}; the store"
                 f" has version {library_version()}, store protocol {STORE_PROTOCOL}; run both with"
-                " one version")
-            return
+                " one version", MismatchException)
         reader.take(32)
         rank, size, job = reader.fields("iis.")
         expect((rank, size) == (-1, 0) or 0 <= rank < size <= MOST_RANKS, f"rank {rank} of {size}")
@@ -319,26 +314,24 @@ class StoreServer:
     def _prove(self, session: _Session, body: bytes) -> None:
         expect(body[0] == PROOF and len(body) == 33, "no proof")
         wanted = proof(self._token, "member", session.hello, session.challenge)
-        if not hmac.compare_digest(body[1:], wanted):
-            session.turn_away(ResourceException, "the member holds another token than the store")
-            return
+        require(hmac.compare_digest(body[1:], wanted),
+                "the member holds another token than the store", ResourceException)
         session.frames.seal(self._token, session.hello, session.challenge, True)
         rank = session.member[1]
         other = self._ranks.get(session.member)
-        if len(self._members) >= _MEMBERS:
-            session.turn_away(ResourceException, "the store has as many members as it takes")
-        elif other is not None and other.has_spoken():
-            session.turn_away(
-                MismatchException, f"rank {rank} is connected already; two may not have one rank")
-        else:
-            if other is not None:
-                self._drop(other)  # it may be held by somebody who has no token
-            self._strangers.pop(session, None)
-            self._members[session] = None
-            if rank >= 0:
-                self._ranks[session.member] = session
-            session.is_member = True
-            session.send(packed("Bq", WELCOME, int(1000 * _SILENCE_SECONDS)))
+        require(len(self._members) < _MEMBERS, "the store has as many members as it takes",
+                ResourceException)
+        if other is not None:
+            require(not other.has_spoken(),
+                    f"rank {rank} is connected already; two may not have one rank",
+                    MismatchException)
+            self._drop(other)  # it may be held by somebody who has no token
+        self._strangers.pop(session, None)
+        self._members[session] = None
+        if rank >= 0:
+            self._ranks[session.member] = session
+        session.is_member = True
+        session.send(packed("Bq", WELCOME, int(1000 * _SILENCE_SECONDS)))
 
     def _request(self, session: _Session, body: bytes) -> None:
         """Reads a request whole, and then carries it out."""
