@@ -153,14 +153,13 @@ class Communicator(Scope):
         settings of UCX must be in `os.environ` as well. deadline: for the whole start."""
         until = Deadline(deadline)
         options = options or Options()
-        comm = Communicator(start_from_environment(environment, options, until), options)
-        try:
+        with contextlib.ExitStack() as unfinished:
+            comm = unfinished.enter_context(
+                Communicator(start_from_environment(environment, options, until), options))
             # A start that comes after this barrier can't find the store of this one.
             comm.barrier(max(0.001, until.left()))
+            unfinished.pop_all()
             return comm
-        except BaseException as e:
-            comm._leave(e)
-            raise
 
     def _call(self, what, name, *arguments, on=None, holds=()):
         """Calls a function of the C ABI on the handle `on`, by default the communicator's.

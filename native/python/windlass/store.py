@@ -228,11 +228,8 @@ class Store:
         expect(silence >= 1, f"a silence of {silence} ms")
         self.silence = silence / 1000
         self._send(limit, packed("Bi", PING, NO_CALL))
-        reply = Reader(self._receive(limit))
-        code, number = reply.fields("Bi")
+        _, number, reply = self._reply(limit)
         expect(number == NO_CALL, f"a reply to request {number}")
-        if code != 0:
-            raise ConnectionAbortedError(printable(reply.field("s")))
         reply.end()
         self._send(limit, packed("Bi", PING, NO_CALL))
 
