@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The start of a communicator: its ranks meet, compare what must be alike, and share memory.
 
-A start has up to four steps: "arrive", "share", "wire" if ranks live on several hosts, and
-"attach". Each is an all-gather. A rank says its member id, which is a UUID, the name of the step,
-and a byte. After a 0 comes its value, after a 1 the code and the message of its failure.
+A start has up to four steps, which are all-gathers. docs/protocols.md has their values.
 """
 
 from __future__ import annotations
@@ -98,10 +96,9 @@ class _Steps:
             reader = Reader(data)
             member, step, kind = reader.fields("guB")
             expect(kind <= 1, f"it has kind {kind}")
-            failure = WindlassException.of(*reader.fields("iv")) if kind == 1 else None
-            value = reader.field("a") if kind == 0 else b""
-            reader.end()
-            return member, step, failure, value
+            if kind == 0:
+                return member, step, None, reader.fields("a.")[0]
+            return member, step, WindlassException.of(*reader.fields("iv.")), b""
 
     def _compare(self, step: str, said: list[Any]) -> None:
         """Raises a MismatchException unless all ranks are at this step of this start."""

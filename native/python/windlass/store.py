@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store where ranks and jobs meet: its frames, and the way of a member to it.
 
-A frame is a length of four bytes and a body. The greeting is HELLO, CHALLENGE, PROOF and WELCOME,
-or REFUSED at any point. In it both sides prove that they hold the token. After the PROOF, each
-frame ends with a seal: the first 16 bytes of an HMAC over its number, its length and its body. The
-key belongs to this connection and direction. A request is a kind, an id and its fields, and a reply
-is a code, an id and its fields.
+docs/protocols.md has the greeting, the seals of frames, and the fields of requests and replies.
 """
 
 from __future__ import annotations
@@ -13,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import itertools
 import logging
 import secrets
 import socket
@@ -73,33 +70,31 @@ def proof(token: bytes, whose: str, hello: bytes, challenge: bytes) -> bytes:
     return made.digest()
 
 
+def _sealer(key: bytes) -> Callable[[bytes], bytes]:
+    """Returns a function that gives the seal of each next frame of one direction."""
+    numbers = itertools.count()
+    return lambda frame: hmac.new(
+        key, struct.pack(">q", next(numbers)) + frame, hashlib.sha256).digest()[:SEAL]
+
+
 class Frames:
-    """The frames of one connection. Before `seal` they are short and have no seals."""
+    """The frames of one connection. Before `seal` they are short and have empty seals."""
 
     def __init__(self) -> None:
-        self._longest = GREETING_FRAME
-        self._in = bytearray()
-        # For each direction, the key and the number of the next frame.
-        self._sends: list[Any] | None = None
-        self._receives: list[Any] | None = None
+        self._longest, self._seal_bytes, self._in = GREETING_FRAME, 0, bytearray()
+        self._seal_sent = self._seal_received = lambda frame: b""
 
     def seal(self, token: bytes, hello: bytes, challenge: bytes, is_server: bool) -> None:
         """Seals each frame from now on."""
-        self._longest = FRAME
-        keys = [[proof(token, f"the {whose}'s frames", hello, challenge), 0]
+        self._longest, self._seal_bytes = FRAME, SEAL
+        both = [_sealer(proof(token, f"the {whose}'s frames", hello, challenge))
                 for whose in ("member", "server")]
-        self._sends, self._receives = reversed(keys) if is_server else keys
-
-    @staticmethod
-    def _seal_of(direction: list[Any], frame: bytes) -> bytes:
-        key, number = direction
-        direction[1] += 1
-        return hmac.new(key, struct.pack(">q", number) + frame, hashlib.sha256).digest()[:SEAL]
+        self._seal_sent, self._seal_received = reversed(both) if is_server else both
 
     def made(self, *body: bytes | memoryview) -> bytes:
         """Returns the next frame to send."""
         frame = b"".join([struct.pack(">i", sum(map(len, body))), *body])
-        return frame if self._sends is None else frame + self._seal_of(self._sends, frame)
+        return frame + self._seal_sent(frame)
 
     def took(self, data: bytes) -> None:
         """Adds received bytes."""
@@ -113,15 +108,14 @@ class Frames:
         expect(1 <= length <= self._longest,
                f"a frame of {length} bytes, of at most {self._longest}")
         end = 4 + length
-        whole = end if self._receives is None else end + SEAL
+        whole = end + self._seal_bytes
         if len(self._in) < whole:
             return None
         frame, seal = bytes(self._in[:end]), bytes(self._in[end:whole])
         del self._in[:whole]
-        if self._receives is not None:
-            expect(hmac.compare_digest(seal, self._seal_of(self._receives, frame)),
-                   "a frame that does not fit its seal: it was changed, repeated, dropped or moved"
-                   " on its way")
+        expect(hmac.compare_digest(seal, self._seal_received(frame)),
+               "a frame that does not fit its seal: it was changed, repeated, dropped or moved on"
+               " its way")
         return frame[4:]
 
 
