@@ -33,7 +33,7 @@ from .tensors import Tensor, tensor
 __all__ = [
     "ABI", "AbortedException", "ClosedException", "Communicator", "DTYPES",
     "DeadlineExceededException", "DeviceException", "InternalException",
-    "InvalidArgumentException", "Job", "LaunchEnvironment", "Link", "LinkTransferBuilder", "LinkTransfer",
-    "MismatchException", "Options", "PeerLostException", "ResourceException", "Tensor",
-    "UnsupportedException", "VerificationFailedException", "WindlassException", "library_path",
-    "native", "tensor", "versions"]
+    "InvalidArgumentException", "Job", "LaunchEnvironment", "Link", "LinkTransferBuilder",
+    "LinkTransfer", "MismatchException", "Options", "PeerLostException", "ResourceException",
+    "Tensor", "UnsupportedException", "VerificationFailedException", "WindlassException",
+    "library_path", "native", "tensor", "versions"]

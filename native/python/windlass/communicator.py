@@ -13,8 +13,7 @@ from ctypes import byref, c_int32, c_int64, c_void_p
 from typing import Any, Callable, Mapping, TypeVar
 
 from .errors import (
-    ClosedException, InvalidArgumentException, MismatchException, WindlassException, reading,
-    tried)
+    ClosedException, MismatchException, WindlassException, reading, require, tried)
 from .deadline import Deadline
 from .encoding import Reader, fingerprint, packed, printable
 from .library import (
@@ -57,20 +56,17 @@ class Handle:
         """Returns work(). The handle stays valid meanwhile. Raises ClosedException after `end`.
 
         alone: whether only one such call may run at a time."""
-        if not self.is_here():
-            raise ClosedException(
+        require(self.is_here(),
                 f"{what}: the {self._kind} is of process {self._process}, from which this one was"
-                " forked; a process uses what it has opened itself")
+                " forked; a process uses what it has opened itself", ClosedException)
         call = object()
         try:
             self._users[call] = alone
-            if alone and len(self._users) > 1 and call is not next(
-                    each for each in [*self._users] if self._users.get(each)):
-                raise InvalidArgumentException(
+            require(not alone or len(self._users) == 1 or call is next(
+                each for each in [*self._users] if self._users.get(each)),
                     f"{what}: another call is in progress on this {self._kind}; one at a time may"
                     " be")
-            if self._has_ended:
-                raise ClosedException(f"{what}: the {self._kind} was closed")
+            require(not self._has_ended, f"{what}: the {self._kind} was closed", ClosedException)
             return work()
         finally:
             self._users.pop(call, None)  # comes first: a signal handler may raise after it
@@ -157,14 +153,13 @@ class Communicator(Scope):
         settings of UCX must be in `os.environ` as well. deadline: for the whole start."""
         until = Deadline(deadline)
         options = options or Options()
-        comm = Communicator(start_from_environment(environment, options, until), options)
-        try:
+        with contextlib.ExitStack() as unfinished:
+            comm = unfinished.enter_context(
+                Communicator(start_from_environment(environment, options, until), options))
             # A start that comes after this barrier can't find the store of this one.
             comm.barrier(max(0.001, until.left()))
+            unfinished.pop_all()
             return comm
-        except BaseException as e:
-            comm._leave(e)
-            raise
 
     def _call(self, what, name, *arguments, on=None, holds=()):
         """Calls a function of the C ABI on the handle `on`, by default the communicator's.
@@ -184,8 +179,7 @@ class Communicator(Scope):
         """Runs a collective. `fields` are further ones of the C ABI's wl_call_t."""
         if source is not None:
             for name, each in (("array", source), ("output", target)):
-                if not each.is_contiguous:
-                    raise InvalidArgumentException(
+                require(each.is_contiguous,
                         f"{what}: {name}, {each!r}, has strides {each.strides} and must be"
                         " contiguous; make a copy and use that")
             fields.update(
@@ -204,8 +198,7 @@ class Communicator(Scope):
         array: contiguous, as `tensor` takes it, of one dtype and size on all ranks."""
         both = view("broadcast: array", array)
         root = integer("broadcast: root", root, 0, self.size - 1)
-        if not both.writable and self.rank != root:
-            raise InvalidArgumentException(
+        require(both.writable or self.rank == root,
                 f"broadcast: array, {both!r}, is read-only; it must be writable where it gets the"
                 " root's")
         self._submit("broadcast", OP_BROADCAST, _ns(deadline), both, both, root=root)
@@ -216,17 +209,13 @@ class Communicator(Scope):
 
         array, output: contiguous, as `tensor` takes them, of one dtype and size on all ranks.
         op: sum, max, min, product or avg, applied in ascending order of ranks."""
-        if op not in REDUCE_OPS:
-            raise InvalidArgumentException(
-                f"all_reduce: op is {op!r}; known: {' '.join(REDUCE_OPS)}")
+        require(op in REDUCE_OPS, f"all_reduce: op is {op!r}; known: {' '.join(REDUCE_OPS)}")
         source = view("all_reduce: array", array)
         target = source if output is None else view("all_reduce: output", output)
-        if not target.writable:
-            raise InvalidArgumentException(
+        require(target.writable,
                 "all_reduce: %s, %r, is read-only; it gets the result and must be writable"
                 % ("array" if output is None else "output", target))
-        if target.dtype != source.dtype or target.numel != source.numel:
-            raise InvalidArgumentException(
+        require((target.dtype, target.numel) == (source.dtype, source.numel),
                 f"all_reduce: output is {target!r} and array is {source!r}; both must have one"
                 " dtype and one number of elements")
         self._submit("all_reduce", OP_ALL_REDUCE, _ns(deadline), source, target, op=REDUCE_OPS[op])
@@ -270,10 +259,9 @@ class Communicator(Scope):
         digest = int.from_bytes(hashlib.sha256(own).digest()[:8], "big", signed=True)
         heads = self._words(operation, until, digest, len(own))
         for rank, (_, length) in enumerate(heads):
-            if not 0 <= length <= _LONGEST_BYTES:
-                raise MismatchException(
+            require(0 <= length <= _LONGEST_BYTES,
                     f"rank {rank} says that it gives {length} bytes, of at most {_LONGEST_BYTES};"
-                    " run one version of Windlass on all ranks", [rank])
+                    " run one version of Windlass on all ranks", MismatchException, [rank])
         sender = [heads.index(head) for head in heads]
         counts = [head[1] if sender[rank] == rank else 0 for rank, head in enumerate(heads)]
         own = own if sender[self.rank] == self.rank else b""
@@ -291,7 +279,7 @@ class Communicator(Scope):
             raise failure
         for rank, result in enumerate(results):
             with reading(f"the result of rank {rank}"):
-                if result.byte():
+                if result.field("B"):
                     code, text = result.fields("iu")
                     raise WindlassException.of(code, f"rank {rank}: {text}", [rank])
         return [result.rest() for result in results]

@@ -11,7 +11,9 @@ significant byte first, and these:
     a   bytes: a length of four bytes, and the bytes
     o   the same, or None, which has the length -1
     m   64-bit integers: their number in four bytes, and each; only written
+    l   texts: their number in four bytes, and each as of "s"
     g   UUID of 16 bytes
+    .   the end of the bytes, as the last letter; only read
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ _WRITERS = {
     "a": lambda data: _sized(">i", data),
     "o": lambda data: struct.pack(">i", -1) if data is None else _sized(">i", data),
     "m": lambda longs: struct.pack(f">i{len(longs)}q", len(longs), *longs),
+    "l": lambda texts: packed("i" + "s" * len(texts), len(texts), *texts),
     "g": lambda identity: identity.bytes,
 }
 
@@ -73,41 +76,23 @@ class Reader:
         self._at += count
         return bytes(self._data[self._at - count:self._at])
 
-    def unpack(self, form: str) -> tuple[Any, ...]:
-        return struct.unpack(">" + form, self.take(struct.calcsize(">" + form)))
+    def field(self, letter: str) -> Any:
+        if letter in _READERS:
+            return _READERS[letter](self)
+        return struct.unpack(">" + letter, self.take(struct.calcsize(">" + letter)))[0]
 
     def fields(self, form: str) -> list[Any]:
         """Returns the values that `packed` was given."""
-        return [_READERS[each](self) if each in _READERS else self.unpack(each)[0]
-                for each in form]
-
-    def byte(self):
-        return self.unpack("B")[0]
-
-    def int(self):
-        return self.unpack("i")[0]
+        values = [self.field(each) for each in form.rstrip(".")]
+        if form.endswith("."):
+            self.end()
+        return values
 
     def ints(self, most) -> list[Any]:
         """Returns integers behind their number, which is at most `most`."""
-        count = self.int()
+        count = self.field("i")
         expect(0 <= count <= most, f"{count} numbers, where {most} may be")
-        return list(self.unpack(f"{count}i"))
-
-    def utf(self) -> str:
-        return self.take(self.unpack("H")[0]).replace(b"\xc0\x80", b"\0").decode("utf-8", "replace")
-
-    def text(self) -> str:
-        try:
-            return self.take(self.unpack("H")[0]).decode("utf-8")
-        except UnicodeDecodeError:
-            raise Malformed("a text that is not UTF-8") from None
-
-    def array(self) -> bytes:
-        return self.take(self.int())
-
-    def optional(self) -> Any:
-        length = self.int()
-        return None if length == -1 else self.take(length)
+        return self.fields("i" * count)
 
     def rest(self) -> bytes:
         return self.take(len(self._data) - self._at)
@@ -117,12 +102,21 @@ class Reader:
         expect(left == 0, f"{left} bytes too many")
 
 
+def _strict(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Malformed("a text that is not UTF-8") from None
+
+
 _READERS = {
-    "u": Reader.utf,
-    "v": lambda reader: printable(reader.utf()),
-    "s": Reader.text,
-    "a": Reader.array,
-    "o": Reader.optional,
+    "u": lambda reader: reader.take(reader.field("H")).replace(b"\xc0\x80", b"\0").decode(
+        "utf-8", "replace"),
+    "v": lambda reader: printable(reader.field("u")),
+    "s": lambda reader: _strict(reader.take(reader.field("H"))),
+    "a": lambda reader: reader.take(reader.field("i")),
+    "o": lambda reader: None if (length := reader.field("i")) == -1 else reader.take(length),
+    "l": lambda reader: [reader.field("s") for _ in range(reader.field("i"))],
     "g": lambda reader: uuid.UUID(bytes=reader.take(16)),
 }
 

@@ -78,10 +78,11 @@ class Malformed(Exception):
     """Bytes of another process break their format."""
 
 
-def require(condition: Any, text: str) -> None:
-    """Raises an InvalidArgumentException unless `condition` holds."""
+def require(condition: Any, text: str, kind: type[WindlassException] = InvalidArgumentException,
+            faulty_ranks: Iterable[int] = ()) -> None:
+    """Raises an exception of this kind unless `condition` holds."""
     if not condition:
-        raise InvalidArgumentException(text)
+        raise kind(text, faulty_ranks)
 
 
 def expect(condition: Any, text: str) -> None:

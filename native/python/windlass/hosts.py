@@ -25,8 +25,7 @@ class Host:
                 f"WINDLASS_HOST is '{printable(self.name)}'; a host's name has 1 to 63 characters"
                 " of ASCII, none of them a space")
         silence = variables.get("WINDLASS_HOST_SILENCE") or "2"
-        is_number = re.fullmatch("[0-9]{1,4}([.][0-9]{1,3})?", silence)
-        seconds = float(silence) if is_number else -1
+        seconds = float(silence) if re.fullmatch("[0-9]{1,4}([.][0-9]{1,3})?", silence) else -1
         require(seconds == 0 or seconds >= 0.5,
                 f"WINDLASS_HOST_SILENCE is '{printable(silence)}'; it must be seconds, from 0.5"
                 " to 9999.999, or 0, which lets a host be silent")
@@ -61,16 +60,15 @@ class Arrival(collections.namedtuple(
     def of(rank: int, data: bytes) -> Arrival:
         with reading(f"what rank {rank} says of itself", faulty_ranks=[rank]):
             protocol, library = Reader(data).fields("iv")
-            if protocol != START_PROTOCOL:
-                raise MismatchException(
+            require(protocol == START_PROTOCOL,
                     f"rank {rank} runs windlass {library}, which starts by protocol {protocol};"
                     f" this one runs {library_version()}, by protocol {START_PROTOCOL}; use one"
-                    " version everywhere", [rank])
+                    " version everywhere", MismatchException, [rank])
             _, *fields = Reader(data).fields("i" + Arrival._FORM)
         arrival = Arrival(*fields)
-        if arrival.rank != rank:
-            raise MismatchException(
-                f"rank {rank} says that it is rank {arrival.rank}; start all ranks again", [rank])
+        require(arrival.rank == rank,
+                f"rank {rank} says that it is rank {arrival.rank}; start all ranks again",
+                MismatchException, [rank])
         return arrival
 
     def process(self) -> Any:
@@ -138,19 +136,17 @@ class Hosts:
         return "%d%s" % (rank, host if self.are_several() else "")
 
 
+_COMPARED = {"library": "run windlass %s and %s", "target": "have kernels for %s and %s",
+             "options": "were given %s and %s; give all ranks the same options"}
+
+
 def compare(arrivals: list[Arrival]) -> None:
     """Raises a MismatchException unless all ranks have one version, target and options."""
     first = arrivals[0]
     for other in arrivals[1:]:
-        what = None
-        if other.library != first.library:
-            what = f"run windlass {first.library} and {other.library}"
-        elif other.target != first.target:
-            what = f"have kernels for {first.target} and {other.target}"
-        elif other.options != first.options:
-            ones, others = first.options.split(", "), other.options.split(", ")
-            what = "were given %s and %s; give all ranks the same options" % (
-                ", ".join(each for each in ones if each not in others),
-                ", ".join(each for each in others if each not in ones))
-        if what:
-            raise MismatchException(f"ranks 0 and {other.rank} {what}", [0, other.rank])
+        for name, what in _COMPARED.items():
+            one, two = (getattr(each, name).split(", ") for each in (first, other))
+            differences = (", ".join(each for each in one if each not in two),
+                           ", ".join(each for each in two if each not in one))
+            require(one == two, f"ranks 0 and {other.rank} {what % differences}",
+                    MismatchException, [0, other.rank])

@@ -51,21 +51,20 @@ class _Announcement(collections.namedtuple(
     _MAGIC, _FORM = 0x574C4D54, "uvuqiu"
 
     def bytes(self, options: Options) -> bytes:
-        is_python = True
+        # The last field says that the ranks are Python's.
         return packed("i" + self._FORM + "Iiiq??", self._MAGIC, *self,
                       options.first_sequence % (1 << 32), options.cores, options.blocks,
-                      options.deadline_ns, options.adjust_threads, is_python)
+                      options.deadline_ns, options.adjust_threads, True)
 
     @staticmethod
     def of(data: bytes) -> _Announcement:
         """Reads an announcement. Raises Malformed, or MismatchException for other versions."""
         reader = Reader(data)
-        expect(reader.int() == _Announcement._MAGIC, "it is no announcement of a job")
-        others = reader.utf()
-        if others != versions():
-            raise MismatchException(
+        expect(reader.field("i") == _Announcement._MAGIC, "it is no announcement of a job")
+        others = reader.field("u")
+        require(others == versions(),
                 f"the other job has {printable(others)}; this one has {versions()}; run both with"
-                " one version of Windlass")
+                " one version of Windlass", MismatchException)
         other = _Announcement(others, *reader.fields(_Announcement._FORM[1:]))
         expect(1 <= other.ranks <= MOST_RANKS, f"it has {other.ranks} ranks")
         return other
@@ -135,8 +134,7 @@ class _LinkSearch:
             ends = [self._until]
             if holder is not None and holder.job != self._own.job:
                 ends.append(fail_at)
-                if fail_at.over():
-                    raise MismatchException(reason)
+                require(not fail_at.over(), reason, MismatchException)
             if warn_at is not None and warn_at.over():
                 warn_at = None
                 logging.getLogger("windlass").warning(

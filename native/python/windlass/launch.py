@@ -14,9 +14,7 @@ from ctypes import byref
 from typing import Any, Mapping, Tuple
 
 from .deadline import Deadline
-from .errors import (
-    DeadlineExceededException, InvalidArgumentException, ResourceException, UnsupportedException,
-    require)
+from .errors import DeadlineExceededException, ResourceException, UnsupportedException, require
 from .library import MOST_RANKS, Process, invoke, sized
 
 Address = Tuple[str, int]
@@ -71,10 +69,9 @@ class LaunchEnvironment:
         self.launcher_has_store = bool(named) and named == self._get("WINDLASS_LAUNCHER_STORE")
         master = None
         if named:
-            if "://" in named:
-                raise UnsupportedException(
+            require("://" not in named,
                     f"WINDLASS_RENDEZVOUS is {named!r}; a Python rank starts at HOST:PORT or by a"
-                    " file")
+                    " file", UnsupportedException)
             self.rendezvous = host_and_port("WINDLASS_RENDEZVOUS", named)
         elif self._get("MASTER_ADDR") or self._get("MASTER_PORT"):
             self._both("MASTER_ADDR", "MASTER_PORT")
@@ -101,9 +98,8 @@ class LaunchEnvironment:
         return self._all.get(name, "")
 
     def _both(self, one: str, other: str) -> None:
-        if bool(self._get(one)) != bool(self._get(other)):
-            there, missing = (one, other) if self._get(one) else (other, one)
-            raise InvalidArgumentException(
+        there, missing = (one, other) if self._get(one) else (other, one)
+        require(self._get(missing) or not self._get(there),
                 f"{there} is {self._get(there)!r}, and {missing} is not set; set both")
 
     def _one_rank(self, rank: str, other: str) -> None:
@@ -154,10 +150,9 @@ def token_of(environment: Mapping[str, str]) -> bytes | None:
         try:
             with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
                 mode = os.fstat(file.fileno()).st_mode
-                if not stat.S_ISREG(mode) or mode & 0o077:
-                    raise ResourceException(
+                require(stat.S_ISREG(mode) and not mode & 0o077,
                         f"{name} is no regular file, or open to others than its owner; chmod"
-                        " 600 it, and make a new token")
+                        " 600 it, and make a new token", ResourceException)
                 digits = file.read(66).decode("ascii", "replace").strip()
         except OSError as e:
             raise ResourceException(f"{name}: a token can't be read: {e.strerror}") from e
@@ -171,8 +166,7 @@ def token_of(environment: Mapping[str, str]) -> bytes | None:
 def host_and_port(setting: str, text: str) -> Address:
     """Returns the address `text`, which is the value of `setting`."""
     found = re.fullmatch(r"(?:\[([^\[\]]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", text)
-    if not found or not 1 <= int(found[3]) <= 65535:
-        raise InvalidArgumentException(
+    require(found and 1 <= int(found[3]) <= 65535,
             f"{setting} is {text!r}; it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500")
     return found[1] or found[2], int(found[3])
 
@@ -217,10 +211,9 @@ class RendezvousFile:
             wrong = cls._objection(own, True)
         except OSError as e:
             wrong = f"can't be made or read: {e}"
-        if wrong:
-            raise ResourceException(
+        require(not wrong,
                 f"{own} {wrong}; set XDG_RUNTIME_DIR to a folder of mode 700 for all of them, or"
-                " name an address and a token")
+                " name an address and a token", ResourceException)
         return own
 
     def _read(self) -> tuple[Any, str]:
@@ -257,10 +250,9 @@ class RendezvousFile:
 
     def write(self, address: Address, token: bytes) -> None:
         """Tells other processes the address and the token until `close`."""
-        if self._read()[0]:
-            raise ResourceException(
+        require(not self._read()[0],
                 f"a process starts a job of this name already, and says so in {self.path}; give"
-                " each job a name of its own by WINDLASS_JOB")
+                " each job a name of its own by WINDLASS_JOB", ResourceException)
         text = b"windlass rendezvous 2\nstore %s %d\ntoken %s\nprocess %d %d\n" % (
             address[0].encode("ascii"), address[1], token.hex().encode("ascii"),
             self._process.pid, self._process.started)

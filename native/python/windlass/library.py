@@ -23,13 +23,10 @@ OP_BARRIER, OP_BROADCAST, OP_ALL_REDUCE = 1, 3, 10
 OP_LINK, OP_LINK_REGISTER, OP_LINK_MOVE = 23, 24, 25
 NO_VERSION = -2
 REDUCE_OPS = {"sum": 0, "max": 1, "min": 2, "product": 3, "avg": 4}
-DTYPES = {
-    name: (code, size)
-    for code, (name, size) in enumerate(
-        [("bool", 1), ("u8", 1), ("i8", 1), ("f8e5m2", 1), ("f8e4m3", 1), ("f8e8m0", 1),
-         ("i16", 2), ("u16", 2), ("f16", 2), ("bf16", 2), ("i32", 4), ("u32", 4), ("f32", 4),
-         ("f64", 8), ("i64", 8), ("u64", 8), ("c64", 8), ("f8e4m3fnuz", 1), ("f8e5m2fnuz", 1)])
-}
+DTYPES = {  # the first number in a name is its bits
+    name: (code, int(re.search("[0-9]+|$", name)[0] or 8) // 8) for code, name in enumerate(
+        "bool u8 i8 f8e5m2 f8e4m3 f8e8m0 i16 u16 f16 bf16 i32 u32 f32 f64 i64 u64 c64 f8e4m3fnuz"
+        " f8e5m2fnuz".split())}
 """Number in the C ABI, and bytes of an element, of each dtype."""
 
 FLOATING = {name for name in DTYPES if re.match("b?f", name)}
@@ -121,10 +118,9 @@ def library_path(environment: Mapping[str, str] | None = None) -> str:
     name = "libwindlass.so" if target == "sim" else f"libwindlass-{target}.so"
     folder = environment.get("WINDLASS_LIBRARY_PATH") or os.path.dirname(os.path.abspath(__file__))
     path = os.path.join(folder, name)
-    if not os.path.isfile(path):
-        raise UnsupportedException(
+    require(os.path.isfile(path),
             f"there is no {name} in {folder}; set WINDLASS_LIBRARY_PATH to the folder that has it,"
-            " such as lib/ of the distribution")
+            " such as lib/ of the distribution", UnsupportedException)
     return path
 
 
@@ -134,8 +130,7 @@ def integer(what: str, value: Any, least: int = -(1 << 31), most: int = (1 << 31
         number = operator.index(value)
     except TypeError:
         raise InvalidArgumentException(f"{what} is {value!r}; it must be an integer") from None
-    if not least <= number <= most:
-        raise InvalidArgumentException(
+    require(least <= number <= most,
             f"{what} is {number}; it must be an integer from {least} to {most}")
     return number
 
@@ -171,10 +166,9 @@ def native() -> Any:
             library = ctypes.CDLL(path, use_errno=False)
             # A library of another version may lack the other functions.
             version = library.wl_abi_version()
-            if version != ABI:
-                raise UnsupportedException(
+            require(version == ABI,
                     f"{path} has C ABI version {version}, this package wants {ABI}: use those of"
-                    " one version")
+                    " one version", UnsupportedException)
             for result, arguments, names in _SIGNATURES:
                 for function in (getattr(library, name) for name in names.split()):
                     function.restype = result

@@ -261,7 +261,8 @@ class LinkTransferBuilder:
 
     def add(self, name: str, shape: Iterable[int], source: Any, layout: str,
             dtype: str | None = None, wire: str | None = None, mode: str = "direct",
-            bucket_bytes: int = 16 << 20, padded_shape: Iterable[int] | None = None) -> LinkTransferBuilder:
+            bucket_bytes: int = 16 << 20, padded_shape: Iterable[int] | None = None
+            ) -> LinkTransferBuilder:
         """Adds a tensor to send, and returns this builder. Copies nothing.
 
         name: the same in both jobs. shape: of the whole tensor, without padding; padded_shape:
@@ -497,8 +498,7 @@ class LinkTransfer(Scope):
                         "send", "wl_transfer_move", self._number, byref(cell), moving.ns(),
                         on=self._handles[self._next], holds=self._tensors)
                 finally:
-                    if change:
-                        raise InvalidArgumentException(change)
+                    require(not change, change)
                 is_sent = True
             except BaseException as e:
                 link._end(link._operation(what), e, shared)

@@ -41,8 +41,9 @@ def _listed(ranks: list[int]) -> str:
 class Rounds:
     """The rounds of one start. A round is complete once it has a value of each rank.
 
-    A session is a connection: it has the methods reply, refuse and send_values, and the attribute
-    has_failure, which is True if it has yet to be told why the start failed. In the first round a
+    A session is a connection: it has the methods reply, refuse and send_values, and the attributes
+    ranks, a set of those that take part by it, and has_failure, which is True if it has yet to be
+    told why the start failed. In the first round a
     rank other than 0 that leaves may come again. The start has failed, or is over, for good: ranks
     of the next start find this store and get no answer."""
 
@@ -51,7 +52,6 @@ class Rounds:
         self._address = address
         self._size = 0
         self._sessions: dict[int, Any] = {}  # of each rank that has arrived
-        self._members: set[Any] = set()  # these sessions
         self._said: dict[int, bytes] = {}  # by rank, in this round
         self._bytes = 0
         # Sessions, ids of their requests, and when these are late, by time.monotonic().
@@ -60,10 +60,6 @@ class Rounds:
         self._is_first_round = True
         self._is_last = self._is_over = self._has_warned = False
         self._failure: WindlassException | None = None
-
-    def has(self, session: Any) -> bool:
-        """Returns True if ranks of a session take part."""
-        return session in self._members
 
     def next_time(self) -> float:
         """Returns when to call `expire`, by time.monotonic()."""
@@ -91,24 +87,19 @@ class Rounds:
     def quit(self, session: Any) -> None:
         """Ends the part of a session. In the first round its ranks may come again, except rank 0,
         whose process has this store. Otherwise the start fails."""
-        if not self._is_over and self.has(session):
+        if not self._is_over and session.ranks:
             self._waiting = [each for each in self._waiting if each[0] is not session]
-            ranks = [rank for rank, its in self._sessions.items() if its is session]
-            if self._is_first_round and 0 not in ranks:
-                self._forget(session, ranks)
+            if self._is_first_round and 0 not in session.ranks:
+                while session.ranks:
+                    rank = session.ranks.pop()
+                    del self._sessions[rank]
+                    self._bytes -= len(self._said.pop(rank))
+                self._limit = min((late for *_, late in self._waiting), default=math.inf)
+                if not self._waiting:
+                    self._size, self._is_last, self._warning = 0, False, math.inf
             else:
-                self._fail(_left(min(ranks)))
+                self._fail(_left(min(session.ranks)))
         session.has_failure = False
-
-    def _forget(self, session: Any, ranks: list[int]) -> None:
-        """Takes back what the ranks of a session said in the first round."""
-        self._members.remove(session)
-        for rank in ranks:
-            del self._sessions[rank]
-            self._bytes -= len(self._said.pop(rank))
-        self._limit = min((late for *_, late in self._waiting), default=math.inf)
-        if not self._waiting:
-            self._size, self._is_last, self._warning = 0, False, math.inf
 
     def gather(self, session: Any, number: int, name: str, size: int, is_last: int, limit: int,
                key: str, _: bytes | None, own: dict[int, bytes]) -> None:
@@ -145,7 +136,7 @@ class Rounds:
         self._is_last = self._is_last or is_last == 1
         self._said.update(own)
         self._sessions.update(dict.fromkeys(own, session))
-        self._members.add(session)
+        session.ranks.update(own)
         if 0 in own:
             for other, its_number, _ in self._waiting:
                 other.reply(its_number, b"\0")
@@ -174,7 +165,7 @@ class Rounds:
     def _fail(self, why: WindlassException) -> None:
         """Ends the start. A session that does not wait is told when it asks again."""
         self._failure, self._is_over = why, True
-        for session in self._members:
+        for session in self._sessions.values():
             session.has_failure = True
         for session, number, _ in self._end_round():
             session.has_failure = False

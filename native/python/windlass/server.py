@@ -17,20 +17,21 @@ from .deadline import Deadline
 from .encoding import Reader, packed, printable
 from .errors import (
     InvalidArgumentException, Malformed, MismatchException, ResourceException,
-    UnsupportedException, WindlassException, expect)
+    UnsupportedException, WindlassException, expect, require)
 from .launch import Address
 from .library import MOST_RANKS, library_version
 from .rounds import Rounds, read_values
 from .store import (
-    CHALLENGE, GATHER, GET, HELLO, KEY, KEYS, LEAVE, MAGIC, NO_CALL, PING, PROOF, QUIT, REFUSED,
-    SET, STORE_PROTOCOL, TOTAL, VALUE, WELCOME, Frames, log, proof)
+    CALLS, CHALLENGE, GATHER, GATHER_FORM, GET, HELLO, KEY, KEYS, LEAVE, MAGIC, NO_CALL, PING,
+    PROOF, QUIT, REFUSED, SET, STORE_PROTOCOL, TOTAL, VALUE, WELCOME, Frames, end_connection, log,
+    proof)
 
 _STRANGERS, _MEMBERS = 512, 8192
 _PROOF_SECONDS, _SILENCE_SECONDS, _CLOSE_SECONDS = 10.0, 60.0, 2.0
 _SECOND_REQUEST_SECONDS = 2.0  # a member that hears the reply to its first PING sends the second
 _PIECE, _BACKLOG = 64 << 10, 1 << 20
-_FIELDS = {SET: "sa", GET: "s", KEYS: "s", PING: "", LEAVE: "s", QUIT: "s",
-           GATHER: "siBqsoi"}
+_FIELDS = {PING: "", LEAVE: "s", QUIT: "s", GATHER: GATHER_FORM,
+           **{kind: CALLS[kind][1] for kind in (SET, GET, KEYS)}}
 
 
 class _Session:
@@ -46,6 +47,7 @@ class _Session:
         self.is_member = self.is_leaving = False
         self.requests = 0  # since the WELCOME
         self.has_failure = False  # of the start, which it has not been told
+        self.ranks: set[int] = set()  # that take part in the start
         self.out = bytearray()
         self.values: list[tuple[int, memoryview]] = []  # of all-gathers, by id
 
@@ -67,11 +69,6 @@ class _Session:
         ranks = why.faulty_ranks
         self.send(packed("Bisi" + "i" * len(ranks), why.code, number, _cut(str(why)), len(ranks),
                          *ranks))
-
-    def turn_away(self, kind: type[WindlassException], text: str) -> None:
-        """Refuses a stranger."""
-        self.send(packed("Bis", REFUSED, kind.code, _cut(text)))
-        self.is_leaving = True
 
     def send_values(self, number: int, values: memoryview) -> None:
         """Sends the values of a round, which all sessions share, in pieces as there is room."""
@@ -98,13 +95,6 @@ def _cut(text: str) -> str:
     return printable(text).encode("utf-8", "replace")[:800].decode("utf-8", "ignore")
 
 
-def _end(sock: socket.socket) -> None:
-    """Closes a socket, and ends its connection even if a forked child has it too."""
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
-    sock.close()
-
-
 class StoreServer:
     """The store of one start, on a thread of its own, which no connection can make wait.
 
@@ -115,6 +105,8 @@ class StoreServer:
         """Listens at `address`. Port 0 takes a free one. Raises ResourceException if it can't."""
         self._token = token
         self._table: dict[str, bytes] = {}
+        self._replies = {SET: self._set, KEYS: self._listing, PING: lambda: b"",
+                         GET: lambda key: packed("o", self._table.get(key))}
         self._bytes = 0
         self._checked = time.monotonic()
         self._strangers: dict[_Session, None] = {}  # the oldest comes first
@@ -166,7 +158,7 @@ class StoreServer:
 
     def _run(self) -> None:
         while self._end == math.inf or time.monotonic() < self._end and any(
-                map(self._start.has, self._members)):
+                each.ranks for each in self._members):
             now = time.monotonic()
             until = min(self._start.next_time(), self._end, now + 0.5)
             for key, events in self._selector.select(max(0.0, until - now)):
@@ -187,7 +179,7 @@ class StoreServer:
         self._end = time.monotonic() + _CLOSE_SECONDS
         for each in (self._listener, self._woken):
             self._selector.unregister(each)
-            _end(each)
+            end_connection(each)
         self._start.close()
         self._changed.update(self._members)
 
@@ -276,6 +268,9 @@ class StoreServer:
                 self._prove(session, body)
             else:
                 self._greet(session, body)
+        except WindlassException as e:  # it turns a stranger away
+            session.send(packed("Bis", REFUSED, e.code, _cut(str(e))))
+            session.is_leaving = True
         except Malformed as e:
             if not session.is_member:
                 self._drop(session)
@@ -292,29 +287,24 @@ class StoreServer:
         if session.socket.fileno() < 0:
             return
         self._selector.unregister(session.socket)
-        _end(session.socket)
+        end_connection(session.socket)
         self._changed.discard(session)
-        self._strangers.pop(session, None)
-        if session in self._members:
-            del self._members[session]
-            if self._ranks.get(session.member) is session:
-                del self._ranks[session.member]
+        for sessions in (self._strangers, self._members):
+            sessions.pop(session, None)
+        if self._ranks.get(session.member) is session:
+            del self._ranks[session.member]
         self._start.quit(session)
 
     def _greet(self, session: _Session, body: bytes) -> None:
         reader = Reader(body)
-        expect(reader.unpack("Bi") == (HELLO, MAGIC), "no hello")
+        expect(reader.fields("Bi") == [HELLO, MAGIC], "no hello")
         protocol, library = reader.fields("is")
-        if protocol != STORE_PROTOCOL:
-            session.turn_away(
-                MismatchException,
+        require(protocol == STORE_PROTOCOL,
                 f"the member has version {printable(library)}, store protocol {protocol}; the store"
                 f" has version {library_version()}, store protocol {STORE_PROTOCOL}; run both with"
-                " one version")
-            return
+                " one version", MismatchException)
         reader.take(32)
-        rank, size, job = reader.fields("iis")
-        reader.end()
+        rank, size, job = reader.fields("iis.")
         expect((rank, size) == (-1, 0) or 0 <= rank < size <= MOST_RANKS, f"rank {rank} of {size}")
         session.member, session.hello = (job, rank), body
         session.challenge = (
@@ -324,52 +314,42 @@ class StoreServer:
     def _prove(self, session: _Session, body: bytes) -> None:
         expect(body[0] == PROOF and len(body) == 33, "no proof")
         wanted = proof(self._token, "member", session.hello, session.challenge)
-        if not hmac.compare_digest(body[1:], wanted):
-            session.turn_away(ResourceException, "the member holds another token than the store")
-            return
+        require(hmac.compare_digest(body[1:], wanted),
+                "the member holds another token than the store", ResourceException)
         session.frames.seal(self._token, session.hello, session.challenge, True)
         rank = session.member[1]
         other = self._ranks.get(session.member)
-        if len(self._members) >= _MEMBERS:
-            session.turn_away(ResourceException, "the store has as many members as it takes")
-        elif other is not None and other.has_spoken():
-            session.turn_away(
-                MismatchException, f"rank {rank} is connected already; two may not have one rank")
-        else:
-            if other is not None:
-                self._drop(other)  # it may be held by somebody who has no token
-            self._strangers.pop(session, None)
-            self._members[session] = None
-            if rank >= 0:
-                self._ranks[session.member] = session
-            session.is_member = True
-            session.send(packed("Bq", WELCOME, int(1000 * _SILENCE_SECONDS)))
+        require(len(self._members) < _MEMBERS, "the store has as many members as it takes",
+                ResourceException)
+        if other is not None:
+            require(not other.has_spoken(),
+                    f"rank {rank} is connected already; two may not have one rank",
+                    MismatchException)
+            self._drop(other)  # it may be held by somebody who has no token
+        self._strangers.pop(session, None)
+        self._members[session] = None
+        if rank >= 0:
+            self._ranks[session.member] = session
+        session.is_member = True
+        session.send(packed("Bq", WELCOME, int(1000 * _SILENCE_SECONDS)))
 
     def _request(self, session: _Session, body: bytes) -> None:
         """Reads a request whole, and then carries it out."""
         reader = Reader(body)
-        kind, number = reader.unpack("Bi")
+        kind, number = reader.fields("Bi")
         try:
-            if kind not in _FIELDS:
-                raise UnsupportedException(
+            require(kind in _FIELDS,
                     f"the store of a Python rank has no requests of kind {kind}; jobs link at the"
-                    " store of a job of JVMs")
+                    " store of a job of JVMs", UnsupportedException)
             expect(number != NO_CALL or kind in (PING, LEAVE, QUIT), f"kind {kind} without an id")
             fields = reader.fields(_FIELDS[kind])
             if kind == GATHER:
                 fields[-1] = read_values(reader, fields[1], fields[-1])
             reader.end()
-            if kind == SET:
-                self._set(*fields)
-                session.reply(number)
-            elif kind == GET:
-                session.reply(number, packed("o", self._table.get(*fields)))
-            elif kind == KEYS:
-                session.reply(number, self._listing(*fields))
+            if kind in self._replies:
+                session.reply(number, self._replies[kind](*fields))
             elif kind == GATHER:
                 self._start.gather(session, number, *fields)
-            elif kind == PING:
-                session.reply(number)
             elif kind == QUIT:
                 self._start.quit(session)
             else:
@@ -379,17 +359,18 @@ class StoreServer:
         except WindlassException as e:
             session.refuse(number, e)
 
-    def _set(self, key: str, value: bytes) -> None:
+    def _set(self, key: str, value: bytes) -> bytes:
         expect(1 <= len(key.encode("utf-8")) <= KEY, f"a key of {len(key)} letters")
         expect(len(value) <= VALUE, f"a value of {len(value)} bytes")
         bytes_ = self._bytes + 64 + 2 * len(key) + len(value)  # replaced values count, too
         if bytes_ > TOTAL:
             raise ResourceException(f"the store has {self._bytes} of at most {TOTAL} bytes")
         self._table[key], self._bytes = value, bytes_
+        return b""
 
     def _listing(self, prefix: str) -> bytes:
         found = sorted(key for key in self._table if key.startswith(prefix))
-        listed = packed("i" + "s" * len(found), len(found), *found)
+        listed = packed("l", found)
         if len(listed) > 2 * VALUE:
             raise ResourceException("the keys that begin so are too many; ask with a longer prefix")
         return listed

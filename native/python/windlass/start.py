@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The start of a communicator: its ranks find each other, compare settings, and share memory.
 
-A start has up to four steps: "arrive", "share", "wire" if ranks live on several hosts, and
-"attach". Each is an all-gather. A rank says its member id, which is a UUID, the name of the step,
-and a byte. After a 0 comes its value, after a 1 the code and the message of its failure.
+A start has up to four steps, which are all-gathers. docs/protocols.md has their values.
 """
 
 from __future__ import annotations
@@ -98,10 +96,9 @@ class _Steps:
             reader = Reader(data)
             member, step, kind = reader.fields("guB")
             expect(kind <= 1, f"it has kind {kind}")
-            failure = WindlassException.of(*reader.fields("iv")) if kind == 1 else None
-            value = reader.array() if kind == 0 else b""
-            reader.end()
-            return member, step, failure, value
+            if kind == 0:
+                return member, step, None, reader.fields("a.")[0]
+            return member, step, WindlassException.of(*reader.fields("iv.")), b""
 
     def _compare(self, step: str, said: list[Any]) -> None:
         """Raises a MismatchException unless all ranks are at this step of this start."""
@@ -110,14 +107,12 @@ class _Steps:
             raise MismatchException(
                 f"another has said that it is rank {self._rank}; give each its own", [self._rank])
         for rank, (member, its_step, *_) in enumerate(said):
-            if its_step != step:
-                raise MismatchException(
+            require(its_step == step,
                     f"rank {rank} is at step {printable(its_step)} of its start, rank {self._rank}"
-                    f" at {step}; have all ranks start anew together", [rank])
-            if self._members is not None and member != self._members[rank]:
-                raise MismatchException(
+                    f" at {step}; have all ranks start anew together", MismatchException, [rank])
+            require(self._members is None or member == self._members[rank],
                     f"rank {rank} speaks in another start than before; have each rank make one"
-                    " start at a time", [rank])
+                    " start at a time", MismatchException, [rank])
         self._members = members
 
 
@@ -171,9 +166,7 @@ def _share_and_attach(steps: _Steps, hosts: Hosts, rank: int, size: int, options
         told = steps.take("share", share)[maker.rank]
         with reading(f"what rank {maker.rank} says of the memory that all share",
                      "; run one version of windlass on all ranks", [maker.rank]):
-            reader = Reader(told)
-            number, inode = reader.unpack("iQ")
-            reader.end()
+            number, inode = Reader(told).fields("iQ.")
         if hosts.are_several():
             wires += [each for each in steps.take("wire", open_wire) if each]
         steps.take("attach", join, True)
@@ -265,12 +258,10 @@ def _place(launch: LaunchEnvironment, variables: Mapping[str, str],
         if launch.rank > 0:
             return file.wait(until, "rank 0")
         address, token = ("127.0.0.1", 0), secrets.token_bytes(32)
-    if address is None:
-        raise InvalidArgumentException(
+    require(address is not None,
             "there is a token and no rendezvous; set WINDLASS_RENDEZVOUS to"
             " HOST:PORT, such as 127.0.0.1:29500, on all of them")
-    if token is None:
-        raise InvalidArgumentException(
+    require(token is not None,
             "there is no token, which proves that ranks belong together; set WINDLASS_TOKEN_FILE to"
             " a file that only you can read, of 64 hexadecimal digits (openssl rand -hex 32)")
     if launch.rank == 0 and not launch.launcher_has_store:

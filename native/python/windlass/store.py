@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store where ranks and jobs find each other: its frames, and the way of a member to it.
 
-A frame is a length of four bytes and a body. The greeting is HELLO, CHALLENGE, PROOF and WELCOME,
-or REFUSED at any point. In it both sides prove that they hold the token. After the PROOF, each
-frame ends with a seal: the first 16 bytes of an HMAC over its number, its length and its body. The
-key belongs to this connection and direction. A request is a kind, an id and its fields, and a reply
-is a code, an id and its fields.
+docs/protocols.md has the greeting, the seals of frames, and the fields of requests and replies.
 """
 
 from __future__ import annotations
@@ -13,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import itertools
 import logging
 import secrets
 import socket
@@ -53,6 +50,14 @@ ANSWER_SECONDS = 2.0
 LONGEST_MS = 864_000_000_000
 """Most milliseconds that an all-gather may wait."""
 
+CALLS = {SET: ("set", "sa", "."), GET: ("get", "s", "o."), AWAIT: ("await", "so", "o."),
+         CAS: ("compare and set", "soo", "?."), HOLD: ("hold", "sa", "?."),
+         KEYS: ("keys", "s", "l.")}
+"""Name of each request that begins with a key, and the forms of its fields and of its reply."""
+
+GATHER_FORM = "siBqsoi"
+"""Form of a GATHER before the values of ranks, which have the form "ia"."""
+
 _MORE = object()
 Guard = Tuple[str, Optional[bytes]]
 log = logging.getLogger("windlass")
@@ -65,33 +70,31 @@ def proof(token: bytes, whose: str, hello: bytes, challenge: bytes) -> bytes:
     return made.digest()
 
 
+def _sealer(key: bytes) -> Callable[[bytes], bytes]:
+    """Returns a function that gives the seal of each next frame of one direction."""
+    numbers = itertools.count()
+    return lambda frame: hmac.new(
+        key, struct.pack(">q", next(numbers)) + frame, hashlib.sha256).digest()[:SEAL]
+
+
 class Frames:
-    """The frames of one connection. Before `seal` they are short and have no seals."""
+    """The frames of one connection. Before `seal` they are short and have empty seals."""
 
     def __init__(self) -> None:
-        self._longest = GREETING_FRAME
-        self._in = bytearray()
-        # For each direction, the key and the number of the next frame.
-        self._sends: list[Any] | None = None
-        self._receives: list[Any] | None = None
+        self._longest, self._seal_bytes, self._in = GREETING_FRAME, 0, bytearray()
+        self._seal_sent = self._seal_received = lambda frame: b""
 
     def seal(self, token: bytes, hello: bytes, challenge: bytes, is_server: bool) -> None:
         """Seals each frame from now on."""
-        self._longest = FRAME
-        keys = [[proof(token, f"the {whose}'s frames", hello, challenge), 0]
+        self._longest, self._seal_bytes = FRAME, SEAL
+        both = [_sealer(proof(token, f"the {whose}'s frames", hello, challenge))
                 for whose in ("member", "server")]
-        self._sends, self._receives = reversed(keys) if is_server else keys
-
-    @staticmethod
-    def _seal_of(direction: list[Any], frame: bytes) -> bytes:
-        key, number = direction
-        direction[1] += 1
-        return hmac.new(key, struct.pack(">q", number) + frame, hashlib.sha256).digest()[:SEAL]
+        self._seal_sent, self._seal_received = reversed(both) if is_server else both
 
     def made(self, *body: bytes | memoryview) -> bytes:
         """Returns the next frame to send."""
         frame = b"".join([struct.pack(">i", sum(map(len, body))), *body])
-        return frame if self._sends is None else frame + self._seal_of(self._sends, frame)
+        return frame + self._seal_sent(frame)
 
     def took(self, data: bytes) -> None:
         """Adds received bytes."""
@@ -105,16 +108,22 @@ class Frames:
         expect(1 <= length <= self._longest,
                f"a frame of {length} bytes, of at most {self._longest}")
         end = 4 + length
-        whole = end if self._receives is None else end + SEAL
+        whole = end + self._seal_bytes
         if len(self._in) < whole:
             return None
         frame, seal = bytes(self._in[:end]), bytes(self._in[end:whole])
         del self._in[:whole]
-        if self._receives is not None:
-            expect(hmac.compare_digest(seal, self._seal_of(self._receives, frame)),
-                   "a frame that does not fit its seal: it was changed, repeated, dropped or moved"
-                   " on its way")
+        expect(hmac.compare_digest(seal, self._seal_received(frame)),
+               "a frame that does not fit its seal: it was changed, repeated, dropped or moved on"
+               " its way")
         return frame[4:]
+
+
+def end_connection(sock: socket.socket) -> None:
+    """Closes a socket, and ends its connection even if a forked child has it too."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+    sock.close()
 
 
 class Store:
@@ -209,17 +218,12 @@ class Store:
     def _be_welcomed(self, limit: Deadline) -> None:
         """Reads the WELCOME, and sends a PING. Its reply shows that nobody relays the greeting and
         swallows the rest. A second PING shows the server the same."""
-        welcome = Reader(self._answer(WELCOME, limit)[1:])
-        (silence,) = welcome.unpack("q")
-        welcome.end()
+        (silence,) = Reader(self._answer(WELCOME, limit)[1:]).fields("q.")
         expect(silence >= 1, f"a silence of {silence} ms")
         self.silence = silence / 1000
         self._send(limit, packed("Bi", PING, NO_CALL))
-        reply = Reader(self._receive(limit))
-        code, number = reply.unpack("Bi")
+        _, number, reply = self._reply(limit)
         expect(number == NO_CALL, f"a reply to request {number}")
-        if code != 0:
-            raise ConnectionAbortedError(printable(reply.text()))
         reply.end()
         self._send(limit, packed("Bi", PING, NO_CALL))
 
@@ -274,7 +278,7 @@ class Store:
                 if code == GONE:
                     raise PeerLostException("the other job gave up before they had connected")
                 if code != 0:
-                    text, faulty_ranks = printable(reader.text()), reader.ints(MOST_RANKS)
+                    text, faulty_ranks = printable(reader.field("s")), reader.ints(MOST_RANKS)
                     reader.end()
                     raise WindlassException.of(
                         code, text if kind == GATHER else f"{what}: {text}", faulty_ranks)
@@ -314,7 +318,7 @@ class Store:
         while True:
             try:
                 reader = Reader(self._receive(until.at_most(self.silence / 3)))
-                code, number = reader.unpack("Bi")
+                code, number = reader.fields("Bi")
             except socket.timeout:
                 if until.over():
                     raise
@@ -326,47 +330,37 @@ class Store:
             except Malformed as e:
                 raise self._leave(e, until) from e
             if number == NO_CALL and code != 0:
-                raise ConnectionAbortedError(printable(reader.text()))
+                raise ConnectionAbortedError(printable(reader.field("s")))
             return code, number, reader
 
-    def _call(self, kind: int, name: str, key: str, until: Deadline, form: str = "",
-              values: tuple[Any, ...] = (), result: str = "") -> Any:
-        """Sends a key and `values`, in this form. Returns the field of the reply, if it has one."""
-        def read(reader: Reader) -> Any:
-            fields = reader.fields(result)
-            reader.end()
-            return fields[0] if fields else None
-
-        return self._ask(kind, f"{name} {key}", packed("s" + form, key, *values), until, read)
+    def _call(self, kind: int, until: Deadline, key: str, *values: Any) -> Any:
+        """Sends a key and `values`. Returns the field of the reply, if it has one."""
+        name, form, result = CALLS[kind]
+        return self._ask(kind, f"{name} {key}", packed(form, key, *values), until,
+                         lambda reader: next(iter(reader.fields(result)), None))
 
     def set(self, key: str, value: bytes, until: Deadline) -> None:
-        self._call(SET, "set", key, until, "a", (value,))
+        self._call(SET, until, key, value)
 
     def get(self, key: str, until: Deadline) -> bytes | None:
         """Returns the value of a key, None if it has none."""
-        return self._call(GET, "get", key, until, result="o")
+        return self._call(GET, until, key)
 
     def await_other(self, key: str, seen: bytes | None, until: Deadline) -> bytes | None:
         """Waits until the value of a key differs from `seen`, and returns it."""
-        return self._call(AWAIT, "await", key, until, "o", (seen,), "o")
+        return self._call(AWAIT, until, key, seen)
 
     def compare_and_set(self, key: str, expected: bytes | None, value: bytes | None,
                         until: Deadline) -> bool:
         """Sets a key if its value is the expected one. None stands for no value."""
-        values = (expected, value)
-        return self._call(CAS, "compare and set", key, until, "oo", values, "B") != 0
+        return self._call(CAS, until, key, expected, value)
 
     def hold(self, key: str, value: bytes, until: Deadline) -> bool:
         """Sets a key that has no value, for as long as this connection lasts; True if it did."""
-        return self._call(HOLD, "hold", key, until, "a", (value,), "B") != 0
+        return self._call(HOLD, until, key, value)
 
     def keys(self, prefix: str, until: Deadline) -> list[str]:
-        def read(reader: Reader) -> list[str]:
-            found = [reader.text() for _ in range(reader.int())]
-            reader.end()
-            return found
-
-        return self._ask(KEYS, f"keys {prefix}", packed("s", prefix), until, read)
+        return self._call(KEYS, until, prefix)
 
     def gather(self, name: str, size: int, own: Mapping[int, bytes], is_last: bool,
                until: Deadline, guard: Guard = ("", None)) -> list[bytes]:
@@ -377,12 +371,12 @@ class Store:
         guard: a key of the store, and its value until the other job gives up.
         If the start fails, all ranks raise the same exception."""
         limit = min(max(1, int(1000 * until.left())), LONGEST_MS)
-        body = packed("siBqsoi", name, size, is_last, limit, *guard, len(own))
+        body = packed(GATHER_FORM, name, size, is_last, limit, *guard, len(own))
         body += b"".join(packed("ia", *each) for each in own.items())
         values = bytearray()
 
         def read(reader: Reader) -> Any:
-            state = reader.byte()
+            state = reader.field("B")
             self.has_first = True
             if state == 0:
                 reader.end()
@@ -392,15 +386,9 @@ class Store:
             expect(len(values) <= TOTAL, f"values of more than {TOTAL} bytes")
             if state == 1:
                 return _MORE
-            every = Reader(values)
-            said = [every.array() for _ in range(size)]
-            every.end()
-            return said
+            return Reader(values).fields("a" * size + ".")
 
         return self._ask(GATHER, f"start '{name}'", body, until.later(ANSWER_SECONDS), read)
 
     def close(self) -> None:
-        """Ends the connection, even if a forked child has the socket too."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
+        end_connection(self._socket)

@@ -37,18 +37,14 @@ class Tensor:
         address: of the first element, a multiple of the dtype's size. dtype: a name in `DTYPES`.
         shape: at most 16 extents. strides: one for each dimension, 0 or more; None for contiguous
         memory. Raises InvalidArgumentException if an argument is out of its range."""
-        if dtype not in DTYPES:
-            raise InvalidArgumentException(f"{dtype!r} is no dtype; known: {' '.join(DTYPES)}")
+        require(dtype in DTYPES, f"{dtype!r} is no dtype; known: {' '.join(DTYPES)}")
         self.shape = [integer("an extent", extent, 0, (1 << 63) - 1) for extent in shape]
-        if len(self.shape) > 16:
-            raise InvalidArgumentException(
-                f"shape is {self.shape}; it must have at most 16 extents")
+        require(len(self.shape) <= 16, f"shape is {self.shape}; it must have at most 16 extents")
         dense = [math.prod(max(1, extent) for extent in self.shape[dim + 1:])
                  for dim in range(len(self.shape))]
         self.strides = dense if strides is None else [
             integer("a stride", stride, 0, (1 << 63) - 1) for stride in strides]
-        if len(self.strides) != len(self.shape):
-            raise InvalidArgumentException(
+        require(len(self.strides) == len(self.shape),
                 f"strides are {self.strides} of shape {self.shape}; there must be one for each"
                 " dimension")
         self.address = integer("address", address, 0, (1 << 64) - 1)
@@ -60,8 +56,7 @@ class Tensor:
         self.is_contiguous = self.numel == 0 or all(
             extent == 1 or stride == packed
             for extent, stride, packed in zip(self.shape, self.strides, dense))
-        if self.numel and (self.address <= 0 or self.address % size):
-            raise InvalidArgumentException(
+        require(self.numel == 0 or self.address > 0 and self.address % size == 0,
                 f"address is {self.address:#x}; for {dtype} it must be a multiple of {size}")
 
     def __repr__(self) -> str:
@@ -103,10 +98,9 @@ def view(what: str, array: Any, dtype: str | None = None) -> Tensor:
 
 
 def _torch_tensor(array: Any) -> Tensor:
-    if array.device.type != "cpu" or str(array.layout) != "torch.strided":
-        raise UnsupportedException(
+    require(array.device.type == "cpu" and str(array.layout) == "torch.strided",
             f"a tensor on {array.device} with layout {array.layout}; it must be strided and on the"
-            " CPU")
+            " CPU", UnsupportedException)
     if array.is_conj() or getattr(array, "is_neg", lambda: False)():
         raise UnsupportedException("a tensor that is conjugated or negated lazily; clone it")
     name = str(array.dtype).rpartition(".")[2]
@@ -122,17 +116,15 @@ def _torch_tensor(array: Any) -> Tensor:
 
 def _numpy_tensor(array: Any) -> Tensor:
     numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(array, numpy.generic):
-        raise InvalidArgumentException(
+    require(numpy is None or not isinstance(array, numpy.generic),
             f"a {type(array).__name__} is a value and no memory, which a result could be written"
             " to; give an array of no dimensions, numpy.array(x)")
     interface = array.__array_interface__
     typestr, strides = interface["typestr"], interface.get("strides")
     order, name = typestr[0], typestr[1:]
-    if order == (">" if sys.byteorder == "little" else "<"):
-        raise UnsupportedException(
+    require(order != (">" if sys.byteorder == "little" else "<"),
             f"an array of type {typestr}, whose bytes are in another order than this machine's;"
-            " convert it, as by a.astype(a.dtype.newbyteorder('='))")
+            " convert it, as by a.astype(a.dtype.newbyteorder('='))", UnsupportedException)
     if name not in _NUMPY:
         bits = re.fullmatch("[VMm]([1248])(?:\\[.*)?", name)
         hint = (f"view it as an integer of its size, a.view('u{bits[1]}'), and give its dtype"
@@ -148,10 +140,9 @@ def _numpy_tensor(array: Any) -> Tensor:
         require(min(strides, default=0) >= 0,
                 f"strides are {strides} bytes; none may be negative, as those of a[::-1] are:"
                 f" {copy}")
-        if any(stride % size for stride in strides):
-            raise UnsupportedException(
+        require(not any(stride % size for stride in strides),
                 f"strides are {strides} bytes; each must be a multiple of the element's {size}:"
-                f" {copy}")
+                f" {copy}", UnsupportedException)
         strides = [stride // size for stride in strides]
     return Tensor(address, dtype, interface["shape"], strides, array, not read_only)
 
