@@ -2,6 +2,7 @@
 #include "native/core/one_sided.h"
 
 #include "native/base/target.h"
+#include "native/base/text.h"
 #include "native/core/launch/rank_moves.h"
 
 namespace windlass {

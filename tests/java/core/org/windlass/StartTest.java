@@ -219,7 +219,7 @@ class StartTest {
     }
     assertThat(failures(new Rank(1, 3).at(store).within(LONG)).get(0))
         .isInstanceOf(PeerLostException.class)
-        .hasMessageStartingWith("waiting for the launcher, which has the store")
+        .hasMessageStartingWith("waiting for the launcher, which has the rendezvous store")
         .hasMessageContaining("its owner has ended");
   }
 
@@ -236,7 +236,7 @@ class StartTest {
     for (WindlassException failure : failures(new Rank(1, 3), new Rank(2, 3))) {
       assertMissing(failure, 0);
       assertThat(failure)
-          .hasMessageStartingWith("waiting for rank 0, whose process has the store")
+          .hasMessageStartingWith("waiting for rank 0, whose process has the rendezvous store")
           .hasMessageContaining("no store there after");
     }
   }

@@ -223,7 +223,7 @@ public final class Job implements AutoCloseable {
    * null.
    */
   Link connect(String linkName, Role role, Layout layout, String target, Until until) {
-    Names.require("link name", linkName);
+    Names.require("linkName", linkName);
     Objects.requireNonNull(role, "role");
     String operation =
         "connect to link '" + linkName + "' as " + role.name().toLowerCase(Locale.ROOT);
@@ -257,7 +257,7 @@ public final class Job implements AutoCloseable {
    * @param binding adds the tensors to send to a builder. It is called for each new follower.
    */
   public Followers followers(String linkName, Consumer<LinkTransferBuilder> binding) {
-    Names.require("link name", linkName);
+    Names.require("linkName", linkName);
     return new Followers(this, linkName, binding);
   }
 
