@@ -20,6 +20,7 @@ import org.junit.jupiter.api.Timeout;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
+import org.windlass.internal.store.Log;
 
 /** The threads of a group's ranks, which live as long as the group, and where they run. */
 @Timeout(60)
@@ -272,8 +273,13 @@ class RankWorkersTest {
     int cores = Native.wl_allowed_cores();
     CommunicatorOptions options = CommunicatorOptions.defaults().withPinnedThreads(true);
     for (CommunicatorOptions each : List.of(options, options.withCores(cores + 1))) {
-      try (LocalGroup group = LocalGroup.of(cores + 1, each)) {
+      try (Log log = new Log();
+          LocalGroup group = LocalGroup.of(cores + 1, each)) {
         assertThat(group.call(communicator -> mask())).containsOnly(mask());
+        assertThat(log.of("threads of ranks are not pinned"))
+            .singleElement()
+            .asString()
+            .contains("this host has " + (cores + 1) + " ranks, and they may use " + cores);
       }
     }
   }

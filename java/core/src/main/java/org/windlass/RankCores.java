@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.util.Arrays;
 import java.util.List;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.Log;
 import org.windlass.internal.Native;
 import org.windlass.internal.report.RankLook;
 
@@ -18,7 +20,8 @@ final class RankCores {
   private RankCores() {}
 
   /**
-   * Returns a worker for each rank of a process.
+   * Returns a worker for each rank of a process. Logs a warning if threads are to be pinned, and the
+   * ranks of this host exceed its cores.
    *
    * @param setting the value of {@code WINDLASS_PINNED_THREADS}, or null
    * @throws InvalidArgumentException if the setting is neither 0, 1 nor empty
@@ -33,6 +36,13 @@ final class RankCores {
     int allowed = Native.wl_allowed_cores();
     int cores = options.cores() == 0 ? allowed : Math.min(options.cores(), allowed);
     int[] hosts = RankLook.hosts(first.endpoint());
+    if (stays && place(first.rank(), hosts, cores) == NONE) {
+      Log.warn(
+          "threads of ranks are not pinned: this host has "
+              + Arrays.stream(hosts).filter(host -> host == hosts[first.rank()]).count()
+              + " ranks, and they may use " + cores
+              + (cores == 1 ? " core" : " cores") + "; start fewer ranks, or allow more cores");
+    }
     return ranks.stream()
         .map(each -> new RankWorker(each.rank(), place(each.rank(), hosts, cores), stays))
         .toList();
