@@ -26,7 +26,8 @@ from .errors import (
 from .job import Job, versions
 from .launch import LaunchEnvironment
 from .library import ABI, DTYPES, library_path, native
-from .link import Link, LinkTransferBuilder, LinkTransfer
+from .link import Link
+from .link_transfer import LinkTransfer, LinkTransferBuilder
 from .start import Options
 from .tensors import Tensor, tensor
 

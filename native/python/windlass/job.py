@@ -21,7 +21,8 @@ from .launch import RendezvousFile, host_and_port, token_of
 from .store import Store
 from .start import Host, Options, start
 from .communicator import Communicator, Scope
-from .link import Link, OFFER_FORMAT, ranks_in_words
+from .link import Link
+from .link_transfer import OFFER_FORMAT, ranks_in_words
 
 LINK_PROTOCOL = 4
 _OLD_SETTING = "WINDLASS_MEETING"
