@@ -5,13 +5,13 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.internal.memory.Memory;
 
 /**
- * The memory segments of Java, as {@link Memory}. This is what runs before Java 22, which has none,
- * and where the class of that name under META-INF/versions/22 is missing.
+ * Wraps Java's memory segments as {@link Memory}. This version runs before Java 22, which
+ * introduces segments, and if the same class under META-INF/versions/22 is missing.
  */
 final class Segments {
   private Segments() {}
 
-  /** The memory of a native {@code java.lang.foreign.MemorySegment}. */
+  /** Returns the memory of a native {@code java.lang.foreign.MemorySegment}. */
   @SuppressWarnings("unused") // META-INF/versions/22 uses it
   static Memory memory(Object segment) {
     int feature = Runtime.version().feature();
