@@ -58,7 +58,7 @@ final class Arguments {
     }
   }
 
-  /** Checks the arguments of a collective on a stream. A collective without a root passes root 0. */
+  /** Checks the arguments of a collective on a stream. {@code root} is 0 if there is none. */
   static void onStream(int operation, Tensor in, Tensor out, int root, int ranks) {
     if (root < 0 || root >= ranks) {
       throw new InvalidArgumentException(

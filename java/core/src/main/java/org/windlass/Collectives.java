@@ -247,8 +247,8 @@ public sealed class Collectives permits Communicator {
    * receive, for example when tokens go to experts.
    *
    * @param out large enough for all received elements. If it is too small on any rank, every rank
-   *     gets an {@link InvalidArgumentException} that names the rank and the size that it needs.
-   *     Then no data has moved, and the ranks may call again
+   *     gets an {@link InvalidArgumentException} with that rank and the required size. Then no data
+   *     has moved, and the ranks may call again
    * @return the number of elements received from each rank
    */
   public final long[] allToAllv(Tensor in, long[] sendCounts, Tensor out) {

@@ -55,7 +55,7 @@ import org.windlass.report.Report;
  * operations submitted by {@link #runAsync}. It also runs operations called from a virtual or
  * ForkJoin thread, or called while others are queued.
  */
-@SuppressWarnings("exports") // what packages of Windlass alone use
+@SuppressWarnings("exports") // used only by packages of Windlass
 public final class Communicator extends Collectives implements AutoCloseable, EndpointOwner {
   private final Duration deadline;
   private final Membership membership;
@@ -64,8 +64,8 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   private final LocalGroup group;
 
   /**
-   * Keeps the communicator reachable from which this one was made. Calls that reach all descendants
-   * go through that one.
+   * Keeps the communicator reachable from which this one was made. {@link #abortAll} goes through
+   * it.
    */
   @SuppressWarnings("unused")
   private Communicator origin;

@@ -126,7 +126,9 @@ final class EnvironmentStart {
     }
   }
 
-  /** Waits in a barrier, so that no rank takes this start's store for that of the next start. */
+  /**
+   * Waits in a barrier. Afterwards no rank can take this start's store for that of the next start.
+   */
   private static void leaveStart(Communicator communicator, Deadline until) {
     communicator.withDeadline(until.left()).barrier();
   }

@@ -18,8 +18,8 @@ import org.windlass.internal.Native;
 
 /**
  * The ranks of a communicator that are in this process. {@link #of(int)} makes a group of all
- * ranks, and {@link #fromEnvironment} a group of some, if other processes have the others. {@link
- * #run} runs code on a thread of each rank. Callers with their own threads use each rank's {@link
+ * ranks. If other processes have ranks too, {@link #fromEnvironment} makes the group. {@link #run}
+ * runs code on a thread of each rank. Callers with their own threads use each rank's {@link
  * #communicator}.
  */
 public final class LocalGroup implements AutoCloseable {
@@ -197,7 +197,7 @@ public final class LocalGroup implements AutoCloseable {
       try {
         communicator.close();
       } catch (WindlassException e) {
-        first = first == null ? e : first; // of one failure record, the same from every rank
+        first = first == null ? e : first; // every rank throws the same failure
       }
     }
     if (first != null && !told) {

@@ -67,7 +67,7 @@ final class LocalHandles {
     return unclosed;
   }
 
-  /** Ends the threads of a group that was never closed. */
+  /** Reports a group that was never closed, and ends its threads. */
   static final class Unclosed extends Leaks.Resource {
     private final List<RankWorker> workers;
 

@@ -17,8 +17,9 @@ import org.windlass.internal.memory.Memory;
 /**
  * A memory pool from which a rank allocates tensors of any size, in any order, without the other
  * ranks. The processes of all ranks on its host map the memory. If all ranks are on one host,
- * collectives, transfers and links of the communicator need no extra copy of such a tensor, as in a
- * {@link Window}. Otherwise it is like a tensor of {@link Tensor#allocate}.
+ * operations of the communicator need no extra copy of such a tensor. This holds for collectives,
+ * transfers and links, as with a {@link Window}. Otherwise it is like a tensor of {@link
+ * Tensor#allocate}.
  *
  * <pre>{@code
  * try (var pool = comm.memoryPool(64L << 30)) {          // all ranks together
@@ -98,7 +99,7 @@ public final class MemoryPool implements AutoCloseable {
       Failures.check(code, scratch);
       piece.address = scratch.outValue();
       Memory memory = Memory.of(piece.address, needed, piece);
-      piece = null; // the memory's from now on
+      piece = null; // now owned by the memory
       return Tensor.over("allocate", memory, 0, dtype, checked);
     } finally {
       if (piece != null) {

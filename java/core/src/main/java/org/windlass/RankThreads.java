@@ -83,7 +83,7 @@ final class RankThreads<T, E extends Exception> {
       try {
         workers.get(i).begin(bodies[i]);
       } catch (ClosedException e) {
-        record(e); // the close ends the ranks before this one, and tells their peers
+        record(e); // close() ends the ranks before this one
         break;
       } catch (Throwable e) {
         // The ranks before this one run: they end by the abort.
@@ -116,7 +116,7 @@ final class RankThreads<T, E extends Exception> {
     try {
       communicator.abortAll(reason(communicator.rank(), failure));
     } catch (OutOfMemoryError e) {
-      // The communicator itself is aborted. A look at the ranks finds which of this process's wait in
+      // The communicator itself is aborted. Later checks find ranks of this process that wait in
       // one of its children.
     }
   }

@@ -115,7 +115,7 @@ final class RankWorker {
   private synchronized void over() {
     body = null;
     loader = null;
-    notifyAll(); // first, since what follows may throw
+    notifyAll(); // first, since the next calls may throw
     thread.setContextClassLoader(null);
     thread.setPriority(Thread.NORM_PRIORITY);
     thread.setUncaughtExceptionHandler(null);

@@ -151,8 +151,8 @@ final class ReturnedRanks {
   }
 
   /**
-   * Returns true if the rank's body has returned, and no thread of its communicator ever made a
-   * call.
+   * Returns true if the rank's body has returned, and no thread of the communicator itself ever
+   * made a call.
    */
   private boolean hasReturned(int rank, BitSet returned) {
     int index = rank - first();
@@ -164,7 +164,7 @@ final class ReturnedRanks {
 
   /** Returns true if a rank that makes no more calls has not entered the operation. */
   private static boolean isBefore(RankLook look, int sequence) {
-    // A rank that waits for a closed rank is informed of that. A one-sided operation has the number
+    // A rank that waits for a closed rank gets an exception. A one-sided operation has the number
     // of the last collective operation before it.
     return !look.closed()
         && (look.recorded().isEmpty() || look.recorded().get(0).sequence() - sequence < 0);

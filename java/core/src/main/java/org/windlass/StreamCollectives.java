@@ -17,9 +17,9 @@ import org.windlass.internal.call.RankLists;
  * <p>Every rank calls the same operations in the same order, each on a stream of its own GPU. A
  * call waits on the host for the calls of the other ranks, and returns once the operation is
  * enqueued. Its {@link Operation} is over once the GPU has left it. {@link Operation#cancel} aborts
- * the communicator, since enqueued work can't be withdrawn. A deadline applies twice: first until
- * all ranks have made their calls, then from the time when this rank's stream reaches the operation
- * until it is over.
+ * the communicator, since enqueued work can't be withdrawn. A deadline applies twice: to the calls
+ * of all ranks, and to the operation itself. The second time begins when this rank's stream reaches
+ * the operation.
  *
  * <p>Tensors must be in GPU memory, {@link Tensor#isOnDevice}, and may be closed once the operation
  * is over. The parameters mean the same as in {@link Collectives}.

@@ -21,11 +21,9 @@ import org.windlass.internal.memory.Memory;
  *
  * <p>The memory is Windlass's own ({@link #allocate}), a {@link MemoryPool}'s, a direct buffer, a
  * raw address with an owner, a device's ({@link #ofDevice}), a memory segment, or a {@link
- * Window}'s. It stays valid while a call uses it. A {@link #close} during the call frees it later,
- * and the owner of the memory is kept reachable.
+ * Window}'s. It stays valid while a call uses it. A {@link #close} during the call frees it later.
  *
- * <p>Reads and writes of elements are not synchronized. Do not access a tensor's elements while an
- * operation uses the tensor.
+ * <p>Reads and writes of elements are not synchronized with operations.
  */
 public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   final Memory memory;
@@ -47,9 +45,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Allocates zeroed memory, aligned to 64 bytes. It is freed by {@link #close}, or once no view of
-   * it is reachable. Ranks in other processes access it by a copy. They map the memory that {@link
-   * MemoryPool#allocate} returns.
+   * Allocates zeroed memory, aligned to 64 bytes. {@link #close} frees it, or the end of its last
+   * view. Ranks in other processes copy it; they map the memory of {@link MemoryPool#allocate}.
    */
   public static Tensor allocate(DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("allocate", dtype, shape);
@@ -336,8 +333,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Sets every element. A floating dtype rounds {@code value} once; a double must hold it exactly.
-   * For u64 it is the element's 64 bits.
+   * Sets every element. Floating dtypes round {@code value} once; a double must hold it exactly.
+   * For u64 it is the 64 bits.
    */
   public final Tensor fill(long value) {
     Elements.fill(this, value);

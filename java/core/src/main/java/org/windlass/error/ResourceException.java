@@ -7,7 +7,7 @@ import java.util.List;
 public final class ResourceException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
-  /** Makes the exception. {@code message} says what happened, where, and what to do. */
+  /** Makes the exception. {@code message} describes the failure and its remedy. */
   public ResourceException(String message) {
     this(message, null, "", List.of());
   }

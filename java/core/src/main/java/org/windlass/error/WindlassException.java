@@ -5,8 +5,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * The base class of all exceptions that Windlass throws. It has a code, and a message that says
- * what happened, where, and what to do. If ranks are involved, it also has the operation and the
+ * The base class of all exceptions that Windlass throws. It has a code, and a message with the
+ * failure, its location and the remedy. If ranks are involved, it also has the operation and the
  * faulty ranks.
  */
 public abstract sealed class WindlassException extends RuntimeException
@@ -51,7 +51,7 @@ public abstract sealed class WindlassException extends RuntimeException
    * Returns the exception for a failure that the C ABI reports.
    *
    * @param code a {@code wl_code}; an unknown code gives an {@link InternalException}
-   * @param message what happened, where, and what to do
+   * @param message the failure, its location and the remedy
    * @param cause the failure that caused this one, or null
    * @param operation the operation in which the failure was observed; empty if in none
    * @param faultyRanks the faulty ranks

@@ -7,7 +7,7 @@ import java.util.concurrent.TimeoutException;
 
 /**
  * Exchanges messages between ranks that have no communicator yet. A framework that started the
- * ranks implements it, for example with the all-gather of a Spark barrier stage. {@link
+ * ranks implements it. For example, it may use the all-gather of a Spark barrier stage. {@link
  * org.windlass.Communicator#meet} uses it to make a communicator. Ranks may be in one process if
  * each rank has its own instance.
  *

@@ -23,10 +23,10 @@ import org.windlass.internal.report.RankLook;
  * {@link #toString} is a table with one line per rank.
  *
  * @param ranks the ranks, in rank order
- * @param failure why the communicator is dead; empty while it is alive
- * @param peerMemory how ranks access each other's memory outside windows, and why: {@code shared:
- *     ...} if all are in one process, {@code process_vm_readv: ...}, {@code stage: ...}, {@code
- *     refused: ...}, or {@code not yet: ...} until an operation has needed it
+ * @param failure the failure that ended the communicator; empty while it is alive
+ * @param peerMemory how ranks access each other's memory outside windows, and why. {@code shared:
+ *     ...} if all ranks are in one process; otherwise {@code process_vm_readv: ...}, {@code stage:
+ *     ...} or {@code refused: ...}. {@code not yet: ...} before any operation has needed it
  */
 public record Report(List<Rank> ranks, Optional<WindlassException> failure, String peerMemory) {
   /** Number of ranks that the table names in a list of awaited ranks. */

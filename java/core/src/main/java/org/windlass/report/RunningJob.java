@@ -100,10 +100,10 @@ public final class RunningJob implements AutoCloseable {
     /** True if one of the processes has not ended. */
     boolean isAnyAlive;
 
-    /** Why a process could not be read; null if all could. */
+    /** Failure to read a process; null if all were read. */
     WindlassException refusal;
 
-    /** Why some shared memory is not a readable communicator; null if all is. */
+    /** Failure to read some shared memory as a communicator; null if all was read. */
     WindlassException other;
 
     void read(ProcessName process) {
