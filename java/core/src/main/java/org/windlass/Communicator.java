@@ -64,8 +64,8 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   private final LocalGroup group;
 
   /**
-   * Keeps the communicator reachable from which this one was made. {@link #abortAll} goes through
-   * it.
+   * Keeps the communicator reachable from which this one was made. An {@link #abortAll} of that
+   * one, or of one before it, reaches this one.
    */
   @SuppressWarnings("unused")
   private Communicator origin;

@@ -19,8 +19,8 @@ import org.windlass.internal.rendezvous.Start;
  *     rank, at most 16; there 0 means one
  * @param adjustThreads whether operations may also adjust the threads of callers. If ranks share
  *     cores, an operation may move its thread among the cores of the thread's affinity mask. It may
- *     also ask the kernel for short time slices, which a later wait restores. Without this option
- *     it does so only to threads that Windlass makes, such as those of {@link LocalGroup#run}
+ *     also ask the kernel for short time slices; a later wait undoes this. Without this option it
+ *     does so only to threads that Windlass makes, such as those of {@link LocalGroup#run}
  * @param pinnedThreads whether each thread of {@link LocalGroup#run} stays on one core of its
  *     affinity mask for the group's life. No effect if a host has fewer cores than ranks. Threads
  *     and processes that a body starts, and the thread of its asynchronous calls, inherit this

@@ -320,7 +320,7 @@ final class EnvironmentStart {
         .orElseGet(() -> unique(text.getBytes(StandardCharsets.UTF_8)));
   }
 
-  /** Returns the job's name, shortened to what a member's may have. */
+  /** Returns the job's name. A name that exceeds {@link Member#JOB} bytes becomes a hash of it. */
   private String job() {
     byte[] name = environment.job().orElse("windlass").getBytes(StandardCharsets.UTF_8);
     return name.length <= Member.JOB ? new String(name, StandardCharsets.UTF_8) : unique(name);

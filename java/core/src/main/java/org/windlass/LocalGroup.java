@@ -72,8 +72,8 @@ public final class LocalGroup implements AutoCloseable {
   /**
    * Collective. Joins the other processes as {@link
    * Communicator#fromEnvironment(CommunicatorOptions, Duration)} does, but with {@code ranks} ranks
-   * in each process. Process p of n, as the launcher numbers them, has {@code ranks} ranks of the n
-   * * {@code ranks}. Its first rank is p * {@code ranks}.
+   * in each process. There are {@code n * ranks} ranks in n processes. Process p, as the launcher
+   * numbers it, has {@code ranks} ranks from {@code p * ranks} on.
    */
   public static LocalGroup fromEnvironment(
       int ranks, CommunicatorOptions options, Duration deadline) {

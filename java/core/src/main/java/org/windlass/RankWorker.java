@@ -76,7 +76,7 @@ final class RankWorker {
           runNext();
         }
       } catch (Throwable e) {
-        // For example, the heap was full while a body's failure was recorded. The thread goes on.
+        // For example, the heap was full while a body's failure was recorded. The thread continues.
       }
     }
   }

@@ -11,7 +11,8 @@ import org.windlass.internal.call.Endpoint;
 /**
  * The signals of a {@link Window}: counters with which ranks tell each other how far they are. Each
  * signal of a rank has a separate value for each peer, and only that peer sets it. A call of {@code
- * await(peer, i, value)} on this rank waits for {@code notify(rank, i, value)} on the peer.
+ * await(peer, i, value)} on this rank waits for {@code notify(rank, i, value)} on the peer, where
+ * {@code rank} is this one.
  *
  * <p>Values are counts. They start at 0 and increase by less than 2^30 at a time. Nothing resets
  * them. A writer is always less than 2^30 ahead of the value that its reader awaits.

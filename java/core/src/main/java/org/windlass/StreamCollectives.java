@@ -46,8 +46,8 @@ import org.windlass.internal.call.RankLists;
  *
  * <p>A call throws {@link ResourceException} if the communicator has its maximum number of captured
  * operations. It throws {@link InvalidArgumentException} if a tensor's memory was freed or is too
- * small, or if the stream does not exist, for example because it was destroyed. Then all ranks
- * throw, and the message names the rank with the wrong argument.
+ * small, or if the stream does not exist (any more). Then all ranks throw, and the message names
+ * the rank with the wrong argument.
  *
  * <p>If a rank can see from its arguments that they are wrong, it throws before the other ranks
  * learn of the call. Examples are a tensor in the host's memory, an impossible address, wrong

@@ -19,11 +19,13 @@ import org.windlass.internal.memory.Memory;
  * {@link #transpose}, {@link #splitDim} and {@link #reshape} return other views of the same memory
  * and copy nothing.
  *
- * <p>The memory is Windlass's own ({@link #allocate}), a {@link MemoryPool}'s, a direct buffer, a
- * raw address with an owner, a device's ({@link #ofDevice}), a memory segment, or a {@link
- * Window}'s. It stays valid while a call uses it. A {@link #close} during the call frees it later.
+ * <p>The memory comes from {@link #allocate}, a {@link MemoryPool}, a {@link Window} or a device
+ * ({@link #ofDevice}). It may also be a direct buffer, a memory segment, or a raw address with an
+ * owner. It stays valid while a call uses it. A {@link #close} during the call frees it later, and
+ * the owner of the memory is kept reachable.
  *
- * <p>Reads and writes of elements are not synchronized with operations.
+ * <p>Reads and writes of elements are not synchronized. Access a tensor's elements only before and
+ * after an operation that uses it.
  */
 public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   final Memory memory;
@@ -45,8 +47,9 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Allocates zeroed memory, aligned to 64 bytes. {@link #close} frees it, or the end of its last
-   * view. Ranks in other processes copy it; they map the memory of {@link MemoryPool#allocate}.
+   * Allocates zeroed memory, aligned to 64 bytes. It is freed by {@link #close}, or once no view of
+   * it is reachable. Ranks in other processes access it by a copy, but they map the memory of
+   * {@link MemoryPool#allocate}.
    */
   public static Tensor allocate(DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("allocate", dtype, shape);
@@ -139,9 +142,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
         memory, memory.address + offset, dtype, shape, Shapes.contiguousStrides(shape));
   }
 
-  /**
-   * Checks that a contiguous tensor of a checked shape fits at {@code offset} and is aligned there.
-   */
+  /** Checks that a contiguous tensor of this shape fits at {@code offset} and is aligned there. */
   static void checkFits(String what, Memory memory, long offset, DType dtype, long[] shape) {
     long needed = Shapes.numel(shape) * dtype.bytes();
     if (offset < 0 || offset > memory.bytes || needed > memory.bytes - offset) {
@@ -234,10 +235,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return memory.onDevice;
   }
 
-  /**
-   * Returns the address of the first element. It is valid until the memory is freed: see {@link
-   * #close}.
-   */
+  /** Returns the address of the first element, valid until the memory is freed: {@link #close}. */
   public final long address() {
     return address;
   }
@@ -280,10 +278,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, Shapes.swapped(shape, dim0, dim1), Shapes.swapped(strides, dim0, dim1));
   }
 
-  /**
-   * Returns a view with dimension {@code dim} split into several. Their extents multiply to its
-   * own.
-   */
+  /** Returns a view with dimension {@code dim} split into dimensions of {@code sizes}. */
   public Tensor splitDim(int dim, long... sizes) {
     ShapeChecks.checkDimension("splitDim", "dim", dim, shape.length);
     Objects.requireNonNull(sizes, "sizes");

@@ -97,7 +97,7 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Makes a tensor in the next free bytes, aligned to 64. It is zeroed unless an earlier call wrote
+   * Makes a tensor in the next free bytes, aligned to 64. It is zeroed unless something has written
    * there.
    *
    * @throws ResourceException if the window has too few free bytes

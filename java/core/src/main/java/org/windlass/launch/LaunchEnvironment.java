@@ -19,8 +19,9 @@ import org.windlass.internal.store.Texts;
 import org.windlass.internal.store.Token;
 
 /**
- * The environment variables of a process that a launcher started: its rank, the number of ranks,
- * the rendezvous of the ranks, and the source of their token. An empty variable counts as not set.
+ * Reads the environment variables of a process that a launcher started. They give its rank, the
+ * number of ranks, the rendezvous of the ranks, and the source of their token. An empty variable
+ * counts as not set.
  *
  * <p>One launcher may run inside another one's allocation. The first launcher whose variables are
  * set counts. {@code WINDLASS_RENDEZVOUS}, {@code WINDLASS_JOB}, {@code WINDLASS_TOKEN_FILE} and

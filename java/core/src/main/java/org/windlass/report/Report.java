@@ -24,9 +24,10 @@ import org.windlass.internal.report.RankLook;
  *
  * @param ranks the ranks, in rank order
  * @param failure the failure that ended the communicator; empty while it is alive
- * @param peerMemory how ranks access each other's memory outside windows, and why. {@code shared:
- *     ...} if all ranks are in one process; otherwise {@code process_vm_readv: ...}, {@code stage:
- *     ...} or {@code refused: ...}. {@code not yet: ...} before any operation has needed it
+ * @param peerMemory how ranks access each other's memory outside windows, and why. The text is
+ *     {@code shared: ...} if all ranks are in one process. Otherwise it is {@code process_vm_readv:
+ *     ...}, {@code stage: ...} or {@code refused: ...}. Before any operation has needed such
+ *     access, it is {@code not yet: ...}
  */
 public record Report(List<Rank> ranks, Optional<WindlassException> failure, String peerMemory) {
   /** Number of ranks that the table names in a list of awaited ranks. */
@@ -53,7 +54,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     STOPPED,
     /**
      * The process ended, even if its parent has not waited for it yet. A process on another host
-     * also counts as ended if it was silent or accepted no connection.
+     * also counts as ended if that host was silent or accepted no connection.
      */
     ENDED,
     /**
