@@ -40,7 +40,11 @@ public enum Algorithm {
     return code;
   }
 
-  /** Returns the algorithm with a name: {@code auto}, {@code push}, {@code one-phase} and so on. */
+  /**
+   * Returns the algorithm with a name: {@code auto}, {@code push}, {@code one-phase} and so on.
+   *
+   * @throws InvalidArgumentException if there is no such algorithm
+   */
   public static Algorithm parse(String name) {
     Objects.requireNonNull(name, "name");
     for (Algorithm algorithm : values()) {

@@ -141,8 +141,8 @@ public sealed class Collectives permits Communicator {
 
   /**
    * Reduces {@code in} of all ranks and writes part {@code r} of the result to {@code out} of rank
-   * {@code r}. {@code in} has {@link #size()} times as many elements as {@code out}. In place,
-   * {@code out} is this rank's own part of {@code in}.
+   * {@code r}. The number of elements of {@code in} is {@link #size()} times that of {@code out}.
+   * In place, {@code out} is this rank's own part of {@code in}.
    */
   public final void reduceScatter(Tensor in, Tensor out, ReduceOp op) {
     run(Native.WL_OP_REDUCE_SCATTER, given(in, "in"), given(out, "out"), code(op), 0, 0, 0);
@@ -164,8 +164,8 @@ public sealed class Collectives permits Communicator {
 
   /**
    * Runs {@link #allReduce(Tensor, Tensor, ReduceOp)} with one algorithm. {@link Algorithm#RING}
-   * and {@link Algorithm#BIDIRECTIONAL_RING} add in ring order and round at each rank. {@link
-   * Algorithm#ONE_PHASE} works in place only for small tensors.
+   * and {@link Algorithm#BIDIRECTIONAL_RING} add in ring order and round at each rank. In place,
+   * {@link Algorithm#ONE_PHASE} supports only small tensors.
    */
   public final void allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
     int code = code(algorithm);

@@ -64,8 +64,8 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   private final LocalGroup group;
 
   /**
-   * Keeps the communicator reachable from which this one was made. An {@link #abortAll} of that
-   * one, or of one before it, reaches this one.
+   * Keeps the communicator reachable from which this one was made. Then {@link #abortAll} of its
+   * ancestors reaches this one.
    */
   @SuppressWarnings("unused")
   private Communicator origin;
@@ -419,9 +419,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Calls {@link #abort} on this communicator and on all that this rank made from it, for example
-   * by {@link #split}. Use it for a rank that ends with an error, since peers may wait in any of
-   * them.
+   * Calls {@link #abort} on this communicator and on every one that this rank made from it, for
+   * example by {@link #split}. Use it for a rank that ends with an error, since peers may wait in
+   * any of them.
    */
   public void abortAll(String reason) {
     abort(reason);

@@ -170,6 +170,8 @@ public enum DType {
   /**
    * Returns the dtype with a name in either spelling: {@code bf16} or {@code BF16}, {@code f8e4m3}
    * or {@code F8_E4M3}.
+   *
+   * @throws InvalidArgumentException if there is no such dtype
    */
   public static DType parse(String name) {
     Objects.requireNonNull(name, "name");

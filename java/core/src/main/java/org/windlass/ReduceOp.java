@@ -32,7 +32,11 @@ public enum ReduceOp {
     return code;
   }
 
-  /** Returns the operation with a name as in layout strings: {@code sum avg max min product}. */
+  /**
+   * Returns the operation with a name as in layout strings: {@code sum avg max min product}.
+   *
+   * @throws InvalidArgumentException if there is no such operation
+   */
   public static ReduceOp parse(String name) {
     Objects.requireNonNull(name, "name");
     for (ReduceOp op : values()) {

@@ -5,13 +5,14 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.internal.memory.Memory;
 
 /**
- * Wraps Java's memory segments as {@link Memory}. This version runs before Java 22, which
- * introduces segments, and if the same class under META-INF/versions/22 is missing.
+ * Refuses Java's memory segments. The class of this name under META-INF/versions/22 wraps them as
+ * {@link Memory}. This one runs before Java 22, which introduces segments, or if the other is
+ * missing.
  */
 final class Segments {
   private Segments() {}
 
-  /** Returns the memory of a native {@code java.lang.foreign.MemorySegment}. */
+  /** Throws an {@link UnsupportedException} that says why segments are not supported here. */
   @SuppressWarnings("unused") // META-INF/versions/22 uses it
   static Memory memory(Object segment) {
     int feature = Runtime.version().feature();

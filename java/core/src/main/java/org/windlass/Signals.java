@@ -84,8 +84,10 @@ public final class Signals {
 
   /**
    * Blocks until {@code peer} has set its value of signal {@code index} here to at least {@code
-   * value}. If the deadline passes, the {@link DeadlineExceededException} names the peer and the
-   * value that it set last.
+   * value}.
+   *
+   * @throws DeadlineExceededException if the deadline passes; the message has the peer and the
+   *     value that it set last
    */
   public void await(int peer, int index, long value) {
     if (window.communicator().endpoint.mustHandOff(Thread.currentThread())) {

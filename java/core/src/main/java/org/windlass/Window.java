@@ -119,6 +119,7 @@ public final class Window implements AutoCloseable {
    * Makes a tensor at a chosen offset, even if other tensors or signals overlap it.
    *
    * @param offset bytes from the start; a multiple of the dtype's size
+   * @throws InvalidArgumentException if the tensor does not fit in the window at that offset
    */
   public DistributedTensor tensorAt(long offset, DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("tensorAt", dtype, shape);

@@ -52,7 +52,11 @@ public enum Target {
             + " has one run these";
   }
 
-  /** Returns the target with this name, such as {@code sim}. Case doesn't matter. */
+  /**
+   * Returns the target with this name, such as {@code sim}. Case doesn't matter.
+   *
+   * @throws InvalidArgumentException if there is no such target
+   */
   public static Target parse(String name) {
     Objects.requireNonNull(name, "name");
     for (Target target : values()) {

@@ -97,7 +97,7 @@ public final class RunningJob implements AutoCloseable {
     /** Ids of the communicators that live processes have. */
     final Set<Long> held = new HashSet<>();
 
-    /** True if one of the processes has not ended. */
+    /** True if one of the processes is alive. */
     boolean isAnyAlive;
 
     /** Failure to read a process; null if all were read. */
