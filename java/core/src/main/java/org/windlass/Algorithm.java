@@ -8,25 +8,25 @@ import java.util.stream.Collectors;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * The ways in which a collective moves its bytes. The results are the same, except that the rings
- * of an all-reduce add in another order.
+ * Selects how a collective moves its bytes. The results are the same, except that the rings of an
+ * all-reduce add in another order.
  */
 public enum Algorithm {
-  /** Whatever is fastest here. */
+  /** The fastest algorithm for the operation on this machine. */
   AUTO(0),
   /** All-to-all: every rank writes into its peers' outputs. */
   PUSH(1),
   /** All-to-all: every rank reads from its peers' inputs. */
   PULL(2),
-  /** Broadcast: the root stages, every other rank reads. */
+  /** Broadcast: the root writes to staging buffers, and every other rank reads them. */
   STAGED(3),
-  /** All-reduce: every rank folds every input. */
+  /** All-reduce: every rank reduces all elements of all inputs. */
   ONE_PHASE(4),
-  /** All-reduce: every rank folds its share of every input, and writes it to every rank. */
+  /** All-reduce: every rank reduces its share of all inputs and writes the result to every rank. */
   TWO_PHASE(5),
-  /** All-reduce: sums, then results, travel from rank to rank. Needs at most 128 ranks. */
+  /** All-reduce: partial sums, then results, pass from rank to rank. Needs at most 128 ranks. */
   RING(6),
-  /** All-reduce: as {@link #RING}, half of the elements each way. */
+  /** All-reduce: like {@link #RING}, with half of the elements in each direction. */
   BIDIRECTIONAL_RING(7);
 
   private final int code;
@@ -35,12 +35,16 @@ public enum Algorithm {
     this.code = code;
   }
 
-  /** The number in the C ABI, {@code wl_algorithm}. */
+  /** Returns the number in the C ABI, {@code wl_algorithm}. */
   public int code() {
     return code;
   }
 
-  /** The algorithm of a name: {@code auto}, {@code push}, {@code one-phase} and so on. */
+  /**
+   * Returns the algorithm with a name: {@code auto}, {@code push}, {@code one-phase} and so on.
+   *
+   * @throws InvalidArgumentException if there is no such algorithm
+   */
   public static Algorithm parse(String name) {
     Objects.requireNonNull(name, "name");
     for (Algorithm algorithm : values()) {

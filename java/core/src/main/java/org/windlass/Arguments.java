@@ -10,14 +10,15 @@ import org.windlass.internal.Shapes;
 import org.windlass.kernel.Target;
 
 /**
- * The checks of what the native side knows nothing of: null, read-only and strided tensors, dtypes
- * that differ where it takes one, whose window, the lengths of lists. Each is a few compares of
- * fields; the text of a refusal is built apart from them.
+ * Checks the arguments that the native side does not see. These include null, read-only and strided
+ * tensors, and tensors with different dtypes in one call. They also include the window of a tensor
+ * and the lengths of lists. Each check is a few comparisons of fields; separate methods build the
+ * error messages.
  */
 final class Arguments {
   private Arguments() {}
 
-  /** The tensors of a collective: either may be null, where this rank has none. */
+  /** Checks the tensors of a collective. Either may be null if this rank has none. */
   static void buffers(int operation, Tensor in, Tensor out) {
     if ((in != null && !in.contiguous)
         || (out != null && (!out.contiguous || out.memory.readOnly))
@@ -32,7 +33,7 @@ final class Arguments {
     }
   }
 
-  /** The one tensor of a collective in place. */
+  /** Checks the only tensor of a collective in place. */
   static void inPlace(int operation, Tensor tensor) {
     Objects.requireNonNull(tensor, "tensor");
     if (!tensor.contiguous || tensor.memory.readOnly) {
@@ -47,7 +48,7 @@ final class Arguments {
     }
   }
 
-  /** A tensor in a device's memory is for kernels that devices run. */
+  /** Refuses a tensor in a device's memory unless kernels run on devices. */
   static void requireDevices(String what, String name, Tensor tensor) {
     Target target = Target.loaded();
     if (target != Target.CUDA) {
@@ -57,7 +58,7 @@ final class Arguments {
     }
   }
 
-  /** Checks the arguments of a collective on a stream. A collective without a root passes root 0. */
+  /** Checks the arguments of a collective on a stream. {@code root} is 0 if there is none. */
   static void onStream(int operation, Tensor in, Tensor out, int root, int ranks) {
     if (root < 0 || root >= ranks) {
       throw new InvalidArgumentException(
@@ -73,7 +74,7 @@ final class Arguments {
     requireDeviceMemory(operation, "out", out);
   }
 
-  /** The same of a collective in place. */
+  /** Checks the argument of a collective on a stream that works in place. */
   static void inPlaceOnStream(int operation, Tensor tensor) {
     Objects.requireNonNull(tensor, "tensor");
     if (Target.loaded() == Target.CUDA) {
@@ -90,7 +91,7 @@ final class Arguments {
     }
   }
 
-  /** The method that calls an operation: allGatherv for all-gather-v. */
+  /** Returns the name of the method that calls an operation: allGatherv for all-gather-v. */
   static String call(int operation) {
     return Native.wl_call_name(operation);
   }
@@ -128,7 +129,7 @@ final class Arguments {
     return dim == 0 ? Native.WL_OP_ALL_GATHER : Native.WL_OP_ALL_GATHER_DIM;
   }
 
-  /** A list of one value for each rank. */
+  /** Checks that a list has one value for each rank. */
   static void list(String what, String name, long[] list, int size) {
     Objects.requireNonNull(list, name);
     if (list.length != size) {
@@ -138,7 +139,9 @@ final class Arguments {
     }
   }
 
-  /** Both sides of a move between this rank's memory and a peer's part of {@code window}. */
+  /**
+   * Checks both sides of a transfer between this rank's memory and a peer's part of {@code window}.
+   */
   static void oneSided(String what, Window window, Tensor local, DistributedTensor remote) {
     Objects.requireNonNull(local, "local");
     if (Objects.requireNonNull(remote, "remote").window() != window) {

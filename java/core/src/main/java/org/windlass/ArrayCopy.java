@@ -12,8 +12,8 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Shapes;
 
 /**
- * The copies between Java arrays and tensors, through a bounded buffer. float and double are cast;
- * the integer arrays carry the bits of a dtype of their own width.
+ * Copies elements between Java arrays and tensors, through a bounded buffer. float and double
+ * elements are cast. Integer arrays hold the bits of a dtype of the same width.
  */
 final class ArrayCopy {
   private static final int STAGING_BYTES = 64 << 10;
@@ -21,7 +21,8 @@ final class ArrayCopy {
   private ArrayCopy() {}
 
   /**
-   * Moves {@code count} elements from {@code start} on between the array and the staging buffer.
+   * Copies {@code count} elements, from element {@code start} of the array, between the array and
+   * the staging buffer.
    */
   @FunctionalInterface
   private interface Part {
@@ -96,7 +97,7 @@ final class ArrayCopy {
    * Checks an array against a tensor.
    *
    * @param like a dtype as wide as the array's elements
-   * @param cast the dtype that elements pass as when cast; null where bits are carried
+   * @param cast the dtype of the array's elements if they are cast; null if their bits are copied
    * @return the dtype of the staging buffer
    */
   private static DType check(String what, Tensor tensor, int length, DType like, DType cast) {
@@ -133,7 +134,7 @@ final class ArrayCopy {
     }
   }
 
-  /** One walk over a tensor in blocks that fit the staging buffer, in row-major order. */
+  /** Walks over a tensor in row-major order, in blocks that fit the staging buffer. */
   private record Pass(
       DType staged, boolean write, Part part, ByteBuffer staging, long address, Scratch scratch) {
     void over(Tensor tensor, long at) {

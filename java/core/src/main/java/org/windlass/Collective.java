@@ -8,19 +8,19 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Memory;
 
 /**
- * One collective over tensors that have been checked: {@link #begin} pins and states them, the
- * caller states the rest and submits it, and {@link #end} or {@link #enqueue} follows. The native
- * side checks the rest. Nothing is allocated unless it fails.
+ * Runs one collective over checked tensors. {@link #begin} pins the tensors and describes them. The
+ * caller describes the rest and submits the call, and then calls {@link #end} or {@link #enqueue}.
+ * The native side checks the rest. Unless a call fails, nothing is allocated.
  */
 final class Collective {
   private Collective() {}
 
   /**
-   * Enqueues the operation that the endpoint's call states. Its tensors stay pinned until it is
-   * over, or as long as the communicator where a graph holds it.
+   * Enqueues the operation that the endpoint's call describes. Its tensors stay pinned until it is
+   * over. If a graph holds it, they stay pinned as long as the communicator exists.
    *
-   * @param in null where this rank reads nothing
-   * @param out null where this rank writes nothing
+   * @param in null if this rank reads nothing
+   * @param out null if this rank writes nothing
    * @param owner kept reachable until the operation is over
    */
   static Operation<Void> enqueue(Endpoint own, long stream, Tensor in, Tensor out, Object owner) {
@@ -38,11 +38,12 @@ final class Collective {
   }
 
   /**
-   * Makes {@code thread} the one caller, pins the tensors, and states them in the endpoint's call.
+   * Makes {@code thread} the only caller, pins the tensors, and describes them in the endpoint's
+   * call.
    *
    * @param operation one of the C ABI's collectives
-   * @param in null where this rank reads nothing
-   * @param out null where this rank writes nothing; not both
+   * @param in null if this rank reads nothing
+   * @param out null if this rank writes nothing; {@code in} and {@code out} are not both null
    */
   static CallStruct begin(
       Endpoint own, Thread thread, int operation, Tensor in, Tensor out, long deadlineNs) {
@@ -61,7 +62,7 @@ final class Collective {
         .out(out == null ? 0 : out.address, out == null ? 0 : out.numel);
   }
 
-  /** Ends what {@link #begin} began, by an exception unless {@code code} is Ok. */
+  /** Ends the call that {@link #begin} began. Throws an exception unless {@code code} is Ok. */
   static void end(Endpoint own, int code, Tensor in, Tensor out) {
     Memory source = (in != null ? in : out).memory;
     Memory target = (out != null ? out : in).memory;
@@ -77,7 +78,7 @@ final class Collective {
     Reference.reachabilityFence(out);
   }
 
-  /** Pins both, or neither. */
+  /** Pins both memories, or neither. Returns true if it pinned them. */
   private static boolean hold(Memory a, Memory b) {
     if (!a.hold()) {
       return false;

@@ -15,16 +15,17 @@ import org.windlass.internal.call.RankLists;
 import org.windlass.kernel.Kernel;
 
 /**
- * The operations of one rank under one deadline: a {@link Communicator} with its own, or what
- * {@link Communicator#withDeadline} gives.
+ * Runs the operations of one rank under one deadline. A {@link Communicator} uses its own deadline.
+ * {@link Communicator#withDeadline} returns an object with another one.
  *
- * <p>Tensors are contiguous, and of one dtype on all ranks, and of one size unless lists of counts
- * say otherwise: those hold elements, one value for each rank, and may be changed once the call has
- * returned. Tensors may be plain or distributed. Where an operation works in place it says how;
- * tensors don't overlap otherwise.
+ * <p>Tensors are contiguous and have the same dtype on all ranks. They have the same size too,
+ * except in operations that take lists of counts. Such a list has a number of elements for each
+ * rank. The caller may change it once the call has returned. Tensors may be plain or distributed.
+ * Tensors must not overlap, except if the operation documents how it works in place.
  *
- * <p>Reductions fold ranks in ascending order, f16, bf16 and f8 in f32, and round once; integers
- * wrap; max and min give NaN where any rank has it. So the bits are the same in every run.
+ * <p>Reductions combine ranks in ascending order. They compute f16, bf16 and f8 in f32, and round
+ * once. Integers wrap. Max and min return NaN if any rank has it. So the result has the same bits
+ * in every run.
  */
 public sealed class Collectives permits Communicator {
   final Endpoint endpoint;
@@ -34,7 +35,9 @@ public sealed class Collectives permits Communicator {
   private final Object owner;
 
   /**
-   * @param owner what the endpoint lives as long as; null if that is this object
+   * Makes the operations of one rank.
+   *
+   * @param owner the object that keeps the endpoint alive; null if that is this object
    */
   Collectives(Endpoint endpoint, long deadlineNs, Object owner) {
     this.endpoint = endpoint;
@@ -42,17 +45,17 @@ public sealed class Collectives permits Communicator {
     this.owner = owner == null ? this : owner;
   }
 
-  /** This rank's number, from 0. */
+  /** Returns this rank's number, from 0. */
   public final int rank() {
     return endpoint.rank;
   }
 
-  /** Number of ranks. */
+  /** Returns the number of ranks. */
   public final int size() {
     return endpoint.size;
   }
 
-  /** Returns once every rank has called it. */
+  /** Blocks until every rank has called it. */
   public final void barrier() {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
@@ -74,37 +77,39 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Sends part {@code r} of {@code in} to rank {@code r}, and puts what rank {@code s} sends here
-   * at part {@code s} of {@code out}. A tensor's parts are {@link #size()} equal runs of its
-   * elements in order.
+   * Sends part {@code r} of {@code in} to rank {@code r}, and receives the part from rank {@code s}
+   * into part {@code s} of {@code out}. A tensor's parts are {@link #size()} runs of elements, in
+   * order and of equal length.
    */
   public final void allToAll(Tensor in, Tensor out) {
     allToAll(in, out, Algorithm.AUTO);
   }
 
-  /** {@link #allToAll(Tensor, Tensor)} by {@link Algorithm#PUSH} or {@link Algorithm#PULL}. */
+  /**
+   * Runs {@link #allToAll(Tensor, Tensor)} with {@link Algorithm#PUSH} or {@link Algorithm#PULL}.
+   */
   public final void allToAll(Tensor in, Tensor out, Algorithm algorithm) {
     int code = code(algorithm);
     run(Native.WL_OP_ALL_TO_ALL, given(in, "in"), given(out, "out"), 0, 0, 0, code);
   }
 
-  /** Makes {@code tensor} on every rank what it is on {@code root}. */
+  /** Copies {@code tensor} of rank {@code root} to {@code tensor} of every rank. */
   public final void broadcast(Tensor tensor, int root) {
     Arguments.inPlace(Native.WL_OP_BROADCAST, tensor);
     broadcast(tensor, tensor, root, Algorithm.AUTO);
   }
 
   /**
-   * Makes {@code out} on every rank what {@code in} is on {@code root}.
+   * Copies {@code in} of rank {@code root} to {@code out} of every rank.
    *
-   * @param in read on the root alone; elsewhere it may be null. In place, the root's {@code in} is
+   * @param in read only on the root; may be null on other ranks. In place, the root's {@code in} is
    *     its {@code out}
    */
   public final void broadcast(Tensor in, Tensor out, int root) {
     broadcast(in, out, root, Algorithm.AUTO);
   }
 
-  /** {@link #broadcast(Tensor, Tensor, int)} by {@link Algorithm#STAGED}. */
+  /** Runs {@link #broadcast(Tensor, Tensor, int)} with {@link Algorithm#STAGED}. */
   public final void broadcast(Tensor in, Tensor out, int root, Algorithm algorithm) {
     int code = code(algorithm);
     Tensor from = rank() == root ? given(in, "in") : null;
@@ -112,21 +117,22 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Puts {@code in} of rank {@code s} at part {@code s} of {@code out} on every rank: {@code out}
-   * has {@link #size()} times as many elements. In place, {@code in} is this rank's own part of
-   * {@code out}.
+   * Copies {@code in} of rank {@code s} to part {@code s} of {@code out} on every rank. {@code out}
+   * has {@link #size()} times as many elements as {@code in}. In place, {@code in} is this rank's
+   * own part of {@code out}.
    */
   public final void allGather(Tensor in, Tensor out) {
     run(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0);
   }
 
   /**
-   * Joins {@code in} of all ranks along dimension {@code dim}, in rank order, and puts the result
-   * into {@code out} on every rank. Dimension 0 is {@link #allGather(Tensor, Tensor)}. Dimension 1
-   * puts matrices side by side: columns of rank {@code s} begin at column {@code s * columns}.
+   * Joins {@code in} of all ranks along dimension {@code dim}, in rank order, and writes the result
+   * to {@code out} on every rank. Dimension 0 is the same as {@link #allGather(Tensor, Tensor)}.
+   * Dimension 1 joins matrices by their columns: those of rank {@code s} begin at column {@code s *
+   * columns}.
    *
-   * @param in of one shape on every rank; not in place if {@code dim} is 1
-   * @param out {@code in}'s shape, but {@link #size()} times as long in {@code dim}
+   * @param in the same shape on every rank; not in place if {@code dim} is 1
+   * @param out the shape of {@code in}, except that {@code dim} is {@link #size()} times as long
    * @throws UnsupportedException if {@code dim} is neither 0 nor dimension 1 of a matrix
    */
   public final void allGather(Tensor in, Tensor out, int dim) {
@@ -134,32 +140,32 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Reduces {@code in} of all ranks and puts part {@code r} of the result into {@code out} of rank
-   * {@code r}: {@code in} has {@link #size()} times as many elements. In place, {@code out} is this
-   * rank's own part of {@code in}.
+   * Reduces {@code in} of all ranks and writes part {@code r} of the result to {@code out} of rank
+   * {@code r}. The number of elements of {@code in} is {@link #size()} times that of {@code out}.
+   * In place, {@code out} is this rank's own part of {@code in}.
    */
   public final void reduceScatter(Tensor in, Tensor out, ReduceOp op) {
     run(Native.WL_OP_REDUCE_SCATTER, given(in, "in"), given(out, "out"), code(op), 0, 0, 0);
   }
 
-  /** Makes {@code tensor} on every rank the reduction of it over all ranks. */
+  /** Replaces {@code tensor} on every rank with its reduction over all ranks. */
   public final void allReduce(Tensor tensor, ReduceOp op) {
     Arguments.inPlace(Native.WL_OP_ALL_REDUCE, tensor);
     allReduce(tensor, tensor, op, Algorithm.AUTO);
   }
 
   /**
-   * Makes {@code out} on every rank the reduction of {@code in} over all ranks. In place, they are
-   * one tensor.
+   * Writes the reduction of {@code in} over all ranks to {@code out} of every rank. In place, they
+   * are one tensor.
    */
   public final void allReduce(Tensor in, Tensor out, ReduceOp op) {
     allReduce(in, out, op, Algorithm.AUTO);
   }
 
   /**
-   * {@link #allReduce(Tensor, Tensor, ReduceOp)} by one algorithm. {@link Algorithm#RING} and
-   * {@link Algorithm#BIDIRECTIONAL_RING} add in ring order and round at each rank; {@link
-   * Algorithm#ONE_PHASE} is in place for small tensors alone.
+   * Runs {@link #allReduce(Tensor, Tensor, ReduceOp)} with one algorithm. {@link Algorithm#RING}
+   * and {@link Algorithm#BIDIRECTIONAL_RING} add in ring order and round at each rank. In place,
+   * {@link Algorithm#ONE_PHASE} supports only small tensors.
    */
   public final void allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
     int code = code(algorithm);
@@ -167,10 +173,11 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Puts part {@code r} of {@code in} on {@code root} into {@code out} of rank {@code r}.
+   * Copies part {@code r} of {@code in} on {@code root} to {@code out} of rank {@code r}.
    *
-   * @param in {@link #size()} times as many elements as {@code out}; read on the root alone,
-   *     elsewhere it may be null. In place, the root's {@code out} is its own part of {@code in}
+   * @param in {@link #size()} times as many elements as {@code out}. It is read only on the root
+   *     and may be null on other ranks. In place, the root's {@code out} is its own part of {@code
+   *     in}
    */
   public final void scatter(Tensor in, Tensor out, int root) {
     Tensor from = rank() == root ? given(in, "in") : null;
@@ -178,10 +185,11 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Puts {@code in} of rank {@code s} at part {@code s} of {@code out} on {@code root}.
+   * Copies {@code in} of rank {@code s} to part {@code s} of {@code out} on {@code root}.
    *
-   * @param out {@link #size()} times as many elements as {@code in}; written on the root alone,
-   *     elsewhere it may be null. In place, the root's {@code in} is its own part of {@code out}
+   * @param out {@link #size()} times as many elements as {@code in}. It is written only on the root
+   *     and may be null on other ranks. In place, the root's {@code in} is its own part of {@code
+   *     out}
    */
   public final void gather(Tensor in, Tensor out, int root) {
     Tensor to = rank() == root ? given(out, "out") : null;
@@ -189,9 +197,9 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Makes {@code out} on {@code root} the reduction of {@code in} over all ranks.
+   * Writes the reduction of {@code in} over all ranks to {@code out} on {@code root}.
    *
-   * @param out written on the root alone; elsewhere it may be null. In place, it is {@code in}
+   * @param out written only on the root; may be null on other ranks. In place, it is {@code in}
    */
   public final void reduce(Tensor in, Tensor out, ReduceOp op, int root) {
     Tensor to = rank() == root ? given(out, "out") : null;
@@ -199,12 +207,12 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Sends the next {@code sendCounts[r]} elements of {@code in} to rank {@code r}, for each rank in
-   * turn, and puts the {@code receiveCounts[s]} that rank {@code s} sends here side by side into
-   * {@code out}. Either tensor may hold more.
+   * Sends consecutive blocks of {@code in}: the next {@code sendCounts[r]} elements go to rank
+   * {@code r}, for each rank in order. The {@code receiveCounts[s]} elements of each rank {@code s}
+   * arrive in {@code out}, one block after the other. Either tensor may be larger than its blocks.
    *
-   * @throws MismatchException on every rank if what one rank sends to a peer is not what that peer
-   *     expects from it; nothing has come from there
+   * @throws MismatchException on every rank, if a rank sends a peer another number of elements than
+   *     the peer expects; no data has arrived from that rank
    */
   public final void allToAllv(Tensor in, long[] sendCounts, Tensor out, long[] receiveCounts) {
     Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
@@ -214,9 +222,10 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * {@link #allToAllv(Tensor, long[], Tensor, long[])} where what goes to rank {@code r} begins at
-   * element {@code sendOffsets[r]} of {@code in}, and what comes from rank {@code s} at element
-   * {@code receiveOffsets[s]} of {@code out}. What comes from two ranks doesn't overlap.
+   * Runs {@link #allToAllv(Tensor, long[], Tensor, long[])} with blocks at given offsets. The block
+   * for rank {@code r} begins at element {@code sendOffsets[r]} of {@code in}. The block from rank
+   * {@code s} begins at element {@code receiveOffsets[s]} of {@code out}. Received blocks must not
+   * overlap.
    */
   public final void allToAllv(
       Tensor in,
@@ -234,13 +243,13 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * {@link #allToAllv(Tensor, long[], Tensor, long[])} where ranks don't know what they receive, as
-   * when tokens go to experts.
+   * Runs {@link #allToAllv(Tensor, long[], Tensor, long[])} if ranks don't know how much they
+   * receive, for example when tokens go to experts.
    *
-   * @param out large enough for all that comes. Where it is too small on any rank, every rank gets
-   *     an {@link InvalidArgumentException} that names it and what it needs, and nothing has moved:
-   *     the ranks may call again
-   * @return how many elements came from each rank
+   * @param out large enough for all received elements. If it is too small on any rank, every rank
+   *     gets an {@link InvalidArgumentException} with that rank and the required size. Then no data
+   *     has moved, and the ranks may call again
+   * @return the number of elements received from each rank
    */
   public final long[] allToAllv(Tensor in, long[] sendCounts, Tensor out) {
     Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
@@ -256,10 +265,10 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Puts {@code in} of all ranks, in ascending rank, into {@code out} on every rank. In place,
+   * Copies {@code in} of all ranks, in ascending rank, to {@code out} on every rank. In place,
    * {@code in} is this rank's own part of {@code out}.
    *
-   * @param counts the elements of each rank's {@code in}; the same on every rank
+   * @param counts the number of elements of each rank's {@code in}; the same on every rank
    */
   public final void allGatherv(Tensor in, Tensor out, long[] counts) {
     Arguments.buffers(Native.WL_OP_ALL_GATHER_V, given(in, "in"), given(out, "out"));
@@ -275,10 +284,10 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Reduces {@code in} of all ranks and cuts the result, in ascending rank, into {@code out} of
-   * each rank. In place, {@code out} is this rank's own part of {@code in}.
+   * Reduces {@code in} of all ranks, and divides the result among {@code out} of all ranks, in
+   * ascending rank. In place, {@code out} is this rank's own part of {@code in}.
    *
-   * @param counts the elements of each rank's {@code out}; the same on every rank
+   * @param counts the number of elements of each rank's {@code out}; the same on every rank
    */
   public final void reduceScatterv(Tensor in, Tensor out, long[] counts, ReduceOp op) {
     Arguments.buffers(Native.WL_OP_REDUCE_SCATTER_V, given(in, "in"), given(out, "out"));
@@ -317,17 +326,17 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Submits {@code call}, which calls operations of the object that it is given, and returns at
-   * once: {@code comm.runAsync(c -> c.allReduce(gradients, ReduceOp.SUM))}.
+   * Submits {@code call} and returns at once. {@code call} runs operations of the object that it
+   * receives: {@code comm.runAsync(c -> c.allReduce(gradients, ReduceOp.SUM))}.
    *
-   * <p>Each rank has one thread for this, made on first use, which runs what was submitted in that
-   * order. An operation called without {@code runAsync} while some are queued waits its turn behind
-   * them. So ranks agree on the order within a communicator, and may differ in the order across
-   * communicators. A deadline counts from when an operation begins, not while it is queued.
+   * <p>Each rank has one thread for these calls, made on first use. It runs them in the order in
+   * which they were submitted. An operation called without {@code runAsync} while some are queued
+   * waits for its turn behind them. So ranks must agree on the order within a communicator, but not
+   * across communicators. A deadline counts from the start of an operation, not while it is queued.
    *
-   * <p>Tensors that {@code call} names are kept reachable; to close one before the operation is
-   * over ends that with {@link ClosedException} if it has not begun. When the communicator is
-   * closed or dies, what is queued ends with that failure and its {@code call} never runs.
+   * <p>Tensors that {@code call} refers to are kept reachable. If one is closed before an operation
+   * on it has begun, the operation fails with {@link ClosedException}. When the communicator is
+   * closed or dies, queued calls fail with that failure and never run.
    */
   public final Operation<Void> runAsync(Consumer<? super Collectives> call) {
     Objects.requireNonNull(call, "call");
@@ -348,22 +357,22 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Runs {@code kernel} of a library, on every rank with the same dtypes, shapes and scalars. What it
-   * does with its arguments is its author's to say; they are held against its table, {@link
-   * Kernel#toString}, first.
+   * Runs {@code kernel} of a library, on every rank with the same dtypes, shapes and scalars. The
+   * kernel's author documents its effect. The arguments are first checked against the kernel's
+   * parameters, {@link Kernel#toString}.
    *
-   * <p>The waits of a kernel end as all do, by the deadline, an abort or the loss of a peer. One that
-   * doesn't come out of a phase holds up its rank: nothing ends it.
+   * <p>If a kernel waits, a deadline, an abort or the loss of a peer ends the wait. If a kernel
+   * never leaves a phase, its rank hangs, and nothing ends it.
    *
-   * @param arguments for each argument of the kernel a contiguous {@link Tensor} or, for a scalar,
-   *     an {@link Integer} (i32), a {@link Long} (i64), a {@link Float} (f32) or a {@link Double}
-   *     (f64). What is distributed is a {@link DistributedTensor}, at the same place of the same
-   *     window on every rank
-   * @throws InvalidArgumentException if an argument isn't what the kernel takes, or the kernel
-   *     refuses them; nothing was sent
-   * @throws MismatchException if ranks launch different kernels, or the same otherwise; nothing has
-   *     moved between them
-   * @throws UnsupportedException if ranks live on several hosts; the communicator lives
+   * @param arguments for each parameter of the kernel, a contiguous {@link Tensor} or a scalar. A
+   *     scalar is an {@link Integer} (i32), a {@link Long} (i64), a {@link Float} (f32) or a {@link
+   *     Double} (f64). A distributed parameter takes a {@link DistributedTensor}, at the same
+   *     offset of the same window on every rank
+   * @throws InvalidArgumentException if an argument does not match the kernel's parameter, or the
+   *     kernel refuses the arguments; nothing was sent
+   * @throws MismatchException if ranks launch different kernels, or one kernel with different
+   *     arguments; no data has moved between them
+   * @throws UnsupportedException if ranks are on several hosts; the communicator stays alive
    */
   public final void launch(Kernel kernel, Object... arguments) {
     Objects.requireNonNull(kernel, "kernel");
@@ -381,12 +390,13 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Returns this rank's collectives, enqueued on a CUDA stream instead of run: {@code
-   * comm.onStream(stream).allReduce(gradients, ReduceOp.SUM)}. Keep the result if calls are
-   * frequent.
+   * Returns this rank's collectives on a CUDA stream: {@code
+   * comm.onStream(stream).allReduce(gradients, ReduceOp.SUM)}. Calls enqueue operations on the
+   * stream instead of running them. Keep the result if calls are frequent.
    *
    * @param stream a {@code CUstream} or {@code cudaStream_t} of this rank's GPU, in its primary
-   *     context; 0 and 1 are the legacy default stream. It lives until what is enqueued on it is over
+   *     context; 0 and 1 are the legacy default stream. It must exist until all operations enqueued
+   *     on it are over
    */
   public final StreamCollectives onStream(long stream) {
     return new StreamCollectives(endpoint, stream, deadlineNs, owner);
@@ -406,7 +416,7 @@ public sealed class Collectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
-  /** Runs {@code call} on a thread of the communicator's own. */
+  /** Runs {@code call} on a thread of the communicator. */
   final void handOff(Runnable call) {
     endpoint.handOff(
         () -> {

@@ -31,39 +31,41 @@ import org.windlass.launch.Rendezvous;
 import org.windlass.report.Report;
 
 /**
- * A communicator as one rank has it: the ranks that joined, their deadline and their one failure
+ * Connects one rank to the ranks that joined the same communicator. All of them share one failure
  * record.
  *
- * <p>Operations are collective: every rank calls the same ones in the same order; but those of a
- * {@link Window} are one rank's own. One thread at a time calls operations on a rank; {@link
- * #abort}, {@link #close} and the queries are legal from any thread at any time. When an operation
- * returns, its outputs are complete and its inputs may be changed or freed.
+ * <p>Operations are collective: every rank calls the same ones in the same order. The exception is
+ * the operations of a {@link Window}, which one rank calls without the others. Only one thread at a
+ * time may call operations on a rank. {@link #abort}, {@link #close} and the queries are legal from
+ * any thread at any time. When an operation returns, its outputs are complete and its inputs may be
+ * changed or freed.
  *
- * <p>An operation takes no longer than its deadline. After {@link DeadlineExceededException},
- * {@link PeerLostException}, {@link AbortedException}, {@link MismatchException} or {@link
- * DeviceException} the communicator is dead: every further operation throws the same, and {@link
- * #shrink} makes a new one of the ranks that live. A thread that is interrupted while an operation
- * blocks leaves it with an AbortedException, its interrupt flag set.
+ * <p>An operation takes no longer than its deadline. The communicator is dead after {@link
+ * DeadlineExceededException}, {@link PeerLostException}, {@link AbortedException}, {@link
+ * MismatchException} or {@link DeviceException}. Every further operation then throws the same
+ * exception, and {@link #shrink} makes a new communicator of the live ranks. If a thread is
+ * interrupted in a blocking operation, it leaves with an AbortedException, and its interrupt flag
+ * is set.
  *
- * <p>A rank compares what it calls with what every peer calls that it waits for, before it uses
- * anything of that peer's. Where it waits for nobody, as the root of a small broadcast does, an
- * operation that ranks disagree in may return normally: the MismatchException comes from the next
- * one, or from {@link #close}.
+ * <p>Before a rank uses data of a peer, it checks that the peer called the same operation. A rank
+ * that waits for no peer, such as the root of a small broadcast, may return normally despite a
+ * mismatch. Then the next operation or {@link #close} throws the MismatchException.
  *
- * <p>An operation runs on its caller's thread. What is submitted by {@link #runAsync}, called from
- * a virtual or ForkJoin thread, or called while such operations are queued, runs on a platform
- * thread of the communicator's own.
+ * <p>An operation runs on its caller's thread. A platform thread of the communicator runs
+ * operations submitted by {@link #runAsync}. It also runs operations called from a virtual or
+ * ForkJoin thread, or called while others are queued.
  */
-@SuppressWarnings("exports") // what packages of Windlass alone use
+@SuppressWarnings("exports") // used only by packages of Windlass
 public final class Communicator extends Collectives implements AutoCloseable, EndpointOwner {
   private final Duration deadline;
   private final Membership membership;
 
-  /** Keeps the group reachable, so that it isn't taken for a leak. */
+  /** Keeps the group reachable, so that it is not reported as a leak. */
   private final LocalGroup group;
 
   /**
-   * The one that this came from, which stays reachable as long: what reaches all goes through it.
+   * Keeps the communicator reachable from which this one was made. Then {@link #abortAll} of its
+   * ancestors reaches this one.
    */
   @SuppressWarnings("unused")
   private Communicator origin;
@@ -71,8 +73,8 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   /**
    * Takes over a native handle.
    *
-   * @param group the group that the handle belongs to and is closed with; null if it stands alone
-   * @param maker the call that made it, for what is said of one that nobody closes
+   * @param group the group that owns the handle and closes it; null if there is none
+   * @param maker the call that made it, for the report of a communicator that was never closed
    */
   Communicator(long handle, Duration deadline, LocalGroup group, String maker) {
     super(new Endpoint(handle), Deadline.DEFAULT, null);
@@ -87,11 +89,11 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Makes a communicator that stands alone. For packages of Windlass.
+   * Makes a communicator that belongs to no group. For packages of Windlass.
    *
-   * @param handle a {@code wl_comm_t*}, which it takes over
-   * @param deadline of calls that name none
-   * @param maker the call that made it, for what is said of one that nobody closes
+   * @param handle a {@code wl_comm_t*}, which the communicator takes over
+   * @param deadline the deadline of calls that do not specify one
+   * @param maker the call that made it, for the report of a communicator that was never closed
    * @hidden
    */
   public static Communicator of(long handle, Duration deadline, String maker) {
@@ -99,7 +101,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * For packages of Windlass.
+   * Returns the endpoint. For packages of Windlass.
    *
    * @hidden
    */
@@ -108,27 +110,29 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return endpoint;
   }
 
-  /** {@link #fromEnvironment(CommunicatorOptions, Duration)} with defaults and 60 seconds. */
+  /** Calls {@link #fromEnvironment(CommunicatorOptions, Duration)} with defaults and 60 seconds. */
   public static Communicator fromEnvironment() {
     return fromEnvironment(CommunicatorOptions.defaults(), Duration.ofSeconds(60));
   }
 
   /**
-   * Collective: joins the other ranks that a launcher started, each a process; see {@link
-   * org.windlass.launch.LaunchEnvironment} for the variables that say which rank this process is,
-   * and {@link org.windlass.launch.LaunchEnvironment#rendezvous} for where they find each other.
-   * Where all live on one host, peers reach the tensors of a {@link Window} and of a {@link
-   * MemoryPool} as they are, and what others hold is copied from one process to another; where they
-   * live on several, so is all that collectives and transfers move.
+   * Collective. Joins the other ranks that a launcher started, each in its own process. The
+   * variables in {@link org.windlass.launch.LaunchEnvironment} give this process's rank. {@link
+   * org.windlass.launch.LaunchEnvironment#rendezvous} gives the address where ranks find each
+   * other.
    *
-   * @param options the same on all ranks; cores 0 means those that all ranks together may use
-   * @param deadline for all ranks to have come
-   * @throws DeadlineExceededException if some have not; it names them
+   * <p>If all ranks are on one host, peers access the tensors of a {@link Window} and of a {@link
+   * MemoryPool} directly. Other tensors are copied from one process to another. If ranks are on
+   * several hosts, collectives and transfers copy all data.
+   *
+   * @param options the same on all ranks; cores 0 means the cores that all ranks together may use
+   * @param deadline time limit for all ranks to join
+   * @throws DeadlineExceededException if some ranks have not joined; it names them
    * @throws InvalidArgumentException if the environment has no launcher's variables, or wrong ones
    * @throws ResourceException if rank 0 can't announce the rendezvous, or does so for another job
    * @throws MismatchException if ranks run different versions, or ask for different options
-   * @throws UnsupportedException if ranks live on several hosts, and one of them has no UCX, or
-   *     none of the networks that its settings name
+   * @throws UnsupportedException if ranks are on several hosts, and one of these has no UCX or none
+   *     of the networks that its settings name
    */
   public static Communicator fromEnvironment(CommunicatorOptions options, Duration deadline) {
     Objects.requireNonNull(options, "options");
@@ -137,20 +141,20 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Collective: joins the other ranks by what has started them; each calls it on a thread of its
-   * own, with its own {@link Rendezvous}. Ranks of one process share memory as threads do, those of
-   * several as {@link #fromEnvironment(CommunicatorOptions, Duration)} has them.
+   * Collective. Joins the other ranks through the framework that started them. Each rank calls it
+   * on its own thread, with its own {@link Rendezvous}. Ranks of one process share memory. Ranks of
+   * several processes exchange data as in {@link #fromEnvironment(CommunicatorOptions, Duration)}.
    *
-   * @param rendezvous called four times at most; another start of the same ranks waits until this
+   * @param rendezvous called at most four times; another start of the same ranks waits until this
    *     one is over
-   * @param options the same on all ranks; cores 0 means those that all ranks together may use
-   * @param deadline for all ranks to have come
-   * @throws DeadlineExceededException if some have not
-   * @throws MismatchException if ranks run different versions, ask for different options, or say
-   *     what is no part of a start
-   * @throws UnsupportedException if ranks live on several hosts, and one of them has no UCX, or
-   *     none of the networks that its settings name; in one process under several class loaders; or
-   *     the natives don't load for one of them
+   * @param options the same on all ranks; cores 0 means the cores that all ranks together may use
+   * @param deadline time limit for all ranks to join
+   * @throws DeadlineExceededException if some ranks have not joined
+   * @throws MismatchException if ranks run different versions, ask for different options, or send
+   *     messages that are not part of a start
+   * @throws UnsupportedException if ranks are on several hosts, and one of these has no UCX or none
+   *     of the networks that its settings name. Also if ranks of one process use different class
+   *     loaders, or the native library does not load for one of them
    */
   public static Communicator meet(
       Rendezvous rendezvous, CommunicatorOptions options, Duration deadline) {
@@ -162,19 +166,20 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Takes over a native handle, which is closed if that fails: its peers would wait for this rank.
+   * Takes over a native handle. If that fails, closes the handle, since its peers would wait for
+   * this rank.
    */
   static Communicator of(long handle, Duration deadline, LocalGroup group, String maker) {
     try {
       return new Communicator(handle, deadline, group, maker);
     } catch (Throwable e) {
-      // It is not freed: the watcher may know it already.
+      // The handle is not freed: the leak watcher may already refer to it.
       Native.wl_comm_close(handle, 0);
       throw e;
     }
   }
 
-  /** How long an operation may take when its call names no deadline. */
+  /** Returns the time limit of an operation whose call specifies no deadline. */
   public Duration deadline() {
     return deadline;
   }
@@ -192,40 +197,44 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return new Collectives(endpoint, Deadline.nanos(deadline), this);
   }
 
-  /** Collective: {@code bytes} bytes on every rank, zeroed, aligned to 4,096. */
+  /**
+   * Collective. Makes a window of {@code bytes} bytes on every rank, zeroed and aligned to 4,096.
+   */
   public Window window(long bytes) {
     return MemoryCalls.window(this, bytes, Deadline.DEFAULT);
   }
 
-  /** {@link #window(long)} with a deadline of its own. */
+  /** Makes a {@link #window(long)} within a deadline. */
   public Window window(long bytes, Duration deadline) {
     return MemoryCalls.window(this, bytes, Deadline.nanos(deadline));
   }
 
   /**
-   * Collective: {@code bytes} bytes of the device of every rank, zeroed. Its tensors lie on
-   * devices: collectives take them where they lie if all ranks share a device, and copies of them
-   * otherwise, and {@link Window#put} and its kin move elements between them and tensors of the
+   * Collective. Makes a window of {@code bytes} bytes in the memory of every rank's device, zeroed.
+   * If all ranks share a device, collectives use its tensors without a copy; otherwise they copy
+   * them. Calls such as {@link Window#put} move elements between these tensors and tensors of the
    * host or of a device.
    *
-   * @throws UnsupportedException if the target has no devices on which callers have tensors, as
-   *     {@code cuda} has; or devices don't reach one another; or ranks live in several processes,
-   *     which a device's memory can't go to
-   * @throws ResourceException if a device has no room for it: what was asked for and what is free
+   * @throws UnsupportedException if callers can't have tensors on the target's devices, as they can
+   *     with {@code cuda}. Also if devices can't access each other, or if ranks are in several
+   *     processes, since those can't share a device's memory
+   * @throws ResourceException if a device has too little memory; the message has the requested and
+   *     the free size
    */
   public Window deviceWindow(long bytes) {
     return MemoryCalls.deviceWindow(this, bytes, Deadline.DEFAULT);
   }
 
-  /** {@link #deviceWindow(long)} with a deadline of its own. */
+  /** Makes a {@link #deviceWindow(long)} within a deadline. */
   public Window deviceWindow(long bytes, Duration deadline) {
     return MemoryCalls.deviceWindow(this, bytes, Deadline.nanos(deadline));
   }
 
   /**
-   * Collective: memory for {@code bytes} bytes of tensors on every rank, in whole pages, that ranks
-   * allocate by themselves and all ranks' processes of its host map. Until then it takes none: it
-   * may be as large as all that tensors ever need.
+   * Collective. Makes a pool of {@code bytes} bytes on every rank, in whole pages. Each rank
+   * allocates tensors from its part without the others. The processes of all ranks on its host map
+   * that part. The pool uses memory only for allocated tensors, so it may be as large as the
+   * tensors' maximum total size.
    *
    * @param bytes 1 or more
    */
@@ -233,14 +242,15 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return MemoryCalls.memoryPool(this, bytes, Deadline.DEFAULT);
   }
 
-  /** {@link #memoryPool(long)} with a deadline of its own. */
+  /** Makes a {@link #memoryPool(long)} within a deadline. */
   public MemoryPool memoryPool(long bytes, Duration deadline) {
     return MemoryCalls.memoryPool(this, bytes, Deadline.nanos(deadline));
   }
 
   /**
-   * Collective: ranks of one color form a new communicator, where they are ordered by key, then
-   * by rank here. It has a control block and a failure record of its own, and is closed on its own.
+   * Collective. Ranks of the same color form a new communicator. There they are ordered by key,
+   * then by their rank here. It has its own control block and failure record, and is closed
+   * separately.
    *
    * @param color 0 or more; a rank with a negative color takes part but joins nothing
    * @return null for a negative color
@@ -249,7 +259,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return split(color, key, Deadline.DEFAULT);
   }
 
-  /** {@link #split(int, int)} with a deadline of its own. */
+  /** Runs {@link #split(int, int)} within a deadline. */
   public Communicator split(int color, int key, Duration deadline) {
     return split(color, key, Deadline.nanos(deadline));
   }
@@ -261,10 +271,10 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Collective: the listed ranks form a new communicator, where they are ranks 0, 1, ... in the
-   * order of the list. Every rank calls it with the same list, also one that isn't listed. Lists of
-   * several calls may overlap: each communicator has a control block and a failure record of its
-   * own, and is closed on its own.
+   * Collective. The listed ranks form a new communicator, where they are ranks 0, 1, ... in the
+   * order of the list. Every rank calls it with the same list, including ranks that are not listed.
+   * The lists of several calls may overlap. Each new communicator has its own control block and
+   * failure record, and is closed separately.
    *
    * @return null on a rank that isn't listed
    */
@@ -317,33 +327,34 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * After a failure: the ranks that live form a new communicator, in the order that they have here.
-   * Every rank that lives calls it, whatever failure it got; those that died or closed are not
-   * waited for. Once all others have come, or the deadline of one of them has passed, those that
-   * have come go on: a process that is stopped costs the deadline, one that is dead nothing. Where
-   * a rank dies meanwhile, or can't take part, the others agree anew without it, which may take
-   * some seconds beyond the deadline.
+   * Makes a new communicator of the live ranks after a failure. Ranks keep their order. Every live
+   * rank calls it, whatever failure it got. Ranks that died or closed are not awaited. The call
+   * continues once all other live ranks have called, or the deadline of one of them has passed. So
+   * a stopped process delays it until the deadline, but a dead process does not. If a rank dies
+   * during the call or can't take part, the others agree again without it. This may take some
+   * seconds beyond the deadline.
    *
-   * <p>Across hosts a failure that comes while ranks agree may leave some of them with a new
-   * communicator that has failed already, with {@link PeerLostException} or {@link
-   * AbortedException} at its next call: call shrink on that one. Hosts that are cut off from one
-   * another go on apart, each side with a communicator of its own; where only one of them may, let
-   * it be the one whose {@link #size} is more than half of this one's.
+   * <p>Across hosts, if another failure occurs during the call, some ranks may get a new
+   * communicator that has already failed. Its next call throws {@link PeerLostException} or {@link
+   * AbortedException}; call shrink on it. Hosts that can't reach each other continue separately,
+   * each side with its own communicator. If only one side may continue, choose the one whose {@link
+   * #size} is more than half of this communicator's.
    *
-   * <p>The new communicator has a control block and a failure record of its own, and no window:
-   * those that are needed are made again. This one stays dead; close it, and what lies in its
-   * windows, once nothing of them is needed. After {@link DeadlineExceededException} the call may
-   * be repeated.
+   * <p>The new communicator has its own control block and failure record, and no windows. Make the
+   * windows that you need again. This communicator stays dead. Close it and the objects in its
+   * windows once you no longer need them. After {@link DeadlineExceededException} the call may be
+   * repeated.
    *
-   * @param deadline how long it waits for ranks that neither came nor died; the same on all ranks,
-   *     and longer than an operation's, so that all have learnt of the failure by then
-   * @throws AbortedException if the others have gone on without this rank, which had not come by
-   *     their deadline: it throws the same from every call on this communicator from then on, and
-   *     nothing that the rank still writes reaches them
-   * @throws InvalidArgumentException if the communicator lives, which {@link #abort} ends, or has
-   *     been shrunk by this rank
-   * @throws ResourceException if this process has no memory or no file left for it; the others go
-   *     on
+   * @param deadline time limit for ranks that neither called nor died. It must be the same on all
+   *     ranks. It must be longer than an operation's, so that all ranks have learned of the failure
+   *     by then
+   * @throws AbortedException if the others continued without this rank, which had not called by
+   *     their deadline. Every later call on this communicator throws the same, and writes of this
+   *     rank no longer reach the others
+   * @throws InvalidArgumentException if the communicator is not dead ({@link #abort} ends it), or
+   *     this rank has already shrunk it
+   * @throws ResourceException if this process has too little memory or too few files; the other
+   *     ranks continue
    */
   public Communicator shrink(Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
@@ -358,9 +369,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Makes a communicator from this one; null where the native call gives no handle.
+   * Makes a communicator from this one. Returns null if the native call returns no handle.
    *
-   * @param maker the call, for what is said of one that nobody closes
+   * @param maker the call that made it, for the report of a communicator that was never closed
    */
   Communicator join(String maker, Endpoint.NativeCall nativeCall) {
     return adopt(maker, call(nativeCall));
@@ -387,7 +398,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     membership.keep(other);
   }
 
-  /** Makes a collective call that names no memory of the caller's; its out-parameter. */
+  /** Makes a collective call that uses no memory of the caller, and returns its out-parameter. */
   long call(Endpoint.NativeCall nativeCall) {
     try {
       return endpoint.call(nativeCall);
@@ -397,9 +408,8 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Ends the communicator on every rank: those inside an operation, or at their next one, get an
-   * {@link AbortedException} with {@code reason}. The first failure stands; a later one changes
-   * nothing.
+   * Ends the communicator on every rank. Each rank's current or next operation throws an {@link
+   * AbortedException} with {@code reason}. After another failure, the call has no effect.
    *
    * @param reason may be null, as an exception's message may
    */
@@ -409,20 +419,21 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * {@link #abort} of this communicator and of those that this rank has come to from it, by {@link
-   * #split} and the like: for a rank that ends with an error, whose peers may wait in any of them.
+   * Calls {@link #abort} on this communicator and on every one that this rank made from it, for
+   * example by {@link #split}. Use it for a rank that ends with an error, since peers may wait in
+   * any of them.
    */
   public void abortAll(String reason) {
     abort(reason);
     children().forEach(child -> child.abortAll(reason));
   }
 
-  /** Those that this rank has come to from it, as long as somebody has them. */
+  /** Returns the communicators that this rank made from this one and that are still reachable. */
   List<Communicator> children() {
     return membership.children();
   }
 
-  /** Why the communicator is dead; empty while it lives. */
+  /** Returns the reason why the communicator is dead. Empty while it is alive. */
   public Optional<WindlassException> failure() {
     try {
       return Optional.ofNullable(endpoint.failure());
@@ -432,9 +443,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Where every rank is: the operation that it is in or was in last, since when, whom it waits for,
-   * and what it did before. From any thread at any time, while ranks are inside operations too, and
-   * after a failure; it holds up nobody.
+   * Reports the state of every rank: its current or last operation and since when, the ranks for
+   * which it waits, and its earlier calls. Legal from any thread at any time, also during
+   * operations and after a failure. It delays no rank.
    */
   public Report report() {
     try {
@@ -445,16 +456,16 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Leaves the communicator. An operation in progress on this rank ends with {@link
-   * ClosedException} first, as do those queued and every later one; a peer that waits for this rank
-   * gets an {@link AbortedException} that names it. Idempotent.
+   * Leaves the communicator. Current, queued and later operations on this rank throw {@link
+   * ClosedException}. A peer that waits for this rank gets an {@link AbortedException} that names
+   * it. Idempotent.
    *
-   * <p>The last rank of this process to leave gives back what devices hold for its ranks, but
-   * windows and pools, which are closed on their own.
+   * <p>The last rank of this process to leave releases the memory on devices of all its ranks.
+   * Windows and pools are closed separately.
    *
-   * @throws MismatchException if ranks disagreed in an operation that returned normally here, and
-   *     no call has said so; the rank has left all the same. Ranks that left before this one may
-   *     not have known: where ranks disagree, the last to leave is told
+   * @throws MismatchException if ranks disagreed about an operation that returned normally here,
+   *     and no call has thrown it yet. This rank has left nevertheless. Ranks that left earlier may
+   *     not have detected it, but the last rank to leave does
    */
   @Override
   public void close() {

@@ -8,20 +8,19 @@ import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Start;
 
 /**
- * The choices of how a communicator behaves. Start from {@link #defaults()} and change what
- * differs.
+ * Controls how a communicator behaves. Start from {@link #defaults()} and change single options.
  *
- * @param deadline how long an operation may take when its call names no deadline
- * @param firstSequence the sequence number of the first operation; it wraps, so every value is as
- *     good
- * @param cores how many cores the ranks share; 0 means what affinity and cgroup quota allow
- * @param blocks how many threads a rank's long operations run on, its own included, at most 64; 0
- *     means one for each core that a rank has. On a2a3sim and a5sim the emulated cores of a rank,
- *     of which there are at most 16, and one where this is 0
+ * @param deadline how long an operation may take if its call specifies no deadline
+ * @param firstSequence the sequence number of the first operation. Numbers wrap, so every value is
+ *     valid
+ * @param cores how many cores the ranks share; 0 means all that affinity and cgroup quota allow
+ * @param blocks how many threads, including its own, run a rank's long operations, at most 64; 0
+ *     means one for each core of a rank. On a2a3sim and a5sim, the number of emulated cores of a
+ *     rank, at most 16; there 0 means one
  * @param adjustThreads whether operations may also adjust the threads of callers. If ranks share
  *     cores, an operation may move its thread among the cores of the thread's affinity mask. It may
- *     also ask the kernel for short time slices, which a later wait gives back. Without this option
- *     it does so only to threads that Windlass makes, such as those of {@link LocalGroup#run}
+ *     also ask the kernel for short time slices; a later wait undoes this. Without this option it
+ *     does so only to threads that Windlass makes, such as those of {@link LocalGroup#run}
  * @param pinnedThreads whether each thread of {@link LocalGroup#run} stays on one core of its
  *     affinity mask for the group's life. No effect if a host has fewer cores than ranks. Threads
  *     and processes that a body starts, and the thread of its asynchronous calls, inherit this
@@ -51,50 +50,51 @@ public record CommunicatorOptions(
   }
 
   /**
-   * A deadline of 60 seconds, sequences from 1, as many cores as allowed, blocks as fit them,
-   * callers' threads left as they are, none pinned.
+   * Returns the default options: a deadline of 60 seconds, sequence numbers from 1, all allowed
+   * cores, and a matching number of blocks. Callers' threads are not adjusted, and no threads are
+   * pinned.
    */
   public static CommunicatorOptions defaults() {
     return DEFAULTS;
   }
 
-  /** These options with another deadline. */
+  /** Returns these options with another deadline. */
   public CommunicatorOptions withDeadline(Duration deadline) {
     return new CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
-  /** These options with another first sequence number. */
+  /** Returns these options with another first sequence number. */
   public CommunicatorOptions withFirstSequence(int firstSequence) {
     return new CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
-  /** These options with another number of cores. */
+  /** Returns these options with another number of cores. */
   public CommunicatorOptions withCores(int cores) {
     return new CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
-  /** These options with another number of threads a rank. */
+  /** Returns these options with another number of threads per rank. */
   public CommunicatorOptions withBlocks(int blocks) {
     return new CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
-  /** These options with another say over callers' threads. */
+  /** Returns these options with another value of {@code adjustThreads}. */
   public CommunicatorOptions withAdjustThreads(boolean adjustThreads) {
     return new CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
-  /** These options with another say over where the threads of ranks stay. */
+  /** Returns these options with another value of {@code pinnedThreads}. */
   public CommunicatorOptions withPinnedThreads(boolean pinnedThreads) {
     return new CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
-  /** What ranks that start compare. */
+  /** Returns the settings that ranks compare when they start. */
   Start.Config config() {
     return new Start.Config(firstSequence, cores, blocks, Deadline.nanos(deadline), adjustThreads);
   }

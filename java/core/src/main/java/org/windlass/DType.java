@@ -9,8 +9,8 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 
 /**
- * The type of a tensor's elements: every dtype that safetensors names. All of them move; {@link
- * #canCast} and {@link #canReduce} say which do more.
+ * The type of a tensor's elements. There is one for every dtype of safetensors. All of them can be
+ * moved. {@link #canCast} and {@link #canReduce} say what else they support.
  */
 public enum DType {
   /** A byte that is 0 or 1. */
@@ -21,9 +21,9 @@ public enum DType {
   I8(2, 8, "I8"),
   /** 5 bits of exponent, 2 of mantissa, with infinities. */
   F8E5M2(3, 8, "F8_E5M2"),
-  /** 4 bits of exponent, 3 of mantissa; finite, up to 448, which what is larger becomes. */
+  /** 4 bits of exponent, 3 of mantissa. Finite: larger values become the maximum, 448. */
   F8E4M3(4, 8, "F8_E4M3"),
-  /** A power of two, as block scales use. */
+  /** A power of two, used for block scales. */
   F8E8M0(5, 8, "F8_E8M0"),
   /** Signed integer of 16 bits. */
   I16(6, 16, "I16"),
@@ -53,9 +53,9 @@ public enum DType {
   F6E2M3(-1, 6, "F6_E2M3"),
   /** 6 bits: 3 of exponent, 2 of mantissa. */
   F6E3M2(-1, 6, "F6_E3M2"),
-  /** As F8E4M3 with another bias, without a negative zero; up to 240. Only moves. */
+  /** F8E4M3 with another bias, up to 240, without a negative zero. Can only be moved. */
   F8E4M3FNUZ(17, 8, "F8_E4M3FNUZ"),
-  /** As F8E5M2 with another bias, without infinities or a negative zero. Only moves. */
+  /** F8E5M2 with another bias, without infinities or a negative zero. Can only be moved. */
   F8E5M2FNUZ(18, 8, "F8_E5M2FNUZ");
 
   private final int code;
@@ -68,13 +68,13 @@ public enum DType {
     this.safetensorsName = safetensorsName;
   }
 
-  /** Bits of one element. */
+  /** Returns the number of bits of one element. */
   public int bits() {
     return bits;
   }
 
   /**
-   * Bytes of one element.
+   * Returns the number of bytes of one element.
    *
    * @throws UnsupportedException for a dtype smaller than a byte
    */
@@ -87,10 +87,10 @@ public enum DType {
   }
 
   /**
-   * Bytes of {@code count} packed elements.
+   * Returns the number of bytes of {@code count} packed elements.
    *
-   * @throws InvalidArgumentException if they are negative, fill no whole number of bytes, or exceed
-   *     the range of a long
+   * @throws InvalidArgumentException if {@code count} is negative, the elements fill no whole
+   *     number of bytes, or the result exceeds the range of a long
    */
   public long bytesOf(long count) {
     if (count < 0) {
@@ -112,12 +112,12 @@ public enum DType {
     return whole * bits + rest * bits / 8;
   }
 
-  /** The dtype's number in the C ABI, its own; -1 for a dtype smaller than a byte. */
+  /** Returns the dtype's number in the C ABI; -1 for a dtype smaller than a byte. */
   public int code() {
     return code;
   }
 
-  /** Whether elements are floating-point numbers, of whatever width. */
+  /** Returns true if elements are floating-point numbers of any width. */
   public boolean isFloating() {
     return switch (this) {
       case F64, F32, F16, BF16, F8E5M2, F8E4M3, F8E8M0, F8E4M3FNUZ, F8E5M2FNUZ, F6E2M3,
@@ -126,7 +126,7 @@ public enum DType {
     };
   }
 
-  /** Whether elements are integers; bool is none. */
+  /** Returns true if elements are integers. False for bool. */
   public boolean isInteger() {
     return switch (this) {
       case U8, I8, I16, U16, I32, U32, I64, U64 -> true;
@@ -135,15 +135,15 @@ public enum DType {
   }
 
   /**
-   * Whether {@code this} becomes {@code to} in one correctly rounded step. Every dtype becomes
-   * itself.
+   * Returns true if elements of this dtype can be cast to {@code to} in one correctly rounded step.
+   * True for the same dtype.
    */
   public boolean canCast(DType to) {
     Objects.requireNonNull(to, "to");
     return this == to || (isArithmetic() && to.isArithmetic());
   }
 
-  /** Whether values of several ranks reduce by {@code op}. */
+  /** Returns true if values of several ranks can be reduced by {@code op}. */
   public boolean canReduce(ReduceOp op) {
     Objects.requireNonNull(op, "op");
     if (isArithmetic()) {
@@ -162,14 +162,16 @@ public enum DType {
     };
   }
 
-  /** The name in a safetensors header, such as {@code BF16} or {@code F8_E4M3}. */
+  /** Returns the name in a safetensors header, such as {@code BF16} or {@code F8_E4M3}. */
   public String safetensorsName() {
     return safetensorsName;
   }
 
   /**
-   * The dtype of a name in either spelling: {@code bf16} or {@code BF16}, {@code f8e4m3} or {@code
-   * F8_E4M3}.
+   * Returns the dtype with a name in either spelling: {@code bf16} or {@code BF16}, {@code f8e4m3}
+   * or {@code F8_E4M3}.
+   *
+   * @throws InvalidArgumentException if there is no such dtype
    */
   public static DType parse(String name) {
     Objects.requireNonNull(name, "name");
@@ -183,7 +185,7 @@ public enum DType {
             + Arrays.stream(values()).map(DType::toString).collect(Collectors.joining(" ")));
   }
 
-  /** The short name, such as {@code bf16} or {@code f8e4m3}. */
+  /** Returns the short name, such as {@code bf16} or {@code f8e4m3}. */
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT);

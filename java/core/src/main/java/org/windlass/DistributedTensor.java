@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-/** A tensor that lies in a window, so that peers reach it. A view of one is one. */
+/** A tensor in a window, so that peers can access it. A view of such a tensor is one too. */
 public final class DistributedTensor extends Tensor {
   private final Window window;
 
@@ -10,12 +10,12 @@ public final class DistributedTensor extends Tensor {
     this.window = window;
   }
 
-  /** The window that it lies in. */
+  /** Returns the window that contains it. */
   public Window window() {
     return window;
   }
 
-  /** Bytes from the window's start to the first element. */
+  /** Returns the number of bytes from the window's start to the first element. */
   public long offset() {
     return address - memory.address;
   }
@@ -50,7 +50,7 @@ public final class DistributedTensor extends Tensor {
     return (DistributedTensor) super.reshape(shape);
   }
 
-  /** Does nothing: the memory goes with the window. */
+  /** Does nothing: the memory is freed with the window. */
   @Override
   public void close() {}
 }

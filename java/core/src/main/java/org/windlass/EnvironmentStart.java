@@ -39,8 +39,8 @@ import org.windlass.internal.store.Token;
 import org.windlass.launch.LaunchEnvironment;
 
 /**
- * The start of a communicator of processes that a launcher started. Each process has one rank, or
- * the same number of ranks.
+ * Starts a communicator of processes that a launcher started. Each process has one rank, or the
+ * same number of ranks.
  */
 final class EnvironmentStart {
   private final Map<String, String> variables;
@@ -55,8 +55,10 @@ final class EnvironmentStart {
   private OwnStore kept;
 
   /**
+   * Prepares a start.
+   *
    * @param ranks number of ranks in each process
-   * @param deadline of the whole start
+   * @param deadline time limit of the whole start
    */
   EnvironmentStart(
       Map<String, String> variables, int ranks, CommunicatorOptions options, Duration deadline) {
@@ -100,7 +102,10 @@ final class EnvironmentStart {
         });
   }
 
-  /** Makes and begins what has the handles. If that fails, closes it and the store of this job. */
+  /**
+   * Makes and begins the object that owns the handles. If that fails, closes the object and the
+   * store of this job.
+   */
   private <T extends AutoCloseable> T started(
       long[] handles, Function<long[], T> make, Consumer<T> begin) {
     AutoCloseable open = kept;
@@ -121,7 +126,9 @@ final class EnvironmentStart {
     }
   }
 
-  /** After this barrier, no rank can take this start's store for that of the next start. */
+  /**
+   * Waits in a barrier. Afterwards no rank can take this start's store for that of the next start.
+   */
   private static void leaveStart(Communicator communicator, Deadline until) {
     communicator.withDeadline(until.left()).barrier();
   }
@@ -195,7 +202,7 @@ final class EnvironmentStart {
             if (isOfThisStart || until.isOver()) {
               throw e;
             }
-            // That was the store of an earlier start, which has closed it.
+            // The store was that of an earlier start, which has closed it.
           }
         }
       }
@@ -313,7 +320,7 @@ final class EnvironmentStart {
         .orElseGet(() -> unique(text.getBytes(StandardCharsets.UTF_8)));
   }
 
-  /** Returns the job's name, shortened to what a member's may have. */
+  /** Returns the job's name. A name that exceeds {@link Member#JOB} bytes becomes a hash of it. */
   private String job() {
     byte[] name = environment.job().orElse("windlass").getBytes(StandardCharsets.UTF_8);
     return name.length <= Member.JOB ? new String(name, StandardCharsets.UTF_8) : unique(name);

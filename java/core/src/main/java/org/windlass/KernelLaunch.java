@@ -11,8 +11,9 @@ import org.windlass.kernel.Kernel;
 import org.windlass.kernel.Target;
 
 /**
- * One launch of a library's kernel: pins, words that describe the arguments, one native call, and what
- * follows it. The native side holds the arguments against the kernel's table.
+ * Launches a library's kernel once. It pins the tensors, describes the arguments in words, makes
+ * one native call and cleans up. The native side checks the arguments against the kernel's
+ * parameters.
  */
 final class KernelLaunch {
   private static final int SCALAR_WORDS = 3;
@@ -58,7 +59,10 @@ final class KernelLaunch {
     Reference.reachabilityFence(arguments);
   }
 
-  /** How many words describe {@code arguments}, each of a kind that kernels take. */
+  /**
+   * Returns the number of words that describe {@code arguments}. Throws if an argument is of a kind
+   * that kernels don't take.
+   */
   private static int words(Endpoint own, Kernel kernel, Object[] arguments) {
     for (int i = 0; i < arguments.length; i++) {
       if (arguments[i] == null) {
@@ -84,7 +88,9 @@ final class KernelLaunch {
     return words;
   }
 
-  /** Pins the memory of all tensors; what it has pinned stands in {@code pinned} if it throws. */
+  /**
+   * Pins the memory of all tensors. If it throws, {@code pinned} has the memories pinned so far.
+   */
   private static void pin(Endpoint own, Kernel kernel, Object[] arguments, Memory[] pinned) {
     for (int i = 0; i < arguments.length; i++) {
       if (!(arguments[i] instanceof Tensor tensor)) {
@@ -124,7 +130,7 @@ final class KernelLaunch {
     }
   }
 
-  /** The dtype of a scalar; null for what is none. */
+  /** Returns the dtype of a scalar; null if the object is no scalar. */
   private static DType dtype(Object scalar) {
     if (scalar instanceof Integer) {
       return DType.I32;
@@ -136,7 +142,7 @@ final class KernelLaunch {
     return scalar instanceof Double ? DType.F64 : null;
   }
 
-  /** Its bits, from the lowest. */
+  /** Returns the bits of a scalar, from the lowest. */
   private static long bits(Object scalar) {
     if (scalar instanceof Integer value) {
       return Integer.toUnsignedLong(value);

@@ -17,9 +17,10 @@ import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
 
 /**
- * The ranks of a communicator that live in this process: all of them ({@link #of(int)}),
- * or some, if other processes have the others ({@link #fromEnvironment}). {@link #run} runs code on
- * a thread of each rank. Callers with threads of their own use each rank's {@link #communicator}.
+ * The ranks of a communicator that are in this process. {@link #of(int)} makes a group of all
+ * ranks. If other processes have ranks too, {@link #fromEnvironment} makes the group. {@link #run}
+ * runs code on a thread of each rank. Callers with their own threads use each rank's {@link
+ * #communicator}.
  */
 public final class LocalGroup implements AutoCloseable {
   private final List<Communicator> communicators;
@@ -31,7 +32,7 @@ public final class LocalGroup implements AutoCloseable {
   /**
    * Takes over native handles.
    *
-   * @param handles in rank order
+   * @param handles the handles in rank order
    * @param maker the call that made them, as {@link Communicator} takes it
    */
   LocalGroup(long[] handles, CommunicatorOptions options, String maker) {
@@ -69,9 +70,10 @@ public final class LocalGroup implements AutoCloseable {
   }
 
   /**
-   * Collective: {@link Communicator#fromEnvironment(CommunicatorOptions, Duration)} where each
-   * process brings {@code ranks} ranks, as many as every other. Process p of n, as the launcher
-   * numbers them, has ranks p * {@code ranks} and those that follow, of n * {@code ranks}.
+   * Collective. Joins the other processes as {@link
+   * Communicator#fromEnvironment(CommunicatorOptions, Duration)} does, but with {@code ranks} ranks
+   * in each process. There are {@code n * ranks} ranks in n processes. Process p, as the launcher
+   * numbers it, has {@code ranks} ranks from {@code p * ranks} on.
    */
   public static LocalGroup fromEnvironment(
       int ranks, CommunicatorOptions options, Duration deadline) {
@@ -79,12 +81,12 @@ public final class LocalGroup implements AutoCloseable {
   }
 
   /**
-   * The same for a process whose environment doesn't say which one it is, such as the one that
-   * starts the others.
+   * Joins the other processes with given variables instead of those of this process's environment.
+   * The process that starts the others can use it, for example.
    *
-   * @param variables a launcher's, as {@link org.windlass.launch.LaunchEnvironment#of} takes them;
-   *     where ranks live on several hosts, {@code WINDLASS_HOST} and what says how UCX reaches them
-   *     stand in this process's own environment as well
+   * @param variables a launcher's variables, as {@link org.windlass.launch.LaunchEnvironment#of}
+   *     takes them. If ranks are on several hosts, {@code WINDLASS_HOST} and the variables of UCX
+   *     must be set in this process's own environment too
    */
   public static LocalGroup fromEnvironment(
       Map<String, String> variables, int ranks, CommunicatorOptions options, Duration deadline) {
@@ -94,20 +96,20 @@ public final class LocalGroup implements AutoCloseable {
         .joinAll();
   }
 
-  /** Number of ranks of this process. */
+  /** Returns the number of ranks of this process. */
   public int size() {
     return communicators.size();
   }
 
-  /** Those of its ranks, in rank order. */
+  /** Returns the communicators of this process's ranks, in rank order. */
   public List<Communicator> communicators() {
     return communicators;
   }
 
   /**
-   * Rank {@code rank}'s communicator; one thread at a time calls operations on it.
+   * Returns rank {@code rank}'s communicator. One thread at a time calls operations on it.
    *
-   * @throws InvalidArgumentException if it is no rank of this process
+   * @throws InvalidArgumentException if this process has no such rank
    */
   public Communicator communicator(int rank) {
     int first = communicators.get(0).rank();
@@ -123,20 +125,21 @@ public final class LocalGroup implements AutoCloseable {
    * Runs {@code body} once for each rank, and returns when all bodies have ended.
    *
    * <p>Each rank has a daemon thread, named {@code windlass-rank-N}, from the first run until the
-   * group is closed. The thread inherits no thread-local variables of a caller. A body finds those
-   * that an earlier body has set. If one refers to the group, the group is collected only after
-   * {@link #close}.
+   * group is closed. The thread inherits no thread-local variables of a caller. A body finds the
+   * thread-local variables that an earlier body has set. If one refers to the group, the group is
+   * collected only after {@link #close}.
    *
-   * <p>If a body throws, the communicator is aborted, so that no peer waits for its rank. If a body
-   * returns, and another rank of this group waits in an operation that the first rank has not
-   * entered, the communicator of that operation is aborted. The reason names both ranks. So a body
-   * must return only after all calls of its rank, including calls of threads that it started. Calls
-   * by {@code runAsync} may go on: if a rank ever made one, peers wait for it until their deadline.
+   * <p>If a body throws, the communicator is aborted, so that no peer waits for its rank. A body
+   * may also return before its rank has entered an operation in which another rank of this group
+   * waits. Then the communicator of that operation is aborted, and the reason names both ranks. So
+   * a body must return only after all calls of its rank, including calls of threads that it
+   * started. Calls by {@code runAsync} may go on: if a rank ever made one, peers wait for it until
+   * their deadline.
    *
    * <p>A body that neither returns nor calls the library can't be ended. Some seconds after a
-   * failure, a warning of logger {@code org.windlass} names the ranks that are still inside.
+   * failure, a warning of logger {@code org.windlass} names the ranks whose bodies still run.
    *
-   * @throws E the first failure, with those of other ranks that say something else suppressed in it
+   * @throws E the first failure. Other failures of other ranks are suppressed in it
    */
   public <E extends Exception> void run(RankBody<E> body) throws E {
     Objects.requireNonNull(body, "body");
@@ -147,7 +150,10 @@ public final class LocalGroup implements AutoCloseable {
         });
   }
 
-  /** {@link #run} with a result from each rank of this process, in rank order. */
+  /**
+   * Runs a function like {@link #run}, and returns the result of each rank of this process in rank
+   * order.
+   */
   public <T, E extends Exception> List<T> call(RankFunction<T, E> function) throws E {
     Objects.requireNonNull(function, "function");
     return execute(function);
@@ -175,23 +181,23 @@ public final class LocalGroup implements AutoCloseable {
    * apart at the close. This looks as if they had called different operations. To avoid it, {@link
    * Communicator#abort} one of the ranks first.
    *
-   * @throws MismatchException as {@link Communicator#close} does, once all are closed. Not during a
-   *     {@link #run}, which throws what its ranks throw, and not after a failure, which a call has
-   *     thrown already
+   * @throws MismatchException as {@link Communicator#close} does, once all are closed. It is not
+   *     thrown during a {@link #run}, which throws the failures of its ranks. It is not thrown
+   *     after a failure that a call has already thrown
    */
   @Override
   public void close() {
     closed = true;
     unclosed.closed();
     workers.forEach(RankWorker::end);
-    // Whoever saw a failure has thrown it.
+    // A call that saw the failure has thrown it.
     boolean told = running.get() || communicators.stream().anyMatch(LocalGroup::hasFailed);
     WindlassException first = null;
     for (Communicator communicator : communicators) {
       try {
         communicator.close();
       } catch (WindlassException e) {
-        first = first == null ? e : first; // of one failure record, the same from every rank
+        first = first == null ? e : first; // every rank throws the same failure
       }
     }
     if (first != null && !told) {

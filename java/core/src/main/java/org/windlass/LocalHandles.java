@@ -11,11 +11,11 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 import org.windlass.internal.memory.Leaks;
 
-/** The makers of the native side of ranks that are threads of this process. */
+/** Makes the native handles of ranks that are threads of this process. */
 final class LocalHandles {
   private LocalHandles() {}
 
-  /** A {@code wl_comm_t*} for each rank. */
+  /** Returns a {@code wl_comm_t*} for each rank. */
   static long[] create(int ranks, CommunicatorOptions options) {
     long deadlineNs = Deadline.nanos(options.deadline());
     if (ranks < 1 || ranks > Native.WL_MAX_RANKS) {
@@ -57,14 +57,17 @@ final class LocalHandles {
     Failures.check(code, scratch);
   }
 
-  /** Reports {@code group} if it is dropped unclosed; its communicators free themselves. */
+  /**
+   * Reports {@code group} if it becomes unreachable without a close. Its communicators free
+   * themselves.
+   */
   static Unclosed watch(Object group, String what, List<RankWorker> workers) {
     Unclosed unclosed = new Unclosed(what, workers);
     Leaks.watch(group, unclosed);
     return unclosed;
   }
 
-  /** A group that nobody has closed yet. */
+  /** Reports a group that was never closed, and ends its threads. */
   static final class Unclosed extends Leaks.Resource {
     private final List<RankWorker> workers;
 

@@ -10,7 +10,7 @@ import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.rendezvous.OwnStore;
 
 /**
- * The part of a {@link Communicator} that outlives it: its endpoint, which is freed once the
+ * Holds the part of a {@link Communicator} that outlives it: the endpoint, which is freed once the
  * communicator is unreachable. Any thread may call.
  */
 final class Membership extends Leaks.Resource {

@@ -4,7 +4,7 @@ package org.windlass;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 
-/** The collective calls that make a communicator's windows and pools. */
+/** Makes a communicator's windows and pools by collective calls. */
 final class MemoryCalls {
   private MemoryCalls() {}
 

@@ -15,10 +15,11 @@ import org.windlass.internal.memory.Lifetime;
 import org.windlass.internal.memory.Memory;
 
 /**
- * A memory pool: what a rank allocates tensors from by itself, in any order, of any size, and what
- * the processes of all ranks of its host map. Collectives, transfers and links of its communicator
- * move such a tensor as one of a {@link Window}: among processes of one host, where all ranks live
- * on it, with no copy more. Elsewhere it is a tensor like that of {@link Tensor#allocate}.
+ * A memory pool from which a rank allocates tensors of any size, in any order, without the other
+ * ranks. The processes of all ranks on its host map the memory. If all ranks are on one host,
+ * operations of the communicator need no extra copy of such a tensor. This holds for collectives,
+ * transfers and links, as with a {@link Window}. Otherwise it is like a tensor of {@link
+ * Tensor#allocate}.
  *
  * <pre>{@code
  * try (var pool = comm.memoryPool(64L << 30)) {          // all ranks together
@@ -28,9 +29,9 @@ import org.windlass.internal.memory.Memory;
  * }
  * }</pre>
  *
- * <p>A pool takes memory as tensors need it, in pages of 4 KiB. Other ranks' tensors lie wherever
- * those allocated them: what {@link Window#put} and its kin name on a peer lies in a window. All
- * methods are legal from any thread at any time.
+ * <p>A pool takes memory as tensors need it, in pages of 4 KiB. Each rank's tensors may have other
+ * addresses, so calls such as {@link Window#put} accept only tensors of a window as the peer's
+ * side. All methods are legal from any thread at any time.
  */
 public final class MemoryPool implements AutoCloseable {
   private final Communicator communicator;
@@ -48,23 +49,23 @@ public final class MemoryPool implements AutoCloseable {
     this.cleanable = Leaks.watch(this, drop);
   }
 
-  /** The communicator whose ranks hold it. */
+  /** Returns the communicator whose ranks hold the pool. */
   public Communicator communicator() {
     return communicator;
   }
 
-  /** Bytes of each rank's part, but for what whole pages add. */
+  /** Returns the size of each rank's part in bytes, without the rounding to whole pages. */
   public long bytes() {
     return bytes;
   }
 
-  /** Such as {@code memory pool of 4096 bytes, rank 0 of 2}. */
+  /** Returns a text such as {@code memory pool of 4096 bytes, rank 0 of 2}. */
   @Override
   public String toString() {
     return "memory pool of " + bytes + " bytes, " + communicator;
   }
 
-  /** Bytes that this rank's tensors take, each in whole 64. */
+  /** Returns the bytes that this rank's tensors take, each rounded up to a multiple of 64. */
   public long used() {
     if (!part.pin()) {
       throw closed("used");
@@ -77,13 +78,13 @@ public final class MemoryPool implements AutoCloseable {
   }
 
   /**
-   * Zeroed memory of this rank's part, aligned to 64 bytes. It is given back by {@link
-   * Tensor#close}, or once no view of it is reachable.
+   * Allocates a tensor in this rank's part, zeroed and aligned to 64 bytes. The memory is freed by
+   * {@link Tensor#close}, or once no view of it is reachable.
    *
-   * @throws ResourceException if the pool, or the machine, has no room for it: what was asked for
-   *     and what is free
-   * @throws WindlassException the communicator's failure once it is dead: what a process that was
-   *     taken for dead still writes may not hit another tensor
+   * @throws ResourceException if the pool or the machine has too little memory; the message has the
+   *     requested and the free size
+   * @throws WindlassException if the communicator is dead: its failure. A process that was declared
+   *     dead may still write to the pool, and must not hit a new tensor
    */
   public Tensor allocate(DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("allocate", dtype, shape);
@@ -98,7 +99,7 @@ public final class MemoryPool implements AutoCloseable {
       Failures.check(code, scratch);
       piece.address = scratch.outValue();
       Memory memory = Memory.of(piece.address, needed, piece);
-      piece = null; // the memory's from now on
+      piece = null; // now owned by the memory
       return Tensor.over("allocate", memory, 0, dtype, checked);
     } finally {
       if (piece != null) {
@@ -112,8 +113,8 @@ public final class MemoryPool implements AutoCloseable {
   }
 
   /**
-   * Ends allocation on this rank. Its tensors stay until they are closed; the pool goes with the
-   * last of them, and once every rank has closed its own. Idempotent.
+   * Ends allocation on this rank. Its tensors stay until they are closed. The pool is freed once
+   * every rank has closed it and all tensors are closed. Idempotent.
    */
   @Override
   public void close() {
@@ -139,7 +140,7 @@ public final class MemoryPool implements AutoCloseable {
     }
   }
 
-  /** The end of the pool itself. */
+  /** Frees the pool itself. */
   private static final class Drop extends Leaks.Resource {
     private final Part part;
 
@@ -158,7 +159,7 @@ public final class MemoryPool implements AutoCloseable {
   private static final class Piece extends Memory.Allocation {
     private final Part part;
 
-    /** 0 until there is some. */
+    /** Address of the memory; 0 until it is allocated. */
     private long address;
 
     Piece(Part part) {

@@ -11,44 +11,48 @@ import org.windlass.internal.PeerMemory;
 import org.windlass.internal.UcxLibrary;
 
 /**
- * The native library of this process: whether it loads, where from, and what it says of itself and of
- * the machine. Where it does not load, all but {@link #refusal} throw {@link UnsupportedException}.
+ * Describes the native library of this process: whether it loads, its location, its version, and
+ * its view of the machine. If it does not load, all methods except {@link #refusal} throw {@link
+ * UnsupportedException}.
  */
 public final class NativeLibrary {
   private NativeLibrary() {}
 
-  /** Each place where it was looked for, and what was wrong there; empty where it loads. */
+  /**
+   * Returns the reason why the library does not load, with each location that was searched. Empty
+   * if it loads.
+   */
   public static Optional<String> refusal() {
     return Natives.refusal();
   }
 
-  /** Where it was loaded from: a folder, or the jar of this platform. */
+  /** Returns the location from which it was loaded: a folder, or the jar of this platform. */
   public static String place() {
     Natives.require();
     return NativeLoader.loadedFrom();
   }
 
-  /** Its version. */
+  /** Returns the library's version. */
   public static String version() {
     Natives.require();
     return Native.wl_version();
   }
 
-  /** The version of its C ABI. */
+  /** Returns the version of its C ABI. */
   public static int abiVersion() {
     Natives.require();
     return Native.wl_abi_version();
   }
 
-  /** The instructions that kernels of target {@code sim} use here, such as {@code avx2}. */
+  /** Returns the instructions that kernels of target {@code sim} use here, such as {@code avx2}. */
   public static String vectorPath() {
     Natives.require();
     return Native.wl_isa_path();
   }
 
   /**
-   * How this process would get at memory outside windows of ranks in other processes, as far as it
-   * can tell alone, and why: {@code process_vm_readv: ...} or {@code stage: ...}.
+   * Returns how this process would access memory outside windows in other processes, and why,
+   * without asking those processes: {@code process_vm_readv: ...} or {@code stage: ...}.
    *
    * @throws InvalidArgumentException if {@code WINDLASS_PEER_MEMORY} names neither
    */
@@ -58,18 +62,18 @@ public final class NativeLibrary {
   }
 
   /**
-   * What carries bytes between hosts: UCX's version, and the network devices that are here, such as
-   * {@code 1.13.1: eth0 lo}. UCX stays open in this process.
+   * Returns the UCX version and this host's network devices, such as {@code 1.13.1: eth0 lo}. UCX
+   * carries the data between hosts. UCX stays open in this process.
    *
-   * @throws UnsupportedException if UCX is not installed, or none of the devices that {@code
-   *     WINDLASS_UCX_NET_DEVICES} names is here
+   * @throws UnsupportedException if UCX is not installed, or this host has none of the devices that
+   *     {@code WINDLASS_UCX_NET_DEVICES} names
    */
   public static String ucx() {
     Natives.require();
     return UcxLibrary.describe();
   }
 
-  /** The cores that this process may use, by affinity and quota. */
+  /** Returns the number of cores that this process may use, by affinity and quota. */
   public static int allowedCores() {
     Natives.require();
     return Native.wl_allowed_cores();

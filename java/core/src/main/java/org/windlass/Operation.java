@@ -36,11 +36,10 @@ public final class Operation<T> {
   }
 
   /**
-   * Returns once the operation is over, and returns or throws what its call did.
+   * Blocks until the operation is over, and returns or throws what its call did.
    *
-   * <p>It only waits: a thread that is interrupted meanwhile leaves with an {@link
-   * AbortedException}, its interrupt flag set, while the operation goes on and the communicator
-   * lives.
+   * <p>If the thread is interrupted, it leaves with an {@link AbortedException}, and its interrupt
+   * flag is set. The operation continues, and the communicator stays alive.
    *
    * @throws CancellationException if it was cancelled before it began
    */
@@ -49,15 +48,15 @@ public final class Operation<T> {
   }
 
   /**
-   * {@link #await()} for no longer than {@code deadline}. Then it leaves with a {@link
-   * DeadlineExceededException}, while the operation goes on and the communicator lives; {@link
-   * #isDone} tells that from an operation which passed its own deadline.
+   * Waits like {@link #await()}, but no longer than {@code deadline}. Then it throws a {@link
+   * DeadlineExceededException}. The operation continues, and the communicator stays alive. If
+   * {@link #isDone} returns true, the operation passed its own deadline instead.
    */
   public T await(Duration deadline) {
     return call.await(Deadline.nanos(deadline));
   }
 
-  /** Whether it is over, in whatever way. */
+  /** Returns true if the operation is over, whether it succeeded, failed or was cancelled. */
   public boolean isDone() {
     return call.isDone();
   }
@@ -66,10 +65,10 @@ public final class Operation<T> {
    * Ends the operation:
    *
    * <ul>
-   *   <li>Before it has begun, it is withdrawn, and the communicator lives. Peers must withdraw
-   *       theirs, or they get a mismatch or exceed their deadline.
-   *   <li>In progress, the communicator is aborted on every rank.
-   *   <li>After it is over, nothing happens.
+   *   <li>If it has not begun, it is withdrawn, and the communicator stays alive. Peers must
+   *       withdraw theirs too. Otherwise they fail with a mismatch or a passed deadline.
+   *   <li>If it is in progress, the communicator is aborted on every rank.
+   *   <li>If it is over, nothing happens.
    * </ul>
    *
    * @return true if it was withdrawn
@@ -78,16 +77,16 @@ public final class Operation<T> {
     return call.cancel();
   }
 
-  /** Such as {@code Operation, in progress}. */
+  /** Returns a text such as {@code Operation, in progress}. */
   @Override
   public String toString() {
     return "Operation, " + (isDone() ? "over" : "in progress");
   }
 
   /**
-   * A future that ends as the operation does; cancelling it is {@link #cancel}. What depends on it
-   * runs on the communicator's thread, ahead of operations that wait there, unless it is given an
-   * executor.
+   * Returns a future that completes when the operation is over. Cancelling it calls {@link
+   * #cancel}. Dependent actions without an executor run on the communicator's thread, before
+   * operations that wait there.
    */
   public CompletableFuture<T> toCompletableFuture() {
     return call.future();

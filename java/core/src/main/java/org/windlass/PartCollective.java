@@ -6,11 +6,11 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.RankLists;
 
 /**
- * One collective whose parts differ in size, over tensors and lists that have been checked but for
- * the values of the lists, which the native side checks. Nothing is allocated unless it fails,
- * besides a list that is returned.
+ * Runs one collective with parts of different sizes. Its tensors and lists have been checked,
+ * except for the values in the lists, which the native side checks. Unless a call fails, nothing is
+ * allocated except a returned list.
  *
- * <p>{@link #allGather} and {@link #reduceScatter} begin a call and state it. {@link #run} or
+ * <p>{@link #allGather} and {@link #reduceScatter} begin a call and describe it. {@link #run} or
  * {@link Collective#enqueue} follows.
  */
 final class PartCollective {
@@ -41,7 +41,7 @@ final class PartCollective {
     Collective.end(own, own.submit(), in, out);
   }
 
-  /** How many elements came from each rank. */
+  /** Returns the number of elements received from each rank. */
   static long[] allToAllPacked(
       Endpoint own, Thread thread, Tensor in, long[] sendCounts, Tensor out, long deadlineNs) {
     RankLists lists = own.lists();

@@ -4,7 +4,7 @@ package org.windlass;
 /**
  * The work of one rank.
  *
- * @param <E> what it may throw
+ * @param <E> the exception that it may throw
  */
 @FunctionalInterface
 public interface RankBody<E extends Exception> {

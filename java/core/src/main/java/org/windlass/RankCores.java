@@ -9,9 +9,9 @@ import org.windlass.internal.Native;
 import org.windlass.internal.report.RankLook;
 
 /**
- * The choice of the core on which each rank's thread starts. If a host has at least as many cores
- * as ranks, each rank gets a core of its own. The only rank of a communicator gets none, unless its
- * thread is pinned.
+ * Chooses the core on which each rank's thread starts. If a host has at least as many cores as
+ * ranks, each rank gets its own core. The only rank of a communicator gets none, unless its thread
+ * is pinned.
  */
 final class RankCores {
   private static final String SETTING = "WINDLASS_PINNED_THREADS";

@@ -5,10 +5,10 @@ package org.windlass;
  * The function that one rank computes.
  *
  * @param <T> its result
- * @param <E> what it may throw
+ * @param <E> the exception that it may throw
  */
 @FunctionalInterface
 public interface RankFunction<T, E extends Exception> {
-  /** Runs as the rank of {@code communicator}, and gives its result. */
+  /** Runs as the rank of {@code communicator}, and returns its result. */
   T call(Communicator communicator) throws E;
 }

@@ -14,10 +14,10 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Log;
 
 /**
- * One run of a function on the threads of a group's ranks.
+ * Runs a function once on the threads of a group's ranks.
  *
  * @param <T> its result
- * @param <E> what it may throw
+ * @param <E> the exception that it may throw
  */
 final class RankThreads<T, E extends Exception> {
   /** Time from the first failure to the warning that names the ranks that are still inside. */
@@ -36,13 +36,13 @@ final class RankThreads<T, E extends Exception> {
   private final ReturnedRanks returned;
 
   /**
-   * The failures in their order, with room for one of each rank, since a full heap may be the cause
-   * of one. Guarded by itself.
+   * The failures in their order. The list has room for one failure of each rank in advance, since a
+   * full heap may cause one. Guarded by itself.
    */
   private final List<Throwable> failures;
 
   /**
-   * A run that has not begun.
+   * Prepares a run.
    *
    * @param workers one for each communicator
    */
@@ -72,7 +72,8 @@ final class RankThreads<T, E extends Exception> {
   }
 
   private void start() {
-    // Made before the first begins, since a full heap in between would leave that one behind.
+    // Allocated before the first body begins. If the heap were full in between, that body would be
+    // left behind.
     Runnable[] bodies = new Runnable[results.length];
     for (int i = 0; i < bodies.length; i++) {
       int own = i;
@@ -82,7 +83,7 @@ final class RankThreads<T, E extends Exception> {
       try {
         workers.get(i).begin(bodies[i]);
       } catch (ClosedException e) {
-        record(e); // the close ends the ranks before this one, and tells their peers
+        record(e); // close() ends the ranks before this one
         break;
       } catch (Throwable e) {
         // The ranks before this one run: they end by the abort.
@@ -115,7 +116,7 @@ final class RankThreads<T, E extends Exception> {
     try {
       communicator.abortAll(reason(communicator.rank(), failure));
     } catch (OutOfMemoryError e) {
-      // The communicator itself is aborted. A look at the ranks finds which of this process's wait in
+      // The communicator itself is aborted. Later checks find ranks of this process that wait in
       // one of its children.
     }
   }
@@ -137,8 +138,8 @@ final class RankThreads<T, E extends Exception> {
 
   /**
    * Waits for the end of all bodies, and passes an interrupt on to them. Some time after a failure,
-   * logs once which ranks are still inside, since a rank that neither returns nor calls the library
-   * can't be ended. Returns true if there was an interrupt.
+   * logs once which ranks are still running, since those can't be ended. Returns true if there was
+   * an interrupt.
    */
   private boolean join() {
     boolean interrupted = false;
@@ -177,7 +178,7 @@ final class RankThreads<T, E extends Exception> {
       }
       returned.look(workers.stream().map(RankWorker::thread).toList(), over);
     } catch (OutOfMemoryError e) {
-      // The next look may find memory; the ranks go on.
+      // A later check may find memory. The ranks continue.
     }
   }
 
@@ -191,7 +192,7 @@ final class RankThreads<T, E extends Exception> {
     try {
       tellStuck();
     } catch (OutOfMemoryError e) {
-      // Nobody is told; the run ends all the same.
+      // Nothing is logged. The run ends nevertheless.
     }
   }
 
@@ -221,7 +222,10 @@ final class RankThreads<T, E extends Exception> {
             + " Failed so far: " + failed);
   }
 
-  /** Returns the first failure that no other caused, with those that say more suppressed in it. */
+  /**
+   * Returns the first failure that no other failure caused. Failures with other content are
+   * suppressed in it.
+   */
   private Throwable root() {
     synchronized (failures) {
       Throwable root = null;
@@ -248,7 +252,7 @@ final class RankThreads<T, E extends Exception> {
         && (Objects.equals(failure.getMessage(), root.getMessage()) || isLater(failure, root));
   }
 
-  /** Returns true if a rank learned only at its next call what another rank found. */
+  /** Returns true if a rank's next call reports a failure that another rank found first. */
   private static boolean isLater(Throwable failure, Throwable found) {
     return failure.getClass() == found.getClass()
         && Objects.equals(failure.getMessage(), IS_DEAD + found.getMessage());
@@ -258,7 +262,7 @@ final class RankThreads<T, E extends Exception> {
     return failure instanceof AbortedException;
   }
 
-  /** Throws any throwable as it is; a body throws nothing checked but E. */
+  /** Throws any throwable unchanged. A body throws no checked exception except E. */
   @SuppressWarnings("unchecked") // X is erased: nothing is cast
   private static <X extends Throwable> X rethrow(Throwable failure) throws X {
     throw (X) failure;

@@ -5,8 +5,8 @@ import org.windlass.error.ClosedException;
 import org.windlass.internal.Native;
 
 /**
- * The thread of one rank of a group, which runs one body after another. It starts with the first
- * body and lives as long as the group. Between bodies it refers to nothing of a caller.
+ * Runs the bodies of one rank of a group on one thread, one after another. The thread starts with
+ * the first body and lives as long as the group. Between bodies it refers to no object of a caller.
  */
 final class RankWorker {
   private final String name;
@@ -16,7 +16,7 @@ final class RankWorker {
   /** Made with the group, since it refers to the class loaders of its constructor's callers. */
   private final Thread thread;
 
-  /** Guarded by this, as is all below. */
+  /** Guarded by this, like all fields below. */
   private boolean hasBegun;
 
   private Runnable body;
@@ -24,9 +24,9 @@ final class RankWorker {
   private boolean hasEnded;
 
   /**
-   * A thread that has not begun.
+   * Makes a thread that has not begun.
    *
-   * @param place number of the core on which it begins, among the cores that it may use; -1 for any
+   * @param place index of the core on which it begins, among the cores that it may use; -1 for any
    * @param stays whether it may use only this core
    */
   RankWorker(int rank, int place, boolean stays) {
@@ -76,7 +76,7 @@ final class RankWorker {
           runNext();
         }
       } catch (Throwable e) {
-        // A full heap, for example, while a body's failure was recorded. The thread goes on.
+        // For example, the heap was full while a body's failure was recorded. The thread continues.
       }
     }
   }
@@ -86,7 +86,7 @@ final class RankWorker {
       try {
         wait();
       } catch (InterruptedException e) {
-        // Meant for a body that is over.
+        // The interrupt was meant for a body that is over.
       }
     }
     if (body == null) {
@@ -96,7 +96,10 @@ final class RankWorker {
     return true;
   }
 
-  /** A method of its own, so that no frame of the waiting thread refers to the body. */
+  /**
+   * Runs the next body. A separate method, so that no frame of the waiting thread refers to the
+   * body.
+   */
   private void runNext() {
     Runnable next;
     synchronized (this) {
@@ -112,7 +115,7 @@ final class RankWorker {
   private synchronized void over() {
     body = null;
     loader = null;
-    notifyAll(); // first, since what follows may throw
+    notifyAll(); // first, since the next calls may throw
     thread.setContextClassLoader(null);
     thread.setPriority(Thread.NORM_PRIORITY);
     thread.setUncaughtExceptionHandler(null);
@@ -122,7 +125,10 @@ final class RankWorker {
     Thread.interrupted();
   }
 
-  /** Waits at most {@code ms} for the end of the body; 0: without a limit. True if it is over. */
+  /**
+   * Waits at most {@code ms} milliseconds for the end of the body, or without a limit if 0. Returns
+   * true if it is over.
+   */
   synchronized boolean await(long ms) throws InterruptedException {
     if (body != null) {
       wait(ms);

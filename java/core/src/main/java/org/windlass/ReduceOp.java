@@ -6,19 +6,19 @@ import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * The operations by which the values of several ranks become one. Numbers are those of the C ABI's
- * {@code wl_reduce_op}.
+ * The operations that combine the values of several ranks into one. The numbers are those of the C
+ * ABI's {@code wl_reduce_op}.
  */
 public enum ReduceOp {
   /** Adds; integers wrap. */
   SUM(0),
-  /** The largest; a NaN wins. */
+  /** Takes the largest value. If any is NaN, the result is NaN. */
   MAX(1),
-  /** The smallest; a NaN wins. */
+  /** Takes the smallest value. If any is NaN, the result is NaN. */
   MIN(2),
   /** Multiplies; integers wrap. */
   PRODUCT(3),
-  /** The sum divided by the number of ranks; floating dtypes only. */
+  /** Divides the sum by the number of ranks. Floating dtypes only. */
   AVG(4);
 
   private final int code;
@@ -27,12 +27,16 @@ public enum ReduceOp {
     this.code = code;
   }
 
-  /** The operation's number in the C ABI. */
+  /** Returns the operation's number in the C ABI. */
   public int code() {
     return code;
   }
 
-  /** The operation of a name as in layout strings: {@code sum avg max min product}. */
+  /**
+   * Returns the operation with a name as in layout strings: {@code sum avg max min product}.
+   *
+   * @throws InvalidArgumentException if there is no such operation
+   */
   public static ReduceOp parse(String name) {
     Objects.requireNonNull(name, "name");
     for (ReduceOp op : values()) {

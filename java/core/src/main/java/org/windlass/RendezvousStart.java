@@ -8,11 +8,11 @@ import org.windlass.internal.rendezvous.AllGatherStart;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.launch.Rendezvous;
 
-/** The start of one rank by a caller's own {@link Rendezvous}. */
+/** Starts one rank with a caller's own {@link Rendezvous}. */
 final class RendezvousStart {
   private RendezvousStart() {}
 
-  /** Collective over all ranks. Returns a {@code wl_comm_t*}. */
+  /** Joins the other ranks. Collective over all ranks. Returns a {@code wl_comm_t*}. */
   static long join(Rendezvous rendezvous, CommunicatorOptions options, Duration deadline) {
     int rank = rendezvous.rank();
     int size = rendezvous.size();

@@ -11,28 +11,32 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.report.RankLook;
 
 /**
- * Ranks of a run whose bodies have returned. Nothing calls operations of such a rank until the run
- * is over, unless a thread of its communicators' own did before: whoever waits for it waits in vain.
+ * Finds ranks that wait in vain for a rank whose body has returned. Such a rank calls no more
+ * operations until the run is over. The exception is a rank for which a thread of its communicator
+ * has called operations before.
  */
 final class ReturnedRanks {
-  /** A look at one rank reads the records of all; so many are read each time, about. */
+  /**
+   * Approximate number of records read in each check. Checking one rank reads the records of all
+   * ranks.
+   */
   private static final int MOST_READ = 64;
 
   private final List<Communicator> communicators;
 
-  /** For one rank's state; made on first use. */
+  /** Buffer for one rank's state; made on first use. */
   private ByteBuffer state;
 
-  /** The rank that the next look begins with. */
+  /** The rank with which the next check begins. */
   private int next;
 
-  /** What the last look found, or null. */
+  /** The result of the last check, or null. */
   private Missing last;
 
   /**
-   * An operation in which one rank of the run waits, and to which another has not come.
+   * An operation in which one rank of the run waits, and which another rank has not entered.
    *
-   * @param communicator of the rank that waits
+   * @param communicator the communicator of the waiting rank
    */
   private record Missing(Communicator communicator, String operation, int waits, int returned) {}
 
@@ -41,11 +45,11 @@ final class ReturnedRanks {
   }
 
   /**
-   * Looks once, some time after the last look. What both find lasts, and aborts the
-   * communicator of that operation.
+   * Checks once, some time after the last check. If both checks find the same operation, its
+   * communicator is aborted.
    *
-   * @param threads of the communicators' ranks
-   * @param returned which of them have bodies that have returned
+   * @param threads the threads of the communicators' ranks
+   * @param returned the ranks whose bodies have returned
    */
   void look(List<Thread> threads, BitSet returned) {
     if (returned.isEmpty() || returned.cardinality() == communicators.size()) {
@@ -58,7 +62,7 @@ final class ReturnedRanks {
               + found.returned + ", whose body has returned, never came to it; have every rank make the"
               + " same calls";
       boolean isOfRun = communicators.contains(found.communicator);
-      // In another communicator the rank that is missing may have dropped its own.
+      // The missing rank may have dropped its own handle of another communicator.
       (isOfRun ? communicators.get(found.returned - first()) : found.communicator).abort(reason);
     }
     last = found;
@@ -88,15 +92,16 @@ final class ReturnedRanks {
   }
 
   /**
-   * What a rank waits for in vain, in a communicator or in one that it has come to from there.
+   * Returns the operation in which a rank waits in vain, in this communicator or in one made from
+   * it.
    *
    * @param body the thread of the rank's body
-   * @param ranks for each rank of the communicator its rank of the run
+   * @param ranks the rank of the run for each rank of the communicator
    */
   private Missing find(Communicator communicator, Thread body, int[] ranks, BitSet returned) {
     Endpoint endpoint = communicator.endpoint();
     boolean lives = communicator.failure().isEmpty();
-    // What is queued may end in the next run, unless the body waits for it.
+    // Queued calls may complete in the next run, unless the body waits for them.
     if (lives && !endpoint.hasQueuedBeside(body) && awaited(endpoint) != RankLook.NOBODY) {
       Missing found = findIn(communicator, ranks, returned);
       if (found != null) {
@@ -145,7 +150,10 @@ final class ReturnedRanks {
     return null;
   }
 
-  /** Whether its body has returned, and no thread but that body's ever made a call of it. */
+  /**
+   * Returns true if the rank's body has returned, and no thread of the communicator itself ever
+   * made a call.
+   */
   private boolean hasReturned(int rank, BitSet returned) {
     int index = rank - first();
     return index >= 0
@@ -154,10 +162,10 @@ final class ReturnedRanks {
         && !communicators.get(index).endpoint().hasOwnThread();
   }
 
-  /** Whether a rank that makes no more calls has not come to that operation. */
+  /** Returns true if a rank that makes no more calls has not entered the operation. */
   private static boolean isBefore(RankLook look, int sequence) {
-    // Whoever waits for one that has closed is told that. A one-sided operation has the number of the
-    // last one before that all ranks come to.
+    // A rank that waits for a closed rank gets an exception. A one-sided operation has the number
+    // of the last collective operation before it.
     return !look.closed()
         && (look.recorded().isEmpty() || look.recorded().get(0).sequence() - sequence < 0);
   }

@@ -5,13 +5,14 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.internal.memory.Memory;
 
 /**
- * The memory segments of Java, as {@link Memory}. This is what runs before Java 22, which has none,
- * and where the class of that name under META-INF/versions/22 is missing.
+ * Refuses Java's memory segments. The class of this name under META-INF/versions/22 wraps them as
+ * {@link Memory}. This one runs before Java 22, which introduces segments, or if the other is
+ * missing.
  */
 final class Segments {
   private Segments() {}
 
-  /** The memory of a native {@code java.lang.foreign.MemorySegment}. */
+  /** Throws an {@link UnsupportedException} that says why segments are not supported here. */
   @SuppressWarnings("unused") // META-INF/versions/22 uses it
   static Memory memory(Object segment) {
     int feature = Runtime.version().feature();

@@ -8,13 +8,13 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
 
-/** The checks of a tensor's shape, so that its arithmetic can't overflow. */
+/** Checks a tensor's shape, so that calculations with it can't overflow. */
 final class ShapeChecks {
   private ShapeChecks() {}
 
   /**
-   * A copy of {@code shape}, its extents checked: at most 16, none negative, elements and bytes
-   * within 63 bits.
+   * Returns a copy of {@code shape} after checking it. It must have at most 16 extents, none
+   * negative, and its elements and bytes must fit in 63 bits.
    */
   static long[] checked(String what, DType dtype, long... shape) {
     long[] copy = Objects.requireNonNull(shape, "shape").clone();
@@ -39,7 +39,7 @@ final class ShapeChecks {
     return copy;
   }
 
-  /** Bytes of an element of a dtype that tensors can have. */
+  /** Returns the number of bytes of an element, for a dtype that tensors can have. */
   static int elementBytes(String what, DType dtype) {
     if (Objects.requireNonNull(dtype, "dtype").code() < 0) {
       throw new UnsupportedException(

@@ -9,12 +9,13 @@ import org.windlass.internal.Native;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * The signals of a {@link Window}: sequences by which ranks tell one another how far they are.
- * Signal {@code i} of a rank has a value for each peer, which that peer alone sets: {@code
- * notify(peer, i, value)} there is what {@code await(peer, i, value)} here waits for.
+ * The signals of a {@link Window}: counters with which ranks tell each other how far they are. Each
+ * signal of a rank has a separate value for each peer, and only that peer sets it. A call of {@code
+ * await(peer, i, value)} on this rank waits for {@code notify(rank, i, value)} on the peer, where
+ * {@code rank} is this one.
  *
- * <p>Values are counts. They start at 0 and move forward, by less than 2^30 at a time; nothing
- * resets them. A writer is never 2^30 ahead of what its reader waits for.
+ * <p>Values are counts. They start at 0 and increase by less than 2^30 at a time. Nothing resets
+ * them. A writer is always less than 2^30 ahead of the value that its reader awaits.
  *
  * <pre>{@code
  * window.put(row, peer, inbox);            // rank 0
@@ -38,7 +39,9 @@ public final class Signals {
     this.deadlineNs = deadlineNs;
   }
 
-  /** Bytes of a window that {@code count} signals take on each of {@code ranks} ranks. */
+  /**
+   * Returns the bytes of a window that {@code count} signals take on each of {@code ranks} ranks.
+   */
   public static long bytes(int count, int ranks) {
     if (count < 0 || ranks < 0) {
       throw new InvalidArgumentException(
@@ -48,7 +51,7 @@ public final class Signals {
     return place(count, ranks);
   }
 
-  /** How many signals a rank has. */
+  /** Returns the number of signals of each rank. */
   public int count() {
     return count;
   }
@@ -59,8 +62,8 @@ public final class Signals {
   }
 
   /**
-   * Sets this rank's value of signal {@code index} at {@code peer}. What this rank put, or wrote to
-   * memory, before is visible to a peer that waits for the value.
+   * Sets this rank's value of signal {@code index} at {@code peer}. If a peer waits for the value,
+   * it then sees all earlier puts and memory writes of this rank.
    *
    * @throws InvalidArgumentException if the value is negative, below the signal's own, or 2^30 or
    *     more above it
@@ -80,8 +83,11 @@ public final class Signals {
   }
 
   /**
-   * Returns once {@code peer} has set its value of signal {@code index} here to {@code value} or
-   * beyond. A {@link DeadlineExceededException} names the peer and what it set last.
+   * Blocks until {@code peer} has set its value of signal {@code index} here to at least {@code
+   * value}.
+   *
+   * @throws DeadlineExceededException if the deadline passes; the message has the peer and the
+   *     value that it set last
    */
   public void await(int peer, int index, long value) {
     if (window.communicator().endpoint.mustHandOff(Thread.currentThread())) {
@@ -96,7 +102,7 @@ public final class Signals {
 
   /**
    * Returns true if {@link #await} would return at once. If {@link #await} would fail at once, this
-   * fails likewise, so a loop around it ends when the peer leaves.
+   * fails with the same exception. So a loop around it ends when the peer leaves.
    */
   public boolean test(int peer, int index, long value) {
     if (window.mustQueue()) {
@@ -111,7 +117,7 @@ public final class Signals {
     return reached;
   }
 
-  /** Bytes from the window's start to the signal's first line. */
+  /** Returns the bytes from the window's start to the signal's first line. */
   private long signal(String what, int index) {
     if (index < 0 || index >= count) {
       throw new InvalidArgumentException(
@@ -120,7 +126,7 @@ public final class Signals {
     return offset + place(index, window.communicator().size());
   }
 
-  /** Bytes before the lines of signal {@code index}. */
+  /** Returns the bytes before the lines of signal {@code index}. */
   private static long place(int index, int ranks) {
     return index * (ranks * LINE);
   }

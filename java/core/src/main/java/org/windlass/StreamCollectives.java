@@ -10,42 +10,49 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.RankLists;
 
 /**
- * One rank's collectives on a stream of the caller's, as {@link Collectives#onStream} gives them:
- * each is enqueued, and ordered on the stream like a kernel. It begins once the streams of all
- * ranks have come to it, and what follows on the stream begins once this rank's part is over.
+ * Enqueues one rank's collectives on a stream of the caller. {@link Collectives#onStream} returns
+ * it. The stream orders an operation like a kernel. The operation begins once the streams of all
+ * ranks have reached it. Later work on the stream begins once this rank's part is over.
  *
  * <p>Every rank calls the same operations in the same order, each on a stream of its own GPU. A
- * call waits for the others to make theirs, on the host, and returns once the operation is
- * enqueued. Its {@link Operation} is over once the GPU has left it; {@link Operation#cancel} aborts
- * the communicator, since what is enqueued isn't taken back. A deadline counts twice: for the ranks
- * to make their calls, and from when this rank's stream has come to the operation until it is over.
+ * call waits on the host for the calls of the other ranks, and returns once the operation is
+ * enqueued. Its {@link Operation} is over once the GPU has left it. {@link Operation#cancel} aborts
+ * the communicator, since enqueued work can't be withdrawn. A deadline applies twice: to the calls
+ * of all ranks, and to the operation itself. The second time begins when this rank's stream reaches
+ * the operation.
  *
- * <p>Tensors lie in GPUs' memory, {@link Tensor#isOnDevice}, and may be closed once the operation
- * is over. Whatever the arguments mean is what {@link Collectives} says.
+ * <p>Tensors must be in GPU memory, {@link Tensor#isOnDevice}, and may be closed once the operation
+ * is over. The parameters mean the same as in {@link Collectives}.
  *
- * <p>Ranks may live in several processes. A GPU then waits in the kernel for the streams of ranks
- * of other processes.
+ * <p>Ranks may be in several processes. Then the GPU waits in the kernel for the streams of the
+ * other processes' ranks.
  *
- * <p>While the streams of all ranks, which live in one process, capture one graph, begun on one of
- * them and joined by the others, a call adds the operation to the graph: its Operation is over at
- * once, and each launch of the graph runs it anew, with the counts that its call was given. The
- * communicator keeps what such an operation takes until it is closed, and no graph that holds one
- * runs after that.
+ * <p>A call made while the ranks' streams capture a graph adds the operation to the graph. All
+ * ranks must be in one process, and their streams must capture the same graph, begun on one stream
+ * and joined by the others. The Operation is over at once. Each launch of the graph runs it again,
+ * with the counts given to the call. The communicator keeps the resources of captured operations
+ * until it is closed. Then graphs with such operations can no longer run.
  *
- * <p>Any call throws {@link UnsupportedException}, and nothing was enqueued, where the kernels are
- * of another target than {@link org.windlass.kernel.Target#CUDA}; a tensor lies in the host's
- * memory; the stream is the calling thread's, 2, or of another GPU; some ranks' streams capture a
- * graph and some don't; they go on with one once another, which came after it, holds operations of
- * the communicator; any captures one where ranks live in several processes. It throws {@link
- * ResourceException} where the communicator holds as many captured operations as it can, and {@link
- * InvalidArgumentException} where a tensor's memory was freed or ends before the tensor does, or
- * the driver knows no stream of that handle, as of one that was destroyed: on all ranks, with the
- * one whose it is named.
+ * <p>A call throws {@link UnsupportedException}, and enqueues nothing, in each of these cases:
  *
- * <p>What a call tells from its arguments alone it refuses on its own rank, before others learn of
- * it: a tensor that was made in the host's memory, an address that no process can have, extents
- * that don't fit, another target. The others wait for that rank, until it makes the call that they
- * made or their deadline has passed.
+ * <ul>
+ *   <li>The kernels are not those of target {@link org.windlass.kernel.Target#CUDA}.
+ *   <li>A tensor is in the host's memory.
+ *   <li>The stream is 2 (the calling thread's stream), or belongs to another GPU.
+ *   <li>Only some ranks' streams capture a graph, or one does while ranks are in several processes.
+ *   <li>The streams go back to capturing a graph after a newer graph got operations of the
+ *       communicator.
+ * </ul>
+ *
+ * <p>A call throws {@link ResourceException} if the communicator has its maximum number of captured
+ * operations. It throws {@link InvalidArgumentException} if a tensor's memory was freed or is too
+ * small, or if the stream does not exist (any more). Then all ranks throw, and the message names
+ * the rank with the wrong argument.
+ *
+ * <p>If a rank can see from its arguments that they are wrong, it throws before the other ranks
+ * learn of the call. Examples are a tensor in the host's memory, an impossible address, wrong
+ * extents or another target. The others wait until that rank makes the right call, or until their
+ * deadline.
  */
 public final class StreamCollectives {
   private final Endpoint endpoint;
@@ -54,7 +61,9 @@ public final class StreamCollectives {
   private final Object owner;
 
   /**
-   * @param owner what the endpoint lives as long as
+   * Makes the collectives on a stream.
+   *
+   * @param owner the object that keeps the endpoint alive
    */
   StreamCollectives(Endpoint endpoint, long stream, long deadlineNs, Object owner) {
     this.endpoint = endpoint;
@@ -63,93 +72,95 @@ public final class StreamCollectives {
     this.owner = owner;
   }
 
-  /** The stream, as it was given. */
+  /** Returns the stream, as it was given. */
   public long stream() {
     return stream;
   }
 
-  /** {@link Collectives#barrier}: the streams of all ranks have come to it. */
+  /**
+   * Enqueues {@link Collectives#barrier}. It is over once the streams of all ranks have reached it.
+   */
   public Operation<Void> barrier() {
     return enqueue(Native.WL_OP_BARRIER, null, null, 0, 0, 0, 0);
   }
 
-  /** {@link Collectives#allToAll(Tensor, Tensor)}. */
+  /** Enqueues {@link Collectives#allToAll(Tensor, Tensor)}. */
   public Operation<Void> allToAll(Tensor in, Tensor out) {
     return allToAll(in, out, Algorithm.AUTO);
   }
 
-  /** {@link Collectives#allToAll(Tensor, Tensor, Algorithm)}. */
+  /** Enqueues {@link Collectives#allToAll(Tensor, Tensor, Algorithm)}. */
   public Operation<Void> allToAll(Tensor in, Tensor out, Algorithm algorithm) {
     return enqueue(
         Native.WL_OP_ALL_TO_ALL, given(in, "in"), given(out, "out"), 0, 0, 0, code(algorithm));
   }
 
-  /** {@link Collectives#broadcast(Tensor, int)}. */
+  /** Enqueues {@link Collectives#broadcast(Tensor, int)}. */
   public Operation<Void> broadcast(Tensor tensor, int root) {
     Arguments.inPlaceOnStream(Native.WL_OP_BROADCAST, tensor);
     return broadcast(tensor, tensor, root);
   }
 
-  /** {@link Collectives#broadcast(Tensor, Tensor, int)}. */
+  /** Enqueues {@link Collectives#broadcast(Tensor, Tensor, int)}. */
   public Operation<Void> broadcast(Tensor in, Tensor out, int root) {
     Tensor from = endpoint.rank == root ? given(in, "in") : null;
     return enqueue(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, 0, 0);
   }
 
-  /** {@link Collectives#allGather(Tensor, Tensor)}. */
+  /** Enqueues {@link Collectives#allGather(Tensor, Tensor)}. */
   public Operation<Void> allGather(Tensor in, Tensor out) {
     return enqueue(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0);
   }
 
-  /** {@link Collectives#allGather(Tensor, Tensor, int)}. */
+  /** Enqueues {@link Collectives#allGather(Tensor, Tensor, int)}. */
   public Operation<Void> allGather(Tensor in, Tensor out, int dim) {
     int operation = Arguments.alongDim(in, out, dim);
     return enqueue(operation, in, out, 0, 0, dim == 0 ? 0 : in.shape[0], 0);
   }
 
-  /** {@link Collectives#reduceScatter}. */
+  /** Enqueues {@link Collectives#reduceScatter}. */
   public Operation<Void> reduceScatter(Tensor in, Tensor out, ReduceOp op) {
     return enqueue(
         Native.WL_OP_REDUCE_SCATTER, given(in, "in"), given(out, "out"), code(op), 0, 0, 0);
   }
 
-  /** {@link Collectives#allReduce(Tensor, ReduceOp)}. */
+  /** Enqueues {@link Collectives#allReduce(Tensor, ReduceOp)}. */
   public Operation<Void> allReduce(Tensor tensor, ReduceOp op) {
     Arguments.inPlaceOnStream(Native.WL_OP_ALL_REDUCE, tensor);
     return allReduce(tensor, tensor, op);
   }
 
-  /** {@link Collectives#allReduce(Tensor, Tensor, ReduceOp)}. */
+  /** Enqueues {@link Collectives#allReduce(Tensor, Tensor, ReduceOp)}. */
   public Operation<Void> allReduce(Tensor in, Tensor out, ReduceOp op) {
     return allReduce(in, out, op, Algorithm.AUTO);
   }
 
-  /** {@link Collectives#allReduce(Tensor, Tensor, ReduceOp, Algorithm)}. */
+  /** Enqueues {@link Collectives#allReduce(Tensor, Tensor, ReduceOp, Algorithm)}. */
   public Operation<Void> allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
     int by = code(algorithm);
     return enqueue(
         Native.WL_OP_ALL_REDUCE, given(in, "in"), given(out, "out"), code(op), 0, 0, by);
   }
 
-  /** {@link Collectives#scatter}. */
+  /** Enqueues {@link Collectives#scatter}. */
   public Operation<Void> scatter(Tensor in, Tensor out, int root) {
     Tensor from = endpoint.rank == root ? given(in, "in") : null;
     return enqueue(Native.WL_OP_SCATTER, from, given(out, "out"), 0, root, 0, 0);
   }
 
-  /** {@link Collectives#gather}. */
+  /** Enqueues {@link Collectives#gather}. */
   public Operation<Void> gather(Tensor in, Tensor out, int root) {
     Tensor to = endpoint.rank == root ? given(out, "out") : null;
     return enqueue(Native.WL_OP_GATHER, given(in, "in"), to, 0, root, 0, 0);
   }
 
-  /** {@link Collectives#reduce}. */
+  /** Enqueues {@link Collectives#reduce}. */
   public Operation<Void> reduce(Tensor in, Tensor out, ReduceOp op, int root) {
     Tensor to = endpoint.rank == root ? given(out, "out") : null;
     return enqueue(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), root, 0, 0);
   }
 
-  /** {@link Collectives#allToAllv(Tensor, long[], Tensor, long[])}. */
+  /** Enqueues {@link Collectives#allToAllv(Tensor, long[], Tensor, long[])}. */
   public Operation<Void> allToAllv(
       Tensor in, long[] sendCounts, Tensor out, long[] receiveCounts) {
     given(in, "in");
@@ -159,7 +170,7 @@ public final class StreamCollectives {
     return exchange(in, sendCounts, null, out, receiveCounts, null);
   }
 
-  /** {@link Collectives#allToAllv(Tensor, long[], long[], Tensor, long[], long[])}. */
+  /** Enqueues {@link Collectives#allToAllv(Tensor, long[], long[], Tensor, long[], long[])}. */
   public Operation<Void> allToAllv(
       Tensor in,
       long[] sendCounts,
@@ -176,7 +187,7 @@ public final class StreamCollectives {
     return exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets);
   }
 
-  /** {@link Collectives#allGatherv}. */
+  /** Enqueues {@link Collectives#allGatherv}. */
   public Operation<Void> allGatherv(Tensor in, Tensor out, long[] counts) {
     given(in, "in");
     given(out, "out");
@@ -190,7 +201,7 @@ public final class StreamCollectives {
     return Collective.enqueue(endpoint, stream, in, out, owner);
   }
 
-  /** {@link Collectives#reduceScatterv}. */
+  /** Enqueues {@link Collectives#reduceScatterv}. */
   public Operation<Void> reduceScatterv(Tensor in, Tensor out, long[] counts, ReduceOp op) {
     given(in, "in");
     given(out, "out");

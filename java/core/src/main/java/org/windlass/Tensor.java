@@ -16,17 +16,16 @@ import org.windlass.internal.memory.Memory;
 
 /**
  * A tensor: typed memory with a shape and strides. It is a view: {@link #narrow}, {@link #select},
- * {@link #transpose}, {@link #splitDim} and {@link #reshape} make others over the same memory and
- * copy nothing.
+ * {@link #transpose}, {@link #splitDim} and {@link #reshape} return other views of the same memory
+ * and copy nothing.
  *
- * <p>The memory is Windlass's own ({@link #allocate}), a {@link MemoryPool}'s, a direct buffer, a
- * raw address with an owner, a device's ({@link #ofDevice}), a memory segment, or a {@link
- * Window}'s. While a call uses it, it
- * stays: {@link #close} in the middle defers the release, and whatever the memory belongs to is kept
- * reachable.
+ * <p>The memory comes from {@link #allocate}, a {@link MemoryPool}, a {@link Window} or a device
+ * ({@link #ofDevice}). It may also be a direct buffer, a memory segment, or a raw address with an
+ * owner. It stays valid while a call uses it. A {@link #close} during the call frees it later, and
+ * the owner of the memory is kept reachable.
  *
- * <p>Reading and writing elements is not synchronised with anything: keep to the completion
- * contract of the operation that names the tensor.
+ * <p>Reads and writes of elements are not synchronized. Access a tensor's elements only before and
+ * after an operation that uses it.
  */
 public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   final Memory memory;
@@ -48,9 +47,9 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Zeroed memory of Windlass's own, aligned to 64 bytes. It is freed by {@link #close}, or once no
-   * view of it is reachable. Ranks in other processes get at it by a copy; {@link
-   * MemoryPool#allocate} gives memory that they map.
+   * Allocates zeroed memory, aligned to 64 bytes. It is freed by {@link #close}, or once no view of
+   * it is reachable. Ranks in other processes access it by a copy, but they map the memory of
+   * {@link MemoryPool#allocate}.
    */
   public static Tensor allocate(DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("allocate", dtype, shape);
@@ -59,7 +58,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * A tensor over a direct buffer, from its position on; position and limit stay as they are. The
+   * Returns a tensor over a direct buffer, from its position. Position and limit do not change. The
    * buffer must be in native order (unless elements are bytes) and start at a multiple of the
    * element size. A read-only buffer makes a read-only tensor.
    */
@@ -83,10 +82,10 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * A tensor over {@code bytes} bytes at a raw address. They must stay readable and writable as
-   * long as {@code owner} is reachable; the tensor keeps it so.
+   * Returns a tensor over {@code bytes} bytes at a raw address. They must stay readable and
+   * writable while {@code owner} is reachable. The tensor keeps it reachable.
    *
-   * @param owner what the memory belongs to; null if it is never freed
+   * @param owner the object that owns the memory; null if it is never freed
    */
   public static Tensor of(long address, long bytes, Object owner, DType dtype, long... shape) {
     requireExtent("of", address, bytes);
@@ -99,13 +98,13 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * A tensor over {@code bytes} bytes of a device's memory at an address of the device, such as
-   * those that cuMemAlloc and cudaMalloc give. They must stay allocated as long as {@code owner} is
-   * reachable; the tensor keeps it so. Collectives, transfers, links and windows of target {@code
-   * cuda} take it. What reads or writes elements from Java, and whatever else moves tensors, throws
-   * {@link UnsupportedException}, as operations of other targets do.
+   * Returns a tensor over {@code bytes} bytes at an address of a device, for example from
+   * cuMemAlloc or cudaMalloc. They must stay allocated while {@code owner} is reachable. The tensor
+   * keeps it reachable. Collectives, transfers, links and windows of target {@code cuda} accept it.
+   * Operations of other targets throw {@link UnsupportedException}. So do calls that access
+   * elements from Java or move tensors in other ways.
    *
-   * @param owner what the memory belongs to; null if it is never freed
+   * @param owner the object that owns the memory; null if it is never freed
    */
   public static Tensor ofDevice(
       long address, long bytes, Object owner, DType dtype, long... shape) {
@@ -125,10 +124,10 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * A tensor over a native {@code java.lang.foreign.MemorySegment}, on Java 22 or later. Its arena
-   * must stay open while a call uses the tensor, and is seen to be closed at the next call.
+   * Returns a tensor over a native {@code java.lang.foreign.MemorySegment}, on Java 22 or later.
+   * Its arena must stay open while a call uses the tensor. A call after the arena is closed throws.
    *
-   * @param segment a MemorySegment; its type is named here only because Java 17 has none
+   * @param segment a MemorySegment; declared as Object, since Java 17 has no such type
    */
   public static Tensor ofSegment(Object segment, DType dtype, long... shape) {
     Objects.requireNonNull(segment, "segment");
@@ -143,7 +142,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
         memory, memory.address + offset, dtype, shape, Shapes.contiguousStrides(shape));
   }
 
-  /** Whether a contiguous tensor of a checked shape fits at {@code offset} and is aligned there. */
+  /** Checks that a contiguous tensor of this shape fits at {@code offset} and is aligned there. */
   static void checkFits(String what, Memory memory, long offset, DType dtype, long[] shape) {
     long needed = Shapes.numel(shape) * dtype.bytes();
     if (offset < 0 || offset > memory.bytes || needed > memory.bytes - offset) {
@@ -159,13 +158,13 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     }
   }
 
-  /** A tensor over the same memory; window tensors stay window tensors. */
+  /** Returns a tensor over the same memory. A window tensor stays a window tensor. */
   Tensor view(long viewAddress, long[] viewShape, long[] viewStrides) {
     return new Tensor(memory, viewAddress, dtype, viewShape, viewStrides);
   }
 
   /**
-   * The memory that this tensor lies in. For packages of Windlass.
+   * Returns the memory that contains this tensor. For packages of Windlass.
    *
    * @hidden
    */
@@ -175,8 +174,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * The same view of other memory, where its first element is at {@code otherAddress}. For packages
-   * of Windlass.
+   * Returns the same view of other memory, with its first element at {@code otherAddress}. For
+   * packages of Windlass.
    *
    * @hidden
    */
@@ -185,63 +184,63 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return new Tensor(other, otherAddress, dtype, shape, strides);
   }
 
-  /** The type of its elements. */
+  /** Returns the type of the elements. */
   public final DType dtype() {
     return dtype;
   }
 
-  /** Extents, one a dimension; a copy. */
+  /** Returns a copy of the extents, one for each dimension. */
   public final long[] shape() {
     return shape.clone();
   }
 
-  /** Distance between neighbours of each dimension, in elements; a copy. */
+  /** Returns a copy of the strides: for each dimension, the distance of neighbors in elements. */
   public final long[] strides() {
     return strides.clone();
   }
 
-  /** Number of dimensions. */
+  /** Returns the number of dimensions. */
   public final int ndim() {
     return shape.length;
   }
 
-  /** Extent of dimension {@code dim}. */
+  /** Returns the extent of dimension {@code dim}. */
   public final long size(int dim) {
     ShapeChecks.checkDimension("size", "dim", dim, shape.length);
     return shape[dim];
   }
 
-  /** Number of elements. */
+  /** Returns the number of elements. */
   public final long numel() {
     return numel;
   }
 
-  /** Bytes of all elements, without what lies between them. */
+  /** Returns the bytes of all elements, without gaps between them. */
   public final long bytes() {
     return numel * dtype.bytes();
   }
 
-  /** Whether elements lie side by side in row-major order. */
+  /** Returns true if elements are adjacent in row-major order. */
   public final boolean isContiguous() {
     return contiguous;
   }
 
-  /** Whether calls may only read it. */
+  /** Returns true if calls may only read it. */
   public final boolean isReadOnly() {
     return memory.readOnly;
   }
 
-  /** Whether it lies in a device's memory: {@link #ofDevice}. */
+  /** Returns true if it is in a device's memory, as from {@link #ofDevice}. */
   public final boolean isOnDevice() {
     return memory.onDevice;
   }
 
-  /** Address of the first element. It is valid only while the memory is: see {@link #close}. */
+  /** Returns the address of the first element, valid until the memory is freed: {@link #close}. */
   public final long address() {
     return address;
   }
 
-  /** The {@code length} elements from {@code start} on of dimension {@code dim}. */
+  /** Returns a view of {@code length} elements of dimension {@code dim}, from {@code start}. */
   public Tensor narrow(int dim, long start, long length) {
     ShapeChecks.checkDimension("narrow", "dim", dim, shape.length);
     long extent = shape[dim];
@@ -260,7 +259,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address + skipped, narrowed, strides);
   }
 
-  /** Element {@code index} of dimension {@code dim}, which goes away. */
+  /** Returns a view of element {@code index} of dimension {@code dim}, without that dimension. */
   public Tensor select(int dim, long index) {
     ShapeChecks.checkDimension("select", "dim", dim, shape.length);
     if (index < 0 || index >= shape[dim]) {
@@ -272,14 +271,14 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address + skipped, rest, Shapes.without(strides, dim));
   }
 
-  /** Dimensions {@code dim0} and {@code dim1} exchanged. */
+  /** Returns a view with dimensions {@code dim0} and {@code dim1} exchanged. */
   public Tensor transpose(int dim0, int dim1) {
     ShapeChecks.checkDimension("transpose", "dim0", dim0, shape.length);
     ShapeChecks.checkDimension("transpose", "dim1", dim1, shape.length);
     return view(address, Shapes.swapped(shape, dim0, dim1), Shapes.swapped(strides, dim0, dim1));
   }
 
-  /** Dimension {@code dim} as several, whose extents multiply to its own. */
+  /** Returns a view with dimension {@code dim} split into dimensions of {@code sizes}. */
   public Tensor splitDim(int dim, long... sizes) {
     ShapeChecks.checkDimension("splitDim", "dim", dim, shape.length);
     Objects.requireNonNull(sizes, "sizes");
@@ -305,7 +304,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, ShapeChecks.checked("splitDim: sizes", dtype, newShape), newStrides);
   }
 
-  /** The same elements in row-major order under another shape; contiguous tensors only. */
+  /** Returns a view of a contiguous tensor in row-major order with another shape. */
   public Tensor reshape(long... shape) {
     long[] checked = ShapeChecks.checked("reshape", dtype, shape);
     if (Shapes.numel(checked) != numel) {
@@ -322,37 +321,37 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, checked, Shapes.contiguousStrides(checked));
   }
 
-  /** Sets every element; integers must hold {@code value} exactly. */
+  /** Sets every element. An integer dtype must hold {@code value} exactly. */
   public final Tensor fill(double value) {
     Elements.fill(this, value);
     return this;
   }
 
   /**
-   * Sets every element; floating dtypes round it once, of what a double holds exactly. For u64 it
-   * stands for its 64 bits.
+   * Sets every element. Floating dtypes round {@code value} once; a double must hold it exactly.
+   * For u64 it is the 64 bits.
    */
   public final Tensor fill(long value) {
     Elements.fill(this, value);
     return this;
   }
 
-  /** An element of a floating dtype, an integer rounded to double, or a bool as 0 or 1. */
+  /** Returns an element of a floating dtype, an integer rounded to double, or a bool as 0 or 1. */
   public final double getDouble(long... index) {
     return Elements.getDouble(this, index);
   }
 
-  /** Sets an element, rounded once; an integer dtype must hold {@code value} exactly. */
+  /** Sets an element, rounded once. An integer dtype must hold {@code value} exactly. */
   public final void setDouble(double value, long... index) {
     Elements.set(this, index, value);
   }
 
-  /** An element of an integer dtype or a bool; u64 as its 64 bits. */
+  /** Returns an element of an integer dtype or a bool. For u64, returns its 64 bits. */
   public final long getLong(long... index) {
     return Elements.getLong(this, index);
   }
 
-  /** Sets an element; the dtype must hold {@code value}; u64 takes its 64 bits. */
+  /** Sets an element. The dtype must hold {@code value}. For u64, sets its 64 bits. */
   public final void setLong(long value, long... index) {
     Elements.set(this, index, value);
   }
@@ -399,37 +398,39 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return this;
   }
 
-  /** The counterpart of {@link #copyFrom(float[])}. */
+  /** Copies all elements to an array, as {@link #copyFrom(float[])} copies them from one. */
   public final void copyTo(float[] values) {
     ArrayCopy.to(this, values);
   }
 
-  /** The counterpart of {@link #copyFrom(double[])}. */
+  /** Copies all elements to an array, as {@link #copyFrom(double[])} copies them from one. */
   public final void copyTo(double[] values) {
     ArrayCopy.to(this, values);
   }
 
-  /** The counterpart of {@link #copyFrom(byte[])}. */
+  /** Copies all elements to an array, as {@link #copyFrom(byte[])} copies them from one. */
   public final void copyTo(byte[] values) {
     ArrayCopy.to(this, values);
   }
 
-  /** The counterpart of {@link #copyFrom(short[])}. */
+  /** Copies all elements to an array, as {@link #copyFrom(short[])} copies them from one. */
   public final void copyTo(short[] values) {
     ArrayCopy.to(this, values);
   }
 
-  /** The counterpart of {@link #copyFrom(int[])}. */
+  /** Copies all elements to an array, as {@link #copyFrom(int[])} copies them from one. */
   public final void copyTo(int[] values) {
     ArrayCopy.to(this, values);
   }
 
-  /** The counterpart of {@link #copyFrom(long[])}. */
+  /** Copies all elements to an array, as {@link #copyFrom(long[])} copies them from one. */
   public final void copyTo(long[] values) {
     ArrayCopy.to(this, values);
   }
 
-  /** All bytes of a contiguous tensor of up to 2 GiB; see {@link #asByteBuffer(long, int)}. */
+  /**
+   * Returns all bytes of a contiguous tensor of up to 2 GiB; see {@link #asByteBuffer(long, int)}.
+   */
   public final ByteBuffer asByteBuffer() {
     if (bytes() > Memory.MAX_BUFFER) {
       throw new InvalidArgumentException(
@@ -440,8 +441,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * {@code length} bytes of a contiguous tensor from byte {@code offset} on, in native order. The
-   * memory isn't released while the buffer, or anything made from it, is reachable.
+   * Returns {@code length} bytes of a contiguous tensor from byte {@code offset}, in native order.
+   * The memory isn't freed while the buffer, or a buffer made from it, is reachable.
    */
   public final ByteBuffer asByteBuffer(long offset, int length) {
     if (!contiguous) {
@@ -467,21 +468,21 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return buffer;
   }
 
-  /** What a call says that takes tensors of the host alone. */
+  /** Returns the exception of a call that supports only tensors of the host. */
   final RuntimeException onDevice(String what, String name) {
     return memory.notOfHost(what + ": " + name + " (" + this + ")");
   }
 
-  /** What a call says that finds the memory gone. */
+  /** Returns the exception of a call on memory that was freed. */
   final ClosedException closed(String what, String name) {
     return new ClosedException(
         what + ": " + name + " (" + this + ") is over memory that " + memory.ending());
   }
 
   /**
-   * Ends memory that {@link #allocate} or {@link MemoryPool#allocate} made, for every view of it:
-   * later use throws {@link ClosedException}; the memory goes when the last call that uses it is
-   * over. Memory of a window or of the caller's own stays.
+   * Frees memory of {@link #allocate} or {@link MemoryPool#allocate}, for every view of it. Later
+   * calls throw {@link ClosedException}. The memory is freed once the last call that uses it is
+   * over. Memory of a window or of the caller is not freed.
    */
   @Override
   public void close() {

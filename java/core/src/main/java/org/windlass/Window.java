@@ -17,15 +17,15 @@ import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.memory.Memory;
 
 /**
- * A window: memory that every rank of a communicator holds at the same size, so that peers reach
- * it. Tensors and signals are placed in it one after the other; ranks that make the same ones in
- * the same order find them at the same offsets.
+ * A window: memory of the same size on every rank of a communicator, which peers can access.
+ * Tensors and signals are placed in it one after another. Ranks that make the same ones in the same
+ * order get the same offsets.
  *
  * <p>{@link #put}, {@link #accumulate} and {@link #get} move elements between this rank's memory
- * and a peer's part, and the peer makes no call; {@link Signals} tell it that something has come.
- * These are one rank's operations: ranks need not call the same ones. They count as operations of
- * the communicator all the same: one thread at a time, and a failure record in common. A peer that
- * has left the communicator is an {@link AbortedException} that names it.
+ * and a peer's part, without a call by the peer. {@link Signals} inform the peer of new data. These
+ * operations are one-sided: ranks need not call the same ones. The rules of the communicator still
+ * apply: one thread at a time, and one common failure record. If the peer has left the
+ * communicator, they throw an {@link AbortedException} that names it.
  */
 public final class Window implements AutoCloseable {
   private static final long ALIGNMENT = 64;
@@ -53,7 +53,7 @@ public final class Window implements AutoCloseable {
     return new Window(communicator, handle, Memory.of(address, bytes, segment));
   }
 
-  /** The same in the memory of devices. */
+  /** Takes over the native handle of a window in the memory of devices. */
   static Window onDevices(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
     long address = Native.wl_window_address(handle, endpoint.rank);
     Segment segment = new Segment("Device window", endpoint, handle, bytes);
@@ -61,7 +61,7 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Where the part of {@code rank} lies in this process, as long as the window is open. For
+   * Returns the address of {@code rank}'s part in this process, valid while the window is open. For
    * packages of Windlass.
    *
    * @hidden
@@ -70,36 +70,37 @@ public final class Window implements AutoCloseable {
     return Native.wl_window_address(handle, rank);
   }
 
-  /** The communicator whose ranks hold it. */
+  /** Returns the communicator whose ranks hold the window. */
   public Communicator communicator() {
     return communicator;
   }
 
-  /** Whether it lies in the memory of devices: {@link Communicator#deviceWindow}. */
+  /** Returns true if it is in the memory of devices: {@link Communicator#deviceWindow}. */
   public boolean isOnDevice() {
     return memory.onDevice;
   }
 
-  /** Bytes of each rank's part. */
+  /** Returns the size of each rank's part in bytes. */
   public long bytes() {
     return memory.bytes;
   }
 
-  /** Bytes taken by tensors so far, with what alignment costs. */
+  /** Returns the bytes that tensors and signals take so far, including alignment. */
   public synchronized long used() {
     return used;
   }
 
-  /** Such as {@code window of 4096 bytes, rank 0 of 2}. */
+  /** Returns a text such as {@code window of 4096 bytes, rank 0 of 2}. */
   @Override
   public String toString() {
     return (isOnDevice() ? "device window of " : "window of ") + bytes() + " bytes, " + communicator;
   }
 
   /**
-   * A tensor in the next free bytes, aligned to 64; zeroed unless something wrote there.
+   * Makes a tensor in the next free bytes, aligned to 64. It is zeroed unless something has written
+   * there.
    *
-   * @throws ResourceException if the window has no room for it
+   * @throws ResourceException if the window has too few free bytes
    */
   public DistributedTensor tensor(DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("tensor", dtype, shape);
@@ -115,9 +116,10 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * A tensor at a place of the caller's choice, whatever lies there.
+   * Makes a tensor at a chosen offset, even if other tensors or signals overlap it.
    *
    * @param offset bytes from the start; a multiple of the dtype's size
+   * @throws InvalidArgumentException if the tensor does not fit in the window at that offset
    */
   public DistributedTensor tensorAt(long offset, DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("tensorAt", dtype, shape);
@@ -132,11 +134,12 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * {@code count} signals in the next free bytes, as a tensor is placed; {@link Signals#bytes} says
-   * how many that takes. Every rank makes them before any rank uses them.
+   * Makes {@code count} signals in the next free bytes, which are allocated as for a tensor. {@link
+   * Signals#bytes} returns their size. Every rank makes them before any rank uses them.
    *
-   * @throws ResourceException if the window has no room for them
-   * @throws UnsupportedException if it lies in the memory of devices: hosts set and look at signals
+   * @throws ResourceException if the window has too few free bytes
+   * @throws UnsupportedException if the window is in the memory of devices, since hosts set and
+   *     read signals
    */
   public Signals signals(int count) {
     if (count < 0) {
@@ -157,7 +160,7 @@ public final class Window implements AutoCloseable {
     return new Signals(this, offset, count, Deadline.DEFAULT);
   }
 
-  /** Takes the next free bytes; the offset of the first, or -1 where there is no room. */
+  /** Allocates the next free bytes. Returns the offset of the first, or -1 if there are too few. */
   private synchronized long take(long needed) {
     long offset = (used + ALIGNMENT - 1) & -ALIGNMENT;
     if (offset > bytes() || needed > bytes() - offset) {
@@ -184,21 +187,22 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Copies {@code local} to where {@code remote} lies in {@code peer}'s part of this window. When
-   * it returns, {@code local} may be changed; the peer sees the elements once it has waited for a
-   * {@link Signals#notify} that follows.
+   * Copies {@code local} to the location of {@code remote} in {@code peer}'s part of this window.
+   * When it returns, {@code local} may be changed. The peer sees the elements once it has waited
+   * for a later {@link Signals#notify} of this rank.
    *
-   * <p>What lies in a device's memory, on either side, this rank's device moves, and what passes
-   * between it and the host goes through pinned memory.
+   * <p>This rank's device moves data from or to device memory, on either side. Data between a
+   * device and the host passes through pinned memory.
    *
-   * @param local of the same dtype and shape as {@code remote}; strided as either may be
-   * @param peer a rank, this one included
-   * @param remote a tensor of this window: this rank's own names the same place in the peer's part
-   * @throws UnsupportedException if {@code local} lies in a device's memory, and the target is not
-   *     {@code cuda}; or both sides lie on devices, {@code local} on another one than the rank's,
-   *     and one of them is strided. The communicator lives
-   * @throws DeadlineExceededException if {@code peer} lives on another host, which has not taken it
-   *     in the communicator's deadline; that ends the communicator
+   * @param local a tensor of the same dtype and shape as {@code remote}; either may be strided
+   * @param peer any rank, including this one
+   * @param remote a tensor of this window. A tensor in this rank's part names the same offset in
+   *     the peer's part
+   * @throws UnsupportedException if {@code local} is in a device's memory and the target is not
+   *     {@code cuda}. Also if both sides are on devices, {@code local} is on another one than the
+   *     rank's, and one of them is strided. The communicator stays alive
+   * @throws DeadlineExceededException if {@code peer} is on another host and has not received the
+   *     data within the communicator's deadline; this ends the communicator
    */
   public void put(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("put", this, local, remote);
@@ -211,16 +215,16 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Adds {@code local} to what lies where {@code remote} is in {@code peer}'s part of this window,
-   * element by element. Ranks may add to the same elements at the same time: no add is lost, but
-   * their order is open, and with it the rounding of floats. Each add rounds once to the dtype, as
-   * a sum of two does in a reduction; integers wrap. Adds are not ordered with {@link #put} and
-   * plain stores to the same elements, which signals or a barrier have to part from them. For the
-   * rest like {@link #put}.
+   * Adds {@code local}, element by element, to the elements at the location of {@code remote} in
+   * {@code peer}'s part of this window. Several ranks may add to the same elements at the same
+   * time. No add is lost, but their order is undefined, so the rounding of floats may vary. Each
+   * add rounds once to the dtype, like a sum of two in a reduction. Integers wrap. Adds are not
+   * ordered with {@link #put} or plain stores to the same elements; separate them by signals or a
+   * barrier. Otherwise the call works like {@link #put}.
    *
-   * @throws UnsupportedException if the dtype is none of f32, f16, bf16, i32, i16 and i8, which
-   *     every target adds atomically; or as {@link #put} does; or both sides lie on devices, and
-   *     {@code local} on another one than the rank's
+   * @throws UnsupportedException if the dtype is not one of f32, f16, bf16, i32, i16 and i8, which
+   *     every target adds atomically. Also in the cases of {@link #put}, or if both sides are on
+   *     devices and {@code local} is on another one than the rank's
    */
   public void accumulate(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("accumulate", this, local, remote);
@@ -233,12 +237,13 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Copies to {@code local} what lies where {@code remote} is in {@code peer}'s part of this
-   * window; {@link #put} the other way round. When it returns, {@code local} is complete.
+   * Copies to {@code local} the elements at the location of {@code remote} in {@code peer}'s part
+   * of this window. It is {@link #put} in the other direction. When it returns, {@code local} is
+   * complete.
    *
-   * @throws UnsupportedException as {@link #put} does
-   * @throws DeadlineExceededException if {@code peer} lives on another host, which has not given it
-   *     in the communicator's deadline; that ends the communicator
+   * @throws UnsupportedException in the cases of {@link #put}
+   * @throws DeadlineExceededException if {@code peer} is on another host and has not sent the data
+   *     within the communicator's deadline; this ends the communicator
    */
   public void get(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("get", this, local, remote);
@@ -251,7 +256,10 @@ public final class Window implements AutoCloseable {
     }
   }
 
-  /** {@code wl_put}, {@code wl_accumulate} or {@code wl_get}, or one of those by a device. */
+  /**
+   * A native call: {@code wl_put}, {@code wl_accumulate}, {@code wl_get}, or its variant for
+   * devices.
+   */
   @FunctionalInterface
   private interface Move {
     int call(long comm, long window, long local, int peer, long remote, long error);
@@ -274,7 +282,7 @@ public final class Window implements AutoCloseable {
     Reference.reachabilityFence(local);
   }
 
-  /** Whether a call on this rank takes its turn behind others. */
+  /** Returns true if a call on this rank must wait for its turn behind others. */
   boolean mustQueue() {
     return communicator.endpoint.mustQueue(Thread.currentThread());
   }
@@ -291,9 +299,9 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Ends it.
+   * Ends a call on this rank that {@link #enter} began.
    *
-   * @param other what the call has pinned beside the window; null if nothing
+   * @param other the memory that the call has pinned in addition to the window's; null if none
    */
   void leave(Endpoint own, int code, Memory other) {
     if (code != Native.WL_OK) {
@@ -312,9 +320,9 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Ends the use of its tensors on this rank: further calls with them throw {@link
-   * ClosedException}. The memory goes when calls in progress are over and every rank has closed its
-   * own. Idempotent.
+   * Ends the use of its tensors on this rank. Later calls with them throw {@link ClosedException}.
+   * The memory is freed once calls in progress are over and every rank has closed its window.
+   * Idempotent.
    */
   @Override
   public void close() {

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Communicators, windows, tensors and errors. {@link org.windlass.LocalGroup#of} makes the
- * ranks; {@link org.windlass.Collectives} are their operations. What builds on them has packages of
- * its own, each of which knows those before it alone: {@code org.windlass.layout}, {@code
- * org.windlass.plan} and {@code org.windlass.transfer}.
+ * Communicators, windows, tensors and errors. {@link org.windlass.LocalGroup#of} makes the ranks,
+ * and {@link org.windlass.Collectives} has their operations. Higher layers are in the packages
+ * {@code org.windlass.layout}, {@code org.windlass.plan} and {@code org.windlass.transfer}. Each of
+ * them uses only the layers before it.
  *
  * <h2>Wrong calls</h2>
  *
  * <p>One rule holds for every constructor and method of the exported packages:
  *
  * <ul>
- *   <li>A null argument, or a null among what an array, a collection or a map holds, is a {@link
- *       NullPointerException} that names the argument, unless the documentation says that it may be
- *       null. What may be null on some ranks alone is one on the others.
- *   <li>Anything else that is wrong with a call, an index out of range among it, is an {@link
- *       org.windlass.error.InvalidArgumentException} that says what it found and what must hold.
- *   <li>A call on what has been closed, or with it, is a {@link org.windlass.error.ClosedException}.
- *       {@code close} may be called again; questions about what an object is, such as its shape or
- *       rank, are answered all the same.
+ *   <li>A null argument throws a {@link NullPointerException} that names the argument, unless the
+ *       documentation allows null. The same holds for a null in an array, a collection or a map. If
+ *       null is allowed only on some ranks, it throws on the others.
+ *   <li>Any other wrong argument, such as an index out of range, throws an {@link
+ *       org.windlass.error.InvalidArgumentException}. The message has the wrong value and the
+ *       condition that it must meet.
+ *   <li>A call on a closed object, or with one, throws a {@link
+ *       org.windlass.error.ClosedException}. {@code close} may be called again. Queries of
+ *       properties, such as a shape or rank, still work.
  * </ul>
  *
- * <p>Where the native library does not load, each call that needs it is an {@link
- * org.windlass.error.UnsupportedException} with the places where it was looked for. Layouts, plans and
- * checkpoint headers need none.
+ * <p>If the native library does not load, each call that needs it throws an {@link
+ * org.windlass.error.UnsupportedException} with the locations that were searched. Layouts, plans
+ * and checkpoint headers do not need it.
  *
- * <p>In each case nothing was sent, and the communicator lives. Arrays and collections that are
- * given to a value, such as a layout or a plan, are copied; the arrays that a value returns are the
- * caller's own. Lists and maps that are returned can't be changed, unless they were made for the
- * call.
+ * <p>In each case nothing was sent, and the communicator stays alive. Values such as a layout or a
+ * plan copy the arrays and collections that they are given. The arrays that a value returns belong
+ * to the caller. Returned lists and maps are unmodifiable, unless they were made for the call.
  */
 package org.windlass;

@@ -4,33 +4,33 @@ package org.windlass.error;
 import java.util.List;
 
 /**
- * The failure of an operation that someone ended; the message carries the reason. The communicator
- * is dead, unless the thread was interrupted in {@link org.windlass.Operation#await}, which ends
- * that wait alone.
+ * Thrown when a rank, or a call such as {@link org.windlass.Communicator#abort}, ended the
+ * operation. The message has the reason. The communicator is dead, unless the thread was
+ * interrupted in {@link org.windlass.Operation#await}. Such an interrupt ends only that wait.
  */
 public final class AbortedException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
-  /** {@code message} says what happened, where and what to do. */
+  /** Makes the exception. {@code message} describes the failure and its remedy. */
   public AbortedException(String message) {
     this(message, null, "", List.of());
   }
 
-  /** The same, with what led to it. */
+  /** Makes the exception with the failure that caused it. */
   public AbortedException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }
 
-  /** The same, with the ranks at fault. */
+  /** Makes the exception with the faulty ranks. */
   public AbortedException(String message, List<Integer> faultyRanks) {
     this(message, null, "", faultyRanks);
   }
 
   /**
-   * Makes the exception of an operation that ranks take part in.
+   * Makes the exception for a failure in an operation of several ranks.
    *
    * @param operation the operation in which the failure was observed
-   * @param faultyRanks the ranks at fault
+   * @param faultyRanks the faulty ranks
    */
   public AbortedException(
       String message, Throwable cause, String operation, List<Integer> faultyRanks) {

@@ -3,25 +3,25 @@ package org.windlass.error;
 
 import java.util.List;
 
-/** The failure of a call on what was closed. */
+/** Thrown by a call on an object that was closed. */
 public final class ClosedException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
-  /** {@code message} says what happened, where and what to do. */
+  /** Makes the exception. {@code message} describes the failure and its remedy. */
   public ClosedException(String message) {
     this(message, null);
   }
 
-  /** The same, with what led to it. */
+  /** Makes the exception with the failure that caused it. */
   public ClosedException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }
 
   /**
-   * Makes the exception of an operation that ranks take part in.
+   * Makes the exception for a failure in an operation of several ranks.
    *
    * @param operation the operation in which the failure was observed
-   * @param faultyRanks the ranks at fault
+   * @param faultyRanks the faulty ranks
    */
   public ClosedException(
       String message, Throwable cause, String operation, List<Integer> faultyRanks) {

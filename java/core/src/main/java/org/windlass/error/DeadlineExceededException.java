@@ -4,33 +4,33 @@ package org.windlass.error;
 import java.util.List;
 
 /**
- * The failure of a call whose deadline passed; the message names the ranks that are behind. The
- * communicator is dead, unless it was the limit of {@link
- * org.windlass.Operation#await(java.time.Duration)}, which ends that wait alone.
+ * Thrown by a call that did not complete before its deadline. The message names the ranks that are
+ * behind. The communicator is dead, unless the deadline was that of {@link
+ * org.windlass.Operation#await(java.time.Duration)}. Such a deadline ends only that wait.
  */
 public final class DeadlineExceededException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
-  /** {@code message} says what happened, where and what to do. */
+  /** Makes the exception. {@code message} describes the failure and its remedy. */
   public DeadlineExceededException(String message) {
     this(message, null, "", List.of());
   }
 
-  /** The same, with what led to it. */
+  /** Makes the exception with the failure that caused it. */
   public DeadlineExceededException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }
 
-  /** The same, with the ranks at fault. */
+  /** Makes the exception with the faulty ranks. */
   public DeadlineExceededException(String message, List<Integer> faultyRanks) {
     this(message, null, "", faultyRanks);
   }
 
   /**
-   * Makes the exception of an operation that ranks take part in.
+   * Makes the exception for a failure in an operation of several ranks.
    *
    * @param operation the operation in which the failure was observed
-   * @param faultyRanks the ranks at fault
+   * @param faultyRanks the faulty ranks
    */
   public DeadlineExceededException(
       String message, Throwable cause, String operation, List<Integer> faultyRanks) {

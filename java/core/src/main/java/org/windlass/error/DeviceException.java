@@ -3,25 +3,25 @@ package org.windlass.error;
 
 import java.util.List;
 
-/** A fault of the device. The communicator is dead. */
+/** Thrown when a device fails. The communicator is dead. */
 public final class DeviceException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
-  /** {@code message} says what happened, where and what to do. */
+  /** Makes the exception. {@code message} describes the failure and its remedy. */
   public DeviceException(String message) {
     this(message, null);
   }
 
-  /** The same, with what led to it. */
+  /** Makes the exception with the failure that caused it. */
   public DeviceException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }
 
   /**
-   * Makes the exception of an operation that ranks take part in.
+   * Makes the exception for a failure in an operation of several ranks.
    *
    * @param operation the operation in which the failure was observed
-   * @param faultyRanks the ranks at fault
+   * @param faultyRanks the faulty ranks
    */
   public DeviceException(
       String message, Throwable cause, String operation, List<Integer> faultyRanks) {

@@ -2,31 +2,31 @@
 package org.windlass.error;
 
 /**
- * The kinds of failure that a {@link WindlassException} is. The numbers are those of the C ABI's
- * {@code wl_code}.
+ * The kinds of failure that a {@link WindlassException} reports. The numbers are those of the C
+ * ABI's {@code wl_code}.
  */
 public enum ErrorCode {
-  /** A call that cannot be carried out as written; nothing was sent. */
+  /** The call is not valid as written. Nothing was sent. */
   INVALID_ARGUMENT(1, 2, "InvalidArgument"),
-  /** Ranks disagree; the message names both sides. */
+  /** Ranks disagree about an operation. The message names both sides. */
   MISMATCH(2, 2, "Mismatch"),
-  /** A deadline passed; the message names who is behind. */
+  /** A deadline passed. The message names the ranks that are behind. */
   DEADLINE_EXCEEDED(3, 4, "DeadlineExceeded"),
   /** A peer is gone. */
   PEER_LOST(4, 5, "PeerLost"),
-  /** Someone ended the operation; the message carries the reason. */
+  /** A rank or a call ended the operation. The message has the reason. */
   ABORTED(5, 5, "Aborted"),
-  /** What arrived is not what was sent. */
+  /** The data that arrived differs from the data that was sent. */
   VERIFICATION_FAILED(6, 6, "VerificationFailed"),
-  /** A target, dtype or feature that is not available here. */
+  /** A target, dtype or feature is not available here. */
   UNSUPPORTED(7, 3, "Unsupported"),
-  /** Memory, disk, /dev/shm or permission. */
+  /** Memory, disk space, /dev/shm or a permission is missing. */
   RESOURCE(8, 7, "Resource"),
   /** The object was closed. */
   CLOSED(9, 1, "Closed"),
-  /** A fault of the device. */
+  /** A device failed. */
   DEVICE(10, 1, "Device"),
-  /** A fault of Windlass. */
+  /** Windlass itself has a defect. */
   INTERNAL(11, 1, "Internal");
 
   private final int number;
@@ -39,17 +39,17 @@ public enum ErrorCode {
     this.label = label;
   }
 
-  /** The code's number in the C ABI. */
+  /** Returns the code's number in the C ABI. */
   public int number() {
     return number;
   }
 
-  /** The exit status that the {@code windlass} command ends with. */
+  /** Returns the exit status with which the {@code windlass} command ends. */
   public int exitStatus() {
     return exitStatus;
   }
 
-  /** The code's name in messages, such as {@code InvalidArgument}. */
+  /** Returns the code's name in messages, such as {@code InvalidArgument}. */
   @Override
   public String toString() {
     return label;

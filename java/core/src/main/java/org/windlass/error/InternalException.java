@@ -3,25 +3,25 @@ package org.windlass.error;
 
 import java.util.List;
 
-/** A fault of Windlass itself. */
+/** Thrown when Windlass itself has a defect. */
 public final class InternalException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
-  /** {@code message} says what happened, where and what to do. */
+  /** Makes the exception. {@code message} describes the failure and its remedy. */
   public InternalException(String message) {
     this(message, null);
   }
 
-  /** The same, with what led to it. */
+  /** Makes the exception with the failure that caused it. */
   public InternalException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }
 
   /**
-   * Makes the exception of an operation that ranks take part in.
+   * Makes the exception for a failure in an operation of several ranks.
    *
    * @param operation the operation in which the failure was observed
-   * @param faultyRanks the ranks at fault
+   * @param faultyRanks the faulty ranks
    */
   public InternalException(
       String message, Throwable cause, String operation, List<Integer> faultyRanks) {

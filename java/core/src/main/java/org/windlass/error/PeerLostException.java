@@ -3,30 +3,30 @@ package org.windlass.error;
 
 import java.util.List;
 
-/** The failure of an operation of which a peer is gone. The communicator is dead. */
+/** Thrown by an operation when one of its peers is gone. The communicator is dead. */
 public final class PeerLostException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
-  /** {@code message} says what happened, where and what to do. */
+  /** Makes the exception. {@code message} describes the failure and its remedy. */
   public PeerLostException(String message) {
     this(message, null, "", List.of());
   }
 
-  /** The same, with what led to it. */
+  /** Makes the exception with the failure that caused it. */
   public PeerLostException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }
 
-  /** The same, with the ranks at fault. */
+  /** Makes the exception with the faulty ranks. */
   public PeerLostException(String message, List<Integer> faultyRanks) {
     this(message, null, "", faultyRanks);
   }
 
   /**
-   * Makes the exception of an operation that ranks take part in.
+   * Makes the exception for a failure in an operation of several ranks.
    *
    * @param operation the operation in which the failure was observed
-   * @param faultyRanks the ranks at fault
+   * @param faultyRanks the faulty ranks
    */
   public PeerLostException(
       String message, Throwable cause, String operation, List<Integer> faultyRanks) {

@@ -3,30 +3,33 @@ package org.windlass.error;
 
 import java.util.List;
 
-/** The lack of a target, dtype or feature here, which is never emulated silently. */
+/**
+ * Thrown when a target, dtype or feature is not available here. Windlass never emulates one
+ * silently.
+ */
 public final class UnsupportedException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
-  /** {@code message} says what happened, where and what to do. */
+  /** Makes the exception. {@code message} describes the failure and its remedy. */
   public UnsupportedException(String message) {
     this(message, null, "", List.of());
   }
 
-  /** The same, with what led to it. */
+  /** Makes the exception with the failure that caused it. */
   public UnsupportedException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }
 
-  /** The same, with the ranks at fault. */
+  /** Makes the exception with the faulty ranks. */
   public UnsupportedException(String message, List<Integer> faultyRanks) {
     this(message, null, "", faultyRanks);
   }
 
   /**
-   * Makes the exception of an operation that ranks take part in.
+   * Makes the exception for a failure in an operation of several ranks.
    *
    * @param operation the operation in which the failure was observed
-   * @param faultyRanks the ranks at fault
+   * @param faultyRanks the faulty ranks
    */
   public UnsupportedException(
       String message, Throwable cause, String operation, List<Integer> faultyRanks) {

@@ -3,25 +3,25 @@ package org.windlass.error;
 
 import java.util.List;
 
-/** The proof that what arrived is not what was sent. */
+/** Thrown when the data that arrived differs from the data that was sent. */
 public final class VerificationFailedException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
-  /** {@code message} says what happened, where and what to do. */
+  /** Makes the exception. {@code message} describes the failure and its remedy. */
   public VerificationFailedException(String message) {
     this(message, null);
   }
 
-  /** The same, with what led to it. */
+  /** Makes the exception with the failure that caused it. */
   public VerificationFailedException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }
 
   /**
-   * Makes the exception of an operation that ranks take part in.
+   * Makes the exception for a failure in an operation of several ranks.
    *
    * @param operation the operation in which the failure was observed
-   * @param faultyRanks the ranks at fault
+   * @param faultyRanks the faulty ranks
    */
   public VerificationFailedException(
       String message, Throwable cause, String operation, List<Integer> faultyRanks) {

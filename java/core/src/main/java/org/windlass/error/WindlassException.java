@@ -5,8 +5,9 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * The root of everything that Windlass throws: a code, a message that says what happened, where and
- * what to do, and, where ranks are involved, the operation and the ranks at fault.
+ * The base class of all exceptions that Windlass throws. It has a code, and a message with the
+ * failure, its location and the remedy. If ranks are involved, it also has the operation and the
+ * faulty ranks.
  */
 public abstract sealed class WindlassException extends RuntimeException
     permits InvalidArgumentException,
@@ -25,7 +26,7 @@ public abstract sealed class WindlassException extends RuntimeException
   /** The kind of failure. */
   private final ErrorCode code;
 
-  /** Where it was observed; empty if in no operation. */
+  /** Name of the operation in which the failure was observed. Empty if it was in none. */
   private final String operation;
 
   private final transient List<Integer> faultyRanks;
@@ -47,13 +48,13 @@ public abstract sealed class WindlassException extends RuntimeException
   }
 
   /**
-   * The exception of a failure that the C ABI reports.
+   * Returns the exception for a failure that the C ABI reports.
    *
-   * @param code a {@code wl_code}; one that is unknown is an {@link InternalException}
-   * @param message what happened, where and what to do
-   * @param cause what led to it, or null
+   * @param code a {@code wl_code}; an unknown code gives an {@link InternalException}
+   * @param message the failure, its location and the remedy
+   * @param cause the failure that caused this one, or null
    * @param operation the operation in which the failure was observed; empty if in none
-   * @param faultyRanks the ranks at fault
+   * @param faultyRanks the faulty ranks
    */
   public static WindlassException of(
       int code, String message, Throwable cause, String operation, List<Integer> faultyRanks) {
@@ -69,7 +70,7 @@ public abstract sealed class WindlassException extends RuntimeException
         faultyRanks);
   }
 
-  /** The same, in no operation, with no other cause. */
+  /** Returns the exception for a failure outside of any operation, without a cause. */
   public static WindlassException of(int code, String message, List<Integer> faultyRanks) {
     return of(code, message, null, "", faultyRanks);
   }
@@ -98,17 +99,20 @@ public abstract sealed class WindlassException extends RuntimeException
     };
   }
 
-  /** The kind of failure; one subclass stands for each. */
+  /** Returns the kind of failure. Each kind has one subclass. */
   public final ErrorCode code() {
     return code;
   }
 
-  /** The operation in which the failure was observed, such as {@code all-to-all}; empty if none. */
+  /**
+   * Returns the operation in which the failure was observed, such as {@code all-to-all}. Empty if
+   * it was in none.
+   */
   public final String operation() {
     return operation;
   }
 
-  /** The ranks at fault, ascending; empty where no rank is. */
+  /** Returns the faulty ranks in ascending order. Empty if no rank is at fault. */
   public final List<Integer> faultyRanks() {
     return faultyRanks == null ? List.of() : faultyRanks;
   }

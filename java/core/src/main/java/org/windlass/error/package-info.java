@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * What Windlass throws: a {@link org.windlass.error.WindlassException} of one of eleven kinds. All
- * other packages stand on this one.
+ * The exceptions that Windlass throws: {@link org.windlass.error.WindlassException} has eleven
+ * kinds. All other packages depend on this one.
  */
 package org.windlass.error;

@@ -16,8 +16,9 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * NVIDIA's driver of this machine, and the GPUs that it shows to this process, numbered from 0. Any
- * target's natives tell of them; where none load, each call throws {@link UnsupportedException}.
+ * Describes the NVIDIA driver of this machine and the GPUs that it shows to this process, numbered
+ * from 0. The native library of any target can do this. If none loads, each call throws {@link
+ * UnsupportedException}.
  */
 public final class CudaDriver {
   private CudaDriver() {}
@@ -25,13 +26,13 @@ public final class CudaDriver {
   /**
    * One GPU.
    *
-   * @param name as the driver has it, such as {@code NVIDIA H100 80GB HBM3}
-   * @param major of its compute capability
-   * @param minor of its compute capability
-   * @param multiprocessors how many it has
-   * @param totalBytes of its memory
-   * @param freeBytes of its memory, when it was looked at
-   * @param cuda the version of CUDA that the driver is for, such as {@code 13.0}
+   * @param name the driver's name for it, such as {@code NVIDIA H100 80GB HBM3}
+   * @param major the major number of its compute capability
+   * @param minor the minor number of its compute capability
+   * @param multiprocessors the number of its multiprocessors
+   * @param totalBytes the size of its memory in bytes
+   * @param freeBytes the free bytes of its memory at the time of the query
+   * @param cuda the CUDA version that the driver supports, such as {@code 13.0}
    */
   public record Device(
       String name,
@@ -41,14 +42,17 @@ public final class CudaDriver {
       long totalBytes,
       long freeBytes,
       String cuda) {
-    /** What the driver says. */
+    /** Checks the components. */
     public Device {
       Objects.requireNonNull(name, "name");
       Objects.requireNonNull(cuda, "cuda");
     }
   }
 
-  /** Why no GPU is to be had: no driver, one that is too old, or no device; empty if one is. */
+  /**
+   * Returns the reason why no GPU is available: no driver, a driver that is too old, or no device.
+   * Empty if a GPU is available.
+   */
   public static Optional<String> refusal() {
     Natives.require();
     try (Scratch scratch = Scratch.take()) {
@@ -61,7 +65,7 @@ public final class CudaDriver {
   }
 
   /**
-   * How many GPUs this process sees.
+   * Returns the number of GPUs that this process sees.
    *
    * @throws UnsupportedException if there is no driver, or one that is too old
    */
@@ -74,12 +78,12 @@ public final class CudaDriver {
   }
 
   /**
-   * What the driver says of one of them. It gets a context of this process, some hundred MiB of its
-   * memory, unless it has one.
+   * Returns the driver's description of one GPU. The call makes a context of this process on it,
+   * unless there is one. A context takes a few hundred MiB of GPU memory.
    *
    * @throws InvalidArgumentException if there is no such GPU
    * @throws DeviceException if the driver fails
-   * @throws ResourceException if another process has it for itself, or its memory is full
+   * @throws ResourceException if another process uses it exclusively, or its memory is full
    */
   public static Device device(int device) {
     Natives.require();
@@ -103,7 +107,7 @@ public final class CudaDriver {
   }
 
   /**
-   * Whether the driver says that GPU {@code from} reaches the memory of GPU {@code to}.
+   * Returns true if the driver says that GPU {@code from} can access the memory of GPU {@code to}.
    *
    * @throws InvalidArgumentException if there is no such GPU
    */
@@ -117,7 +121,7 @@ public final class CudaDriver {
     }
   }
 
-  /** Refuses what the C ABI, whose numbers have no sign, would call by another number. */
+  /** Refuses negative numbers, which the unsigned numbers of the C ABI would turn into others. */
   static void requireNumber(int device) {
     if (device < 0) {
       throw new InvalidArgumentException(

@@ -11,18 +11,20 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
 /**
- * Grids of target cuda: how many cores, blocks of Windlass' kernel, a rank takes of its GPU in an
- * operation. They are as many as run there at a time, unless a table, which {@code windlass bench
- * --tune-grids} writes, says fewer; all ranks take what the fewest of them would.
+ * Chooses the grids of target cuda: the number of cores (blocks of Windlass's kernel) that a rank
+ * uses on its GPU in an operation. The default is as many as can run on the GPU at a time. A table
+ * that {@code windlass bench --tune-grids} writes may say fewer. All ranks use the smallest number
+ * among them.
  */
 public final class CudaGrids {
-  /** The variable of the environment that names the file with the table of a process. */
+  /** Environment variable that names the file with the table of a process. */
   public static final String VARIABLE = "WINDLASS_CUDA_GRIDS";
 
   private CudaGrids() {}
 
   /**
-   * How many cores run at a time on that GPU, among all ranks of this process that have it.
+   * Returns the number of cores that run at a time on a GPU. All ranks of this process on that GPU
+   * share them.
    *
    * @throws InvalidArgumentException if there is no such GPU
    * @throws UnsupportedException if this process runs another target's kernels
@@ -37,10 +39,11 @@ public final class CudaGrids {
   }
 
   /**
-   * How many rows of the table in use are of GPUs like that one; 0 where there is no table.
+   * Returns the number of rows of the current table that apply to GPUs like this one. 0 if there is
+   * no table.
    *
-   * @throws InvalidArgumentException if there is no such GPU, or what {@link #VARIABLE} names is no
-   *     table
+   * @throws InvalidArgumentException if there is no such GPU, or if {@link #VARIABLE} names a file
+   *     that is no table
    */
   public static int rows(int device) {
     Natives.require();
@@ -52,11 +55,11 @@ public final class CudaGrids {
   }
 
   /**
-   * Has this process go by a table from its next operation on, in place of that of {@link
+   * Makes this process use a table from its next operation on, instead of that of {@link
    * #VARIABLE}.
    *
-   * @param table its text
-   * @throws InvalidArgumentException naming the line that is wrong; all stays as it was
+   * @param table the text of the table
+   * @throws InvalidArgumentException if a line is wrong; the message names it, and nothing changes
    */
   public static void use(String table) {
     Objects.requireNonNull(table, "table");
@@ -67,7 +70,10 @@ public final class CudaGrids {
     use(NativeMemory.utf8(table));
   }
 
-  /** Has this process go by the table of {@link #VARIABLE} again, or by none. */
+  /**
+   * Makes this process use the table of {@link #VARIABLE} again, or none if the variable is not
+   * set.
+   */
   public static void useVariable() {
     use((byte[]) null);
   }

@@ -16,18 +16,18 @@ public final class Kernel {
     this.signature = signature;
   }
 
-  /** What its author called it. */
+  /** Returns the name that the kernel's author gave it. */
   public String name() {
     return name;
   }
 
-  /** The library that it is of. */
+  /** Returns the library that contains the kernel. */
   public KernelLibrary library() {
     return library;
   }
 
   /**
-   * Its number in the library. For packages of Windlass.
+   * Returns the kernel's number in the library. For packages of Windlass.
    *
    * @hidden
    */
@@ -35,7 +35,10 @@ public final class Kernel {
     return index;
   }
 
-  /** What it takes, such as {@code shift(f32 in, distributed written f32 out, scalar i32 steps)}. */
+  /**
+   * Returns the name with the parameters, such as {@code shift(f32 in, distributed written f32 out,
+   * scalar i32 steps)}.
+   */
   @Override
   public String toString() {
     return signature;

@@ -14,16 +14,16 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
 /**
- * A library of kernels that its author built for one target, with CMake's {@code
- * windlass_add_kernel}: what {@link org.windlass.Communicator#launch} runs. Its code stays in the
- * process as long as that lives; where ranks live in several processes, each loads the same file.
+ * A library of kernels for {@link org.windlass.Communicator#launch}. Its author built it for one
+ * target, with CMake's {@code windlass_add_kernel}. Its code stays loaded until the process ends.
+ * If ranks are in several processes, each process loads the same file.
  */
 public final class KernelLibrary {
   private final Path path;
   private final Target target;
   private final List<Kernel> kernels;
 
-  /** The {@code wl_kernel_library_t*}; valid as long as the process lives. */
+  /** The {@code wl_kernel_library_t*}; valid until the process ends. */
   private final long handle;
 
   private KernelLibrary(Path path, Target target, long handle) {
@@ -40,13 +40,13 @@ public final class KernelLibrary {
   }
 
   /**
-   * Loads the library at {@code path}. The file, its machine and the table of its kernels are
-   * checked before anything of it is used.
+   * Loads the library at {@code path}. The file, its machine type and the table of its kernels are
+   * checked before any of its code runs.
    *
-   * @param target that it was built for, and that this process runs
+   * @param target the target for which it was built, which this process must run
    * @throws InvalidArgumentException if there is no such file, or it is no library of kernels
    * @throws UnsupportedException if it was built for another target, machine or version of
-   *     Windlass; build it anew
+   *     Windlass; rebuild it
    */
   public static KernelLibrary load(Path path, Target target) {
     Path file = Objects.requireNonNull(path, "path").toAbsolutePath();
@@ -64,15 +64,16 @@ public final class KernelLibrary {
     }
   }
 
-  /** Its kernels, in the order in which it names them. */
+  /** Returns the kernels in the library's order. */
   public List<Kernel> kernels() {
     return kernels;
   }
 
   /**
-   * The kernel of that name.
+   * Returns the kernel with this name.
    *
-   * @throws InvalidArgumentException if it has none; the message lists those that it has
+   * @throws InvalidArgumentException if there is no such kernel; the message lists the library's
+   *     kernels
    */
   public Kernel kernel(String name) {
     Objects.requireNonNull(name, "name");
@@ -86,7 +87,7 @@ public final class KernelLibrary {
   }
 
   /**
-   * The {@code wl_kernel_library_t*}. For packages of Windlass.
+   * Returns the {@code wl_kernel_library_t*}. For packages of Windlass.
    *
    * @hidden
    */
@@ -94,17 +95,17 @@ public final class KernelLibrary {
     return handle;
   }
 
-  /** Where it was loaded from. */
+  /** Returns the path from which the library was loaded. */
   public Path path() {
     return path;
   }
 
-  /** What it is built for. */
+  /** Returns the target for which the library was built. */
   public Target target() {
     return target;
   }
 
-  /** Such as {@code library /opt/libshift-sim.so}. */
+  /** Returns a text such as {@code library /opt/libshift-sim.so}. */
   @Override
   public String toString() {
     return "library " + path;

@@ -10,13 +10,13 @@ import org.windlass.internal.NativeLoader;
 import org.windlass.internal.Natives;
 import org.windlass.internal.TargetToolkit;
 
-/** The targets that kernels are compiled for. */
+/** The targets for which kernels are compiled. */
 public enum Target {
-  /** This machine's processor, fast. */
+  /** This machine's processor, at full speed. */
   SIM,
-  /** This machine's processor, checked against what Ascend A2 and A3 allow. */
+  /** This machine's processor, with checks of the limits of Ascend A2 and A3. */
   A2A3SIM,
-  /** This machine's processor, checked against what Ascend A5 allows. */
+  /** This machine's processor, with checks of the limits of Ascend A5. */
   A5SIM,
   /** NVIDIA GPUs. */
   CUDA,
@@ -26,9 +26,9 @@ public enum Target {
   A5;
 
   /**
-   * The target that the native library was built for.
+   * Returns the target of the loaded native library.
    *
-   * @throws UnsupportedException if that does not load
+   * @throws UnsupportedException if the native library does not load
    * @throws InvalidArgumentException if {@code WINDLASS_TARGET} names no target
    */
   public static Target loaded() {
@@ -36,12 +36,12 @@ public enum Target {
     return parse(Native.wl_target());
   }
 
-  /** Whether communicators of this target can be made here. */
+  /** Returns true if this machine can make communicators of this target. */
   public boolean available() {
     return whyNot().isEmpty();
   }
 
-  /** Why it isn't available; empty if it is. */
+  /** Returns the reason why the target is not available. Empty if it is available. */
   public String whyNot() {
     boolean loaded = this == loaded();
     TargetToolkit toolkit = TargetToolkit.of(toString());
@@ -52,7 +52,11 @@ public enum Target {
             + " has one run these";
   }
 
-  /** The target with this name, such as {@code sim}; case doesn't matter. */
+  /**
+   * Returns the target with this name, such as {@code sim}. Case doesn't matter.
+   *
+   * @throws InvalidArgumentException if there is no such target
+   */
   public static Target parse(String name) {
     Objects.requireNonNull(name, "name");
     for (Target target : values()) {
@@ -64,11 +68,13 @@ public enum Target {
   }
 
   /**
-   * Has this process run the kernels of this target. It runs those of one: of the first that it
-   * uses, or of environment variable {@code WINDLASS_TARGET} or system property {@code
-   * org.windlass.target} where anything else of Windlass comes before.
+   * Makes this process run the kernels of this target. A process runs the kernels of only one
+   * target, which is the first that it uses. If the process uses other parts of Windlass first, the
+   * environment variable {@code WINDLASS_TARGET} or the system property {@code org.windlass.target}
+   * selects it.
    *
-   * @throws UnsupportedException if this build lacks its kernels, or the process runs another's
+   * @throws UnsupportedException if this build lacks the target's kernels, or the process already
+   *     runs another target's
    */
   public void use() {
     if (NativeLoader.has(toString())) {

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The targets that kernels are compiled for, and kernels of other authors. */
+/** The targets for which kernels are compiled, and libraries of user-defined kernels. */
 package org.windlass.kernel;

@@ -19,8 +19,9 @@ import org.windlass.internal.store.Texts;
 import org.windlass.internal.store.Token;
 
 /**
- * The environment variables of a process that a launcher started: its rank, the number of ranks,
- * the rendezvous of the ranks, and the source of their token. An empty variable counts as not set.
+ * Reads the environment variables of a process that a launcher started. They give its rank, the
+ * number of ranks, the rendezvous of the ranks, and the source of their token. An empty variable
+ * counts as not set.
  *
  * <p>One launcher may run inside another one's allocation. The first launcher whose variables are
  * set counts. {@code WINDLASS_RENDEZVOUS}, {@code WINDLASS_JOB}, {@code WINDLASS_TOKEN_FILE} and
@@ -87,7 +88,7 @@ public final class LaunchEnvironment {
       return isStep ? SLURM_STEP_SIZE : size;
     }
 
-    /** The launcher's name, such as {@code Open MPI}. */
+    /** Returns the launcher's name, such as {@code Open MPI}. */
     @Override
     public String toString() {
       return label;
@@ -149,8 +150,8 @@ public final class LaunchEnvironment {
   }
 
   /**
-   * What {@link #of} returns. Logs a warning about variables of another launcher that has several
-   * ranks. For packages of Windlass.
+   * Parses the variables as {@link #of} does. Logs a warning about variables of another launcher
+   * that has several ranks. For packages of Windlass.
    *
    * @throws InvalidArgumentException also if no launcher has set any
    * @hidden
@@ -176,7 +177,7 @@ public final class LaunchEnvironment {
   }
 
   /**
-   * Reads the token that the variables give, which {@link #of} does not do.
+   * Reads the token that the variables give. {@link #of} does not read it.
    *
    * @return the name of the variable; empty if none is set
    * @throws InvalidArgumentException if both variables are set, or the token is malformed
@@ -188,7 +189,7 @@ public final class LaunchEnvironment {
         .flatMap(token -> tokenVariable(new LaunchVariables(copy)));
   }
 
-  /** Warning about another launcher that has several ranks, if this one has only one. */
+  /** Returns a warning about another launcher that has several ranks, if this one has only one. */
   Optional<String> others() {
     if (size > 1 || launcher == Launcher.WINDLASS) {
       return Optional.empty();
@@ -212,22 +213,24 @@ public final class LaunchEnvironment {
     return count.matches("[0-9]{1,9}") && Integer.parseInt(count) > 1;
   }
 
-  /** The launcher that started this process. */
+  /** Returns the launcher that started this process. */
   public Launcher launcher() {
     return launcher;
   }
 
-  /** This process's rank, from 0 to {@code size() - 1}. */
+  /** Returns this process's rank, from 0 to {@code size() - 1}. */
   public int rank() {
     return rank;
   }
 
-  /** Number of ranks on all hosts. */
+  /** Returns the number of ranks on all hosts. */
   public int size() {
     return size;
   }
 
-  /** Number of this rank among those of its host; empty if the launcher does not set it. */
+  /**
+   * Returns this rank's number among the ranks of its host. Empty if the launcher does not set it.
+   */
   public OptionalInt localRank() {
     boolean hasSize = variables.isSet(launcher.localSize);
     return variables.isSet(launcher.localRank)
@@ -236,7 +239,7 @@ public final class LaunchEnvironment {
         : OptionalInt.empty();
   }
 
-  /** Number of ranks on this rank's host; empty if the launcher does not set it. */
+  /** Returns the number of ranks on this rank's host. Empty if the launcher does not set it. */
   public OptionalInt localSize() {
     if (!variables.isSet(launcher.localSize)) {
       return OptionalInt.empty();
@@ -252,8 +255,9 @@ public final class LaunchEnvironment {
   }
 
   /**
-   * Name that distinguishes this job from others that run at the same time: {@code WINDLASS_JOB},
-   * or the launcher's id, or torchrun's {@code MASTER_ADDR:MASTER_PORT}. Empty if none is set.
+   * Returns the name that distinguishes this job from others that run at the same time. The name is
+   * {@code WINDLASS_JOB}, or the launcher's id, or torchrun's {@code MASTER_ADDR:MASTER_PORT}.
+   * Empty if none is set.
    */
   public Optional<String> job() {
     return jobFrom(JOB).or(this::launcherJob);
@@ -290,9 +294,10 @@ public final class LaunchEnvironment {
   }
 
   /**
-   * Unresolved address of the rendezvous: {@code WINDLASS_RENDEZVOUS} if it is HOST:PORT. If it
-   * is not set and a token is, the host is {@code MASTER_ADDR}. The port is the one after {@code
-   * MASTER_PORT}, which torchrun's agent may use; after the last port, the one before.
+   * Returns the unresolved address of the rendezvous: {@code WINDLASS_RENDEZVOUS} if it is
+   * HOST:PORT. If it is not set and a token is, the host is {@code MASTER_ADDR}. The port is the
+   * one after {@code MASTER_PORT}, since torchrun's agent may use that one. If {@code MASTER_PORT}
+   * is the last port, the port is the one before it.
    *
    * <p>Without an address and a {@link #tokenVariable}, the ranks find each other on one host as
    * one user. Rank 0 writes a local address and a new token to a file that only this user can read.
@@ -326,8 +331,9 @@ public final class LaunchEnvironment {
   }
 
   /**
-   * True if {@link #rendezvous} is the address of the launcher's store, which {@code windlass run}
-   * or another {@link LaunchStore} has opened. Otherwise rank 0's process opens the store.
+   * Returns true if {@link #rendezvous} is the address of the launcher's store. {@code windlass
+   * run} or another {@link LaunchStore} has opened that store. Otherwise rank 0's process opens the
+   * store.
    */
   public boolean launcherHasStore() {
     Optional<String> address = variables.value(RENDEZVOUS);
@@ -335,9 +341,10 @@ public final class LaunchEnvironment {
   }
 
   /**
-   * Address of an external store where the ranks find each other, such as {@code
-   * etcd://10.0.0.1:2379/windlass}, if {@code WINDLASS_RENDEZVOUS} has one. Then {@link
-   * #rendezvous} is empty. A token only distinguishes {@link #job} from others of its name.
+   * Returns the address of an external store where the ranks find each other, such as {@code
+   * etcd://10.0.0.1:2379/windlass}. Empty unless {@code WINDLASS_RENDEZVOUS} has such an address.
+   * If it has one, {@link #rendezvous} is empty, and a token only distinguishes {@link #job} from
+   * other jobs of its name.
    */
   public Optional<String> store() {
     return variables
@@ -346,8 +353,8 @@ public final class LaunchEnvironment {
   }
 
   /**
-   * Name of the variable with the token: {@code WINDLASS_TOKEN} for its 64 hexadecimal digits, or
-   * {@code WINDLASS_TOKEN_FILE} for a file of them. Empty if neither is set.
+   * Returns the name of the variable with the token. {@code WINDLASS_TOKEN} has its 64 hexadecimal
+   * digits, and {@code WINDLASS_TOKEN_FILE} names a file of them. Empty if neither is set.
    */
   public Optional<String> tokenVariable() {
     return tokenVariable(variables);
@@ -362,7 +369,7 @@ public final class LaunchEnvironment {
     return Stream.of(Token.VARIABLE, Token.FILE_VARIABLE).filter(variables::isSet).findFirst();
   }
 
-  /** All of this in one line, without the token. */
+  /** Describes these variables in one line, without the token. */
   @Override
   public String toString() {
     StringJoiner text = new StringJoiner(", ", launcher + ": ", "");
@@ -397,7 +404,7 @@ public final class LaunchEnvironment {
             + " to a name of the job's own";
   }
 
-  /** Requires that two launchers which both count for this process name the same rank. */
+  /** Requires the same rank from two launchers that both count for this process. */
   private void requireOneRank() {
     String other = null;
     if (launcher == Launcher.PMIX) {

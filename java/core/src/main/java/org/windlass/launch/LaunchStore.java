@@ -10,9 +10,10 @@ import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 
 /**
- * The store where the ranks find each other that this process launches, as in {@code windlass run}.
- * It lasts until it is closed, even if ranks stop or end. So {@link org.windlass.report.RunningJob}
- * finds the job there even if rank 0's process is stopped. It needs no natives.
+ * The store that a launching process opens so that its ranks find each other, as {@code windlass
+ * run} does. It lasts until it is closed, even if ranks stop or end. So {@link
+ * org.windlass.report.RunningJob} finds the job there even if rank 0's process is stopped. It does
+ * not need the native library.
  */
 public final class LaunchStore implements AutoCloseable {
   private final StoreServer server;
@@ -43,7 +44,10 @@ public final class LaunchStore implements AutoCloseable {
             StoreServer.Bounds.defaults()));
   }
 
-  /** Variables that the ranks need in addition to those of {@link #open} to join here. */
+  /**
+   * Returns the variables that ranks need to join here, in addition to those given to {@link
+   * #open}.
+   */
   public Map<String, String> variables() {
     String address = server.name();
     return Map.of(

@@ -9,7 +9,9 @@ import org.windlass.internal.store.Texts;
 
 /** Environment variables of a launcher. Errors name the variables and show their values. */
 record LaunchVariables(Map<String, String> all) {
-  /** True if a variable has a value. The name is null if the launcher has no such variable. */
+  /**
+   * Returns true if a variable has a value. The name is null if the launcher has no such variable.
+   */
   boolean isSet(String name) {
     return name != null && value(name).isPresent();
   }

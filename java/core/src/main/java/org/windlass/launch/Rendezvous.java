@@ -6,30 +6,31 @@ import java.util.List;
 import java.util.concurrent.TimeoutException;
 
 /**
- * A rank's way to tell the others something before they have a communicator: what a framework that
- * has started all of them offers, such as the all-gather of a barrier stage of Spark. {@link
- * org.windlass.Communicator#meet} makes a communicator by it. Ranks may live in one
- * process, each with its own.
+ * Exchanges messages between ranks that have no communicator yet. A framework that started the
+ * ranks implements it. For example, it may use the all-gather of a Spark barrier stage. {@link
+ * org.windlass.Communicator#meet} uses it to make a communicator. Ranks may be in one process if
+ * each rank has its own instance.
  *
- * <p>What is told is as private and as sound as that way: whoever speaks there counts as a rank.
+ * <p>The exchange is only as private and reliable as the framework's transport. Whoever sends a
+ * message there counts as a rank.
  */
 public interface Rendezvous {
-  /** Which rank this one is, from 0 on. */
+  /** Returns the number of this rank, from 0. */
   int rank();
 
-  /** How many ranks there are, at least 1: the same on all of them. */
+  /** Returns the number of ranks, at least 1. It is the same on all ranks. */
   int size();
 
   /**
-   * Collective: what each rank has said, in rank order, once all have.
+   * Collective. Returns the messages of all ranks in rank order, once every rank has sent its own.
    *
-   * @param own what this one says, some hundred bytes; up to 4 KiB where ranks live on several
+   * @param own this rank's message: a few hundred bytes, or up to 4 KiB if ranks are on several
    *     hosts
-   * @param deadline how long it may take
-   * @throws TimeoutException if that passes before all have come
-   * @throws InterruptedException if the calling thread is interrupted meanwhile
-   * @throws Exception if it fails otherwise; what is unchecked reaches the caller of {@link
-   *     org.windlass.Communicator#meet} as it is
+   * @param deadline how long the exchange may take
+   * @throws TimeoutException if the deadline passes before all ranks have called
+   * @throws InterruptedException if the calling thread is interrupted during the exchange
+   * @throws Exception if the exchange fails otherwise. The caller of {@link
+   *     org.windlass.Communicator#meet} gets unchecked exceptions unchanged
    */
   List<byte[]> allGather(byte[] own, Duration deadline) throws Exception;
 }

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** How a launcher describes the processes of a job, and where they find each other. */
+/** Reads how a launcher describes the processes of a job and where they find each other. */
 package org.windlass.launch;

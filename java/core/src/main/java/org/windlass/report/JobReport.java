@@ -11,12 +11,12 @@ import java.util.stream.Collectors;
 import org.windlass.internal.Copies;
 
 /**
- * A report of where the ranks of a job's communicators are, from outside; see {@link RunningJob}.
- * {@link #toString} has a table for each communicator.
+ * Reports the state of the ranks in a job's communicators, as seen from outside; see {@link
+ * RunningJob}. {@link #toString} has a table for each communicator.
  *
- * @param communicators the one that was made first stands first; none where the job has not begun
- * @param isOver whether all ranks of its communicators that live on this host are closed, or their
- *     processes have ended, and no other communicator follows
+ * @param communicators the job's communicators, the oldest first; empty if the job has not begun
+ * @param isOver whether the job is over on this host. It is if all ranks on this host are closed,
+ *     or their processes have ended, and no other communicator follows
  */
 public record JobReport(List<Group> communicators, boolean isOver) {
   /** Checks the components. */
@@ -27,11 +27,13 @@ public record JobReport(List<Group> communicators, boolean isOver) {
   /**
    * A communicator of the job.
    *
-   * @param id tells it from all others of this host
-   * @param parent the id of the one that it was split or shrunk from; empty for none
-   * @param former which rank there each of its ranks is, in rank order; empty without a parent
-   * @param age since it was made
-   * @param report where its ranks are
+   * @param id distinguishes it from all other communicators of this host
+   * @param parent the id of the communicator from which it was split or shrunk; empty if there is
+   *     none
+   * @param former the number that each of its ranks has in the parent, in rank order; empty without
+   *     a parent
+   * @param age time since it was made
+   * @param report the state of its ranks
    */
   public record Group(
       String id, Optional<String> parent, List<Integer> former, Duration age, Report report) {
@@ -45,8 +47,8 @@ public record JobReport(List<Group> communicators, boolean isOver) {
     }
 
     /**
-     * The ranks whose processes have ended before they closed it; of those of another host the ones
-     * of which this host was told so.
+     * Returns the ranks whose processes ended before they closed the communicator. For ranks on
+     * other hosts, only those that were reported to this host.
      */
     public List<Integer> lost() {
       return report.ranks().stream()
@@ -65,7 +67,7 @@ public record JobReport(List<Group> communicators, boolean isOver) {
           id, ranks, ranks == 1 ? "rank" : "ranks", seconds, origin, report);
     }
 
-    /** Such as {@code 0-2 5}. */
+    /** Returns a text such as {@code 0-2 5}. */
     private static String ranges(List<Integer> ranks) {
       StringJoiner text = new StringJoiner(" ");
       int next;

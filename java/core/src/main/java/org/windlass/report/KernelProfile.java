@@ -18,22 +18,23 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * What one kernel did in this process, in all its runs, on a checked target: {@code a2a3sim} or
- * {@code a5sim}; others count nothing. Cycles are estimates by rates that the target states, which
- * nobody measured on a device. What ranks did counts once all of this process have left an
- * operation.
+ * Counts the work of one kernel in this process, in all its runs. Only the checked targets {@code
+ * a2a3sim} and {@code a5sim} count. Cycles are estimates from rates that the target states; they
+ * were not measured on a device. The counts of an operation are added once all ranks of this
+ * process have left it.
  *
- * @param kernel such as {@code all-reduce}; of a {@link org.windlass.kernel.KernelLibrary}: {@code
- *     launch of ring_shift}
- * @param runs of ranks: an operation of 4 ranks counts 4
- * @param cores that ran it, in all runs
- * @param cycles of those cores, each until its last engine is done
- * @param overlapCycles in which a core's loads and its stores were both busy
- * @param flags that were set
- * @param barriers of all pipes
- * @param notifies of signals
- * @param bufferBytes of on-core memory, to the highest tile's end: the most of any core
- * @param engines what each engine did
+ * @param kernel a name such as {@code all-reduce}; for a {@link org.windlass.kernel.KernelLibrary},
+ *     {@code launch of ring_shift}
+ * @param runs number of runs by ranks: an operation of 4 ranks counts 4
+ * @param cores number of cores that ran it, in all runs
+ * @param cycles cycles of those cores, each until its last engine is done
+ * @param overlapCycles cycles in which a core's loads and its stores were both busy
+ * @param flags number of flags that were set
+ * @param barriers number of barriers of all pipes
+ * @param notifies number of notifications of signals
+ * @param bufferBytes bytes of on-core memory up to the end of the highest tile: the maximum of all
+ *     cores
+ * @param engines the work of each engine
  */
 public record KernelProfile(
     String kernel,
@@ -46,9 +47,9 @@ public record KernelProfile(
     long notifies,
     long bufferBytes,
     Map<Engine, Work> engines) {
-  /** The engines of a core, by the names of the tile ISA. */
+  /** The engines of a core, with the names of the tile ISA. */
   public enum Engine {
-    /** Issues instructions and looks at signals. */
+    /** Issues instructions and checks signals. */
     S,
     /** Computes and casts. */
     V,
@@ -58,7 +59,7 @@ public record KernelProfile(
     MTE3
   }
 
-  /** The work of one engine; {@code busyCycles} are those of all cores together. */
+  /** The work of one engine; {@code busyCycles} is the sum over all cores. */
   public record Work(long instructions, long bytes, long busyCycles) {}
 
   /** Checks the components. */
@@ -68,10 +69,9 @@ public record KernelProfile(
   }
 
   /**
-   * Has the process count from here on, and forgets what it has counted.
+   * Clears the counts, and starts to count in this process.
    *
-   * @param traces whether it also keeps each instruction, of some 130,000 at most, for {@link
-   *     #trace}
+   * @param traces whether to keep each instruction too, at most about 130,000, for {@link #trace}
    * @throws UnsupportedException if the target of this process counts nothing
    */
   public static void start(boolean traces) {
@@ -83,7 +83,7 @@ public record KernelProfile(
   }
 
   /**
-   * All kernels that have run, by name.
+   * Returns the counts of all kernels that have run, in the order of their names.
    *
    * @throws UnsupportedException if the target of this process counts nothing
    */
@@ -114,9 +114,10 @@ public record KernelProfile(
   }
 
   /**
-   * What the engines did since {@link #start}, as JSON that Chrome's and Perfetto's viewers read: a
-   * process for each rank, a thread for each engine of its cores, a cycle as a microsecond, one
-   * operation after the other. What a rank did alone, as a put, is rank 0's there.
+   * Returns the engines' work since {@link #start} as JSON for the trace viewers of Chrome and
+   * Perfetto. Each rank is a process, and each engine of its cores is a thread. A cycle is shown as
+   * a microsecond, and operations follow one another. An operation of only one rank, such as a put,
+   * is shown at rank 0.
    *
    * @throws UnsupportedException if the target of this process counts nothing
    */

@@ -18,18 +18,19 @@ import org.windlass.internal.Native;
 import org.windlass.internal.report.RankLook;
 
 /**
- * A report of where every rank of a communicator is; see {@link org.windlass.Communicator#report}.
- * Ranks go on while it is made, so that what it says of one may be some microseconds younger than
- * of another. {@link #toString} is a table with one line a rank.
+ * Reports the state of every rank of a communicator; see {@link org.windlass.Communicator#report}.
+ * Ranks continue while the report is made, so its ranks may differ in age by some microseconds.
+ * {@link #toString} is a table with one line per rank.
  *
- * @param ranks in rank order
- * @param failure why the communicator is dead; empty while it lives
- * @param peerMemory how ranks get at memory outside windows of one another, and why: {@code shared:
- *     ...} where all live in one process, {@code process_vm_readv: ...}, {@code stage: ...}, {@code
- *     refused: ...}, or {@code not yet: ...} until an operation has needed it
+ * @param ranks the ranks, in rank order
+ * @param failure the failure that ended the communicator; empty while it is alive
+ * @param peerMemory how ranks access each other's memory outside windows, and why. The text is
+ *     {@code shared: ...} if all ranks are in one process. Otherwise it is {@code process_vm_readv:
+ *     ...}, {@code stage: ...} or {@code refused: ...}. Before any operation has needed such
+ *     access, it is {@code not yet: ...}
  */
 public record Report(List<Rank> ranks, Optional<WindlassException> failure, String peerMemory) {
-  /** Of the ranks that one waits for, how many the table names. */
+  /** Number of ranks that the table names in a list of awaited ranks. */
   private static final int NAMED = 4;
 
   /** Checks the components. */
@@ -45,18 +46,21 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     }
   }
 
-  /** What a process does. */
+  /** The state of a process. */
   public enum ProcessState {
-    /** It runs, or could. */
+    /** The process runs, or can run. */
     RUNS,
-    /** By a signal such as SIGSTOP, or a debugger. */
+    /** The process was stopped by a signal such as SIGSTOP, or by a debugger. */
     STOPPED,
     /**
-     * By itself or by a signal, whether or not it has been waited for; on another host also where
-     * that was silent, or took no connection.
+     * The process ended, even if its parent has not waited for it yet. A process on another host
+     * also counts as ended if that host was silent or accepted no connection.
      */
     ENDED,
-    /** It lives on another host or in another pid namespace, or {@code /proc} hides it. */
+    /**
+     * The state is unknown: the process is on another host or in another pid namespace, or {@code
+     * /proc} hides it.
+     */
     UNKNOWN;
 
     @Override
@@ -65,7 +69,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     }
   }
 
-  /** The process that a rank lives in. */
+  /** The process of a rank. */
   public record Process(int pid, ProcessState state) {
     /** Checks the components. */
     public Process {
@@ -86,7 +90,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
       };
     }
 
-    /** Such as {@code 4711}, or {@code 4711 stopped}. */
+    /** Returns a text such as {@code 4711}, or {@code 4711 stopped}. */
     @Override
     public String toString() {
       return state == ProcessState.RUNS ? String.valueOf(pid) : pid + " " + state;
@@ -94,19 +98,19 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   }
 
   /**
-   * One rank. Of one that is elsewhere {@code recent} has what it has entered, each since this host
-   * has known of it: nobody here knows whether it is inside, how long it was, how many bytes it
-   * moves, whom it waits for and how often it found its core busy.
+   * The state of one rank. For a rank on another host, {@code recent} has only the operations that
+   * it has entered, with the time since this host learned of each. This host does not know the
+   * other details of such an operation, such as its duration, size or awaited ranks.
    *
-   * @param host the number of its host, from 0 on
-   * @param elsewhere whether that is another one than where this report was made
-   * @param process in which it lives; empty where all ranks live in one, or it has not come yet
+   * @param host the number of its host, from 0
+   * @param elsewhere whether it is on another host than the one that made this report
+   * @param process its process; empty if all ranks are in one process, or if it has not joined yet
    * @param closed whether its communicator is closed
-   * @param waitsFor the ranks that it waits for in the operation that it is in
+   * @param waitsFor the ranks for which it waits in its current operation
    * @param contested how often one of its waits found another thread busy on its core
-   * @param item the piece of an operation's work that it runs, as {@code item 3 of rank 0, phase
-   *     1}: ranks run one another's where an operation is large
-   * @param recent its last calls, at most 64, the newest first
+   * @param item the piece of an operation's work that it runs, such as {@code item 3 of rank 0,
+   *     phase 1}. In a large operation, ranks also run pieces of other ranks
+   * @param recent its last calls, at most 64, newest first
    */
   public record Rank(
       int rank,
@@ -133,12 +137,14 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
       recent = Copies.list(recent, "recent");
     }
 
-    /** The operation that it is in; empty while it is in none. */
+    /** Returns the operation that the rank is in. Empty if it is in none. */
     public Optional<Call> current() {
       return recent.stream().limit(1).filter(Call::inside).findFirst();
     }
 
-    /** Whether it touches nothing any more: it is closed, or its process has ended. */
+    /**
+     * Returns true if the rank no longer accesses anything: it is closed, or its process has ended.
+     */
     public boolean isGone() {
       return closed || process.filter(its -> its.state() == ProcessState.ENDED).isPresent();
     }
@@ -147,20 +153,20 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   /**
    * One operation of one rank.
    *
-   * @param sequence its number, the same on all ranks; of an uncounted operation, that of the last
-   *     one before
-   * @param operation such as {@code all-to-all}
-   * @param algorithm the one that moves it; empty where the operation has one alone
-   * @param text the operation with what it moves
-   * @param uncounted whether it is one that ranks don't count: a put, get, notify or wait, which is
-   *     the rank's own, or a shrink, which follows a failure
-   * @param bytes of one part, as {@code windlass bench} counts them; what the rank sends, where
-   *     parts differ in size; what a transfer writes to the rank
+   * @param sequence its sequence number, the same on all ranks. An uncounted operation has the
+   *     number of the last counted one before it
+   * @param operation a name such as {@code all-to-all}
+   * @param algorithm the algorithm that it uses; empty if the operation has only one
+   * @param text the operation with a description of its data
+   * @param uncounted whether it has no sequence number of its own. This holds for put, get, notify
+   *     and wait, which only one rank calls, and for shrink, which follows a failure
+   * @param bytes the bytes of one part, as {@code windlass bench} counts them. If parts differ in
+   *     size, the bytes that the rank sends. For a transfer, the bytes written to the rank
    * @param inside whether it is in progress
-   * @param failure why it ended, unless it is in progress or ended well
-   * @param since how long ago it was entered
-   * @param took how long the rank has been, or was, inside; zero for some microseconds
-   * @param waited how much of that it waited, once it has ended
+   * @param failure why it failed; empty if it is in progress or has succeeded
+   * @param since time since the rank entered it
+   * @param took time that the rank has been in it, or was in it; zero for some microseconds
+   * @param waited the part of that time that the rank waited, once the operation has ended
    */
   public record Call(
       int sequence,
@@ -217,7 +223,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   }
 
   /**
-   * For packages of Windlass.
+   * Makes a report. For packages of Windlass.
    *
    * @hidden
    */
@@ -245,8 +251,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   }
 
   /**
-   * Whom {@code rank} waits for. Where the native side says "several": those that have not entered
-   * or, when all have, those that don't wait themselves.
+   * Returns the ranks for which {@code rank} waits. If the native side reports several, these are
+   * the ranks that have not entered. If all have entered, these are the ranks that are not waiting.
    */
   private static List<Integer> waitsFor(int rank, List<RankLook> looks) {
     RankLook own = looks.get(rank);
@@ -334,7 +340,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     return closed + last.failure().map(code -> code + " in ").orElse("left ") + last;
   }
 
-  /** How long it has been where it is. */
+  /** Returns how long the rank has been in its present state. */
   private static String duration(Rank rank) {
     if (rank.recent().isEmpty()) {
       return "";

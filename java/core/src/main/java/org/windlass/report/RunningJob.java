@@ -38,10 +38,9 @@ import org.windlass.internal.store.Texts;
 import org.windlass.internal.store.Token;
 
 /**
- * A job that runs in several processes on this host, as an observer sees it. The observer reads the
- * memory that the processes share, as their user or root may, and writes nothing. So it delays no
- * rank, and sees ranks that hang, are stopped or have ended. Of ranks on other hosts, it sees
- * what this host knows.
+ * Observes a job that runs in several processes on this host. The observer only reads the memory
+ * that the processes share, as their user or root may. So it delays no rank, and sees ranks that
+ * hang, are stopped or have ended. For ranks on other hosts, it sees what this host knows.
  *
  * <pre>{@code
  * try (var job = RunningJob.at("127.0.0.1:29500", System.getenv(), ofSeconds(10))) {
@@ -98,13 +97,13 @@ public final class RunningJob implements AutoCloseable {
     /** Ids of the communicators that live processes have. */
     final Set<Long> held = new HashSet<>();
 
-    /** True if one of the processes has not ended. */
+    /** True if one of the processes is alive. */
     boolean isAnyAlive;
 
-    /** Why a process could not be read; null if all could. */
+    /** Failure to read a process; null if all were read. */
     WindlassException refusal;
 
-    /** Why some shared memory is not a readable communicator; null if all is. */
+    /** Failure to read some shared memory as a communicator; null if all was read. */
     WindlassException other;
 
     void read(ProcessName process) {
@@ -242,7 +241,7 @@ public final class RunningJob implements AutoCloseable {
     }
   }
 
-  /** The address at which the job was found. */
+  /** Returns the address at which the job was found. */
   public String address() {
     return address;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * What running ranks do: reports of one communicator or of a whole job, and profiles of kernels.
+ * Reports the state of running ranks, for one communicator or a whole job, and profiles of kernels.
  */
 package org.windlass.report;
