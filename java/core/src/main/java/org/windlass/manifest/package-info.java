@@ -4,9 +4,10 @@
  * their windows have.
  *
  * <ul>
- * <li>{@link org.windlass.manifest.CommManifest} is the content of the file.
- * <li>{@link org.windlass.manifest.Bootstrap} is the manifest resolved for a number of devices.
- * <li>{@link org.windlass.manifest.CommContexts} holds a rank's communicators, windows and tensors.
+ *   <li>{@link org.windlass.manifest.CommManifest} is the content of the file.
+ *   <li>{@link org.windlass.manifest.Bootstrap} is the manifest resolved for a number of devices.
+ *   <li>{@link org.windlass.manifest.CommContexts} holds a rank's communicators, windows and
+ *       tensors.
  * </ul>
  *
  * <p>{@link org.windlass Invalid calls} throw the exceptions that {@code org.windlass} describes.

@@ -59,8 +59,8 @@ public final class Bucket {
   }
 
   /**
-   * Packs the routes of a transfer in which {@code rank} takes part. The result is the sublist of
-   * {@link #pack(List)} whose buckets involve that rank.
+   * Packs the routes of a transfer in which {@code rank} takes part. The result has those buckets
+   * of {@link #pack(List)} that involve the rank, in the same order.
    *
    * @param plans one for each tensor, in the transfer's order
    * @param rank the rank
@@ -147,7 +147,7 @@ public final class Bucket {
      * gets the next free index.
      */
     int place(Route route, long most) {
-      // An empty route counts as one byte, so that with a bucket size of 1 it also gets its own bucket.
+      // An empty route counts as one byte: with a bucket size of 1, it gets its own bucket.
       long bytes = Math.max(1, route.bytes());
       if (bytes >= most) {
         return buckets++;

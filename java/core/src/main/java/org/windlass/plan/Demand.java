@@ -79,7 +79,7 @@ final class Demand {
     for (int d = 0; d < overlaps().length; d++) {
       long rows = overlaps[d].extent;
       inner /= rows;
-      long whole = d == overlaps.length - 1 && bits < 8 ? 8 / gcd(8, bits) : 1; // a cut must fall between whole bytes
+      long whole = d == overlaps.length - 1 && bits < 8 ? 8 / gcd(8, bits) : 1; // whole bytes
       double row = (double) size / rows / 2;
       boolean fine = row * whole <= tolerance;
       if (fine || dim < 0 || rows > overlaps[dim].extent) {

@@ -10,8 +10,8 @@ import org.windlass.DType;
 
 /**
  * Plans how members of one source cell serve ranks of their own hosts. If ranks of a host need a
- * piece of the cell and do not hold the cell, only the members on that host serve them. These
- * members divide the work into equal {@link Shares}.
+ * piece of the cell and do not hold the cell, the members on that host serve them. Those members
+ * divide the work into equal {@link Shares}.
  */
 final class Nearby {
   static final Nearby NONE = new Nearby();

@@ -151,8 +151,8 @@ final class Pieces {
   }
 
   /**
-   * Returns the member from which the root of a gathering reads a cell: the root itself, else a
-   * member on its host, else the member that the turn selects.
+   * Returns the member from which the root of a gathering reads a cell. It is the root itself if it
+   * holds the cell, otherwise a member on its host. Without either, the turn selects the member.
    */
   private int gatheredFrom(int[] cells) {
     int root = source.mesh.rankAtPlace(0);

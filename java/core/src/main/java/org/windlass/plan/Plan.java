@@ -29,9 +29,9 @@ import org.windlass.layout.TensorSpec;
  * replicas in this order:
  *
  * <ol>
- * <li>the target rank itself;
- * <li>the replicas on its host, which divide the needs of that host's ranks;
- * <li>all replicas, which divide the needs of the hosts without a replica.
+ *   <li>the target rank itself;
+ *   <li>the replicas on its host, which divide the needs of that host's ranks;
+ *   <li>all replicas, which divide the needs of the hosts without a replica.
  * </ol>
  *
  * <p>If several ranks of a host need the same data from another host, one route goes to all of
@@ -107,8 +107,8 @@ public final class Plan {
    * @param options the same on every rank
    * @throws InvalidArgumentException if a layout does not fit the shape, the target holds {@code
    *     Partial}, or elements or bytes exceed 64 bits
-   * @throws UnsupportedException if a dtype can't be converted to the next one or reduced by the
-   *     source's operation; or if it is smaller than a byte and a cut falls inside a byte
+   * @throws UnsupportedException if a dtype can't be converted to the next one, can't be reduced by
+   *     the source's operation, or a cut falls inside a byte
    */
   public static Plan of(
       Layout from,

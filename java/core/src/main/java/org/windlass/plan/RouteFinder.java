@@ -18,9 +18,9 @@ import org.windlass.internal.Cut;
  * except for these visits:
  *
  * <ul>
- * <li>If the meshes overlap, sharing a source cell visits each of that cell's members once.
- * <li>If the meshes share hosts, it visits each rank of those members' hosts once.
- * <li>If there are several hosts, it visits the host of each target rank once.
+ *   <li>If the meshes overlap, sharing a source cell visits each of that cell's members once.
+ *   <li>If the meshes share hosts, it visits each rank of those members' hosts once.
+ *   <li>If there are several hosts, it visits the host of each target rank once.
  * </ul>
  *
  * <p>An instance remembers the cells, overlaps and groups that it found. Only one thread may use

@@ -30,8 +30,8 @@ final class Schedule {
   private final Steps steps;
 
   /**
-   * Bytes staged in each phase so far. Even and odd phases each use one half of the staging buffer.
-   * A half is as large as its largest phase.
+   * Bytes staged in each phase so far. Even and odd phases each use one half of the staging buffer,
+   * which is as large as the largest phase.
    */
   private long[] staged = new long[16];
 
@@ -191,7 +191,7 @@ final class Schedule {
     }
     Loads.requireFew(some);
     Loads.Turns turns = new Loads.Turns();
-    Map<Integer, Iterator<Integer>> phases = new HashMap<>(); // phases of the loads of other ranks that this rank relays
+    Map<Integer, Iterator<Integer>> phases = new HashMap<>(); // of loads that this rank relays
     for (Bucket bucket : Bucket.pack(some, rank)) {
       boolean sends = bucket.source() == rank;
       if (sends && bucket.targets().isEmpty()) {

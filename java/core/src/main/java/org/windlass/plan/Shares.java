@@ -51,7 +51,7 @@ abstract sealed class Shares {
    */
   static Shares of(int senders, double total, long elements, boolean cutsSmall, DType wire) {
     long each = elements / senders;
-    // Rounded down to whole bytes. A share of elements smaller than a byte need not fill whole bytes.
+    // Rounded down to whole bytes, which smaller elements need not fill.
     long bytes = each / 8 * wire.bits() + each % 8 * wire.bits() / 8;
     return bytes >= LEAST_SLICE * senders
         ? new Slices(senders, total, wire)

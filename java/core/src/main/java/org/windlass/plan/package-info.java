@@ -6,10 +6,10 @@
  * with these types:
  *
  * <ul>
- * <li>{@link org.windlass.plan.Route}: one region on its way between ranks
- * <li>{@link org.windlass.plan.Chunk}: a route as one rank sees it
- * <li>{@link org.windlass.plan.Bucket}: routes that share one buffer
- * <li>{@link org.windlass.plan.Traffic}: the bytes that move
+ *   <li>{@link org.windlass.plan.Route}: one region on its way between ranks
+ *   <li>{@link org.windlass.plan.Chunk}: a route as one rank sees it
+ *   <li>{@link org.windlass.plan.Bucket}: routes that share one buffer
+ *   <li>{@link org.windlass.plan.Traffic}: the bytes that move
  * </ul>
  *
  * <p>A plan needs no ranks, no memory and no native library. {@link org.windlass Invalid calls}
