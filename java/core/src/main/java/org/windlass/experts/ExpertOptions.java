@@ -39,6 +39,8 @@ public record ExpertOptions(
 
   /**
    * Checks the components. {@link ExpertParallel#open} makes the checks that need a communicator.
+   *
+   * @throws InvalidArgumentException if a number is out of range
    */
   public ExpertOptions {
     Objects.requireNonNull(dtype, "dtype");

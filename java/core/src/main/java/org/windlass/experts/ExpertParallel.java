@@ -42,7 +42,7 @@ import org.windlass.internal.call.Endpoint;
  * the same in every run. A dispatch reads a token once, and writes it to each of its rows.
  *
  * <p>A dispatch and a combine are collective operations of the communicator. They run one at a
- * time, with its deadline and its failure record. From the second call on, they allocate nothing.
+ * time, with its deadline and its failure record. After their first calls, they allocate nothing.
  *
  * <p>Rows keep the data of the last dispatch, by any routing, until the next dispatch. A combine
  * reads these rows, or other tensors of their shape, from the ranks that hold them.
@@ -217,7 +217,7 @@ public final class ExpertParallel implements AutoCloseable {
   /**
    * Returns the origin of each row: [rows, 3] of i32. A row holds the source rank, the index of the
    * token there, and the position of this expert among the token's experts. All three are -1 in the
-   * unused rows before an aligned expert.
+   * unused rows that alignment leaves between two experts.
    */
   public DistributedTensor sources() {
     return sources;
@@ -236,7 +236,7 @@ public final class ExpertParallel implements AutoCloseable {
    *     n may be 0, and may differ between ranks.
    * @param ids [n, topK] of i32 or i64: the index of an expert, or -1 for none. A token has each
    *     expert at most once.
-   * @param weights [n, topK] of f32: factors of a combine; null for 1 each
+   * @param weights [n, topK] of f32: factors for a combine; null means 1 for all
    * @throws InvalidArgumentException if an id is not the index of an expert, before anything is
    *     sent; the message names the token and the rank. Also on all ranks, if any rank has too
    *     little room for its rows; then nothing has moved.

@@ -49,6 +49,7 @@ public final class ExpertRouting implements AutoCloseable {
    * Returns the number of rows that the last dispatch brought to an expert of this rank.
    *
    * @param expert index of the expert on this rank, from 0
+   * @throws InvalidArgumentException if this rank has no such expert
    */
   public int count(int expert) {
     return counts[checked(expert)];
@@ -58,6 +59,7 @@ public final class ExpertRouting implements AutoCloseable {
    * Returns the first row of an expert of this rank. It is a multiple of the options' alignment.
    *
    * @param expert index of the expert on this rank, from 0
+   * @throws InvalidArgumentException if this rank has no such expert
    */
   public int start(int expert) {
     return starts[checked(expert)];
@@ -68,6 +70,7 @@ public final class ExpertRouting implements AutoCloseable {
    * ExpertParallel#rows}.
    *
    * @param expert index of the expert on this rank, from 0
+   * @throws InvalidArgumentException if this rank has no such expert
    */
   public DistributedTensor rows(int expert) {
     return experts.rows().narrow(0, start(expert), count(expert));

@@ -60,6 +60,8 @@ public final class DeviceMesh {
    * @param size size of the first dimension
    * @param namesAndSizes alternately a name (String) and a size (Integer), such as {@code "dp", 2,
    *     "tp", 4}. A name is empty, or a letter or _ followed by letters, digits or _.
+   * @throws InvalidArgumentException if names and sizes do not alternate, a name is not valid or
+   *     occurs twice, or the mesh has no ranks or too many
    */
   public static DeviceMesh of(String name, int size, Object... namesAndSizes) {
     Objects.requireNonNull(name, "name");
@@ -86,7 +88,12 @@ public final class DeviceMesh {
     return of(names, sizes);
   }
 
-  /** Returns a mesh of unnamed dimensions, with ranks from 0. */
+  /**
+   * Returns a mesh of unnamed dimensions, with ranks from 0.
+   *
+   * @param sizes size of each dimension
+   * @throws InvalidArgumentException if there is no dimension, or the mesh has no ranks or too many
+   */
   public static DeviceMesh of(int... sizes) {
     int[] copy = Objects.requireNonNull(sizes, "sizes").clone();
     return new DeviceMesh(Collections.nCopies(copy.length, ""), copy, 0, null);
@@ -95,6 +102,11 @@ public final class DeviceMesh {
   /**
    * Returns a mesh with ranks from 0, whose dimensions are called {@code names}. An empty name
    * means an unnamed dimension.
+   *
+   * @param names name of each dimension
+   * @param sizes size of each dimension
+   * @throws InvalidArgumentException if the lists differ in length, a name is not valid or occurs
+   *     twice, or the mesh has no ranks or too many
    */
   public static DeviceMesh of(List<String> names, int[] sizes) {
     List<String> named = Copies.list(names, "names");
@@ -119,6 +131,9 @@ public final class DeviceMesh {
   /**
    * Parses a mesh such as {@code dp=2xtp=4@8} or {@code 4@[0-1,6,4]}. Without {@code @}, its ranks
    * begin at 0.
+   *
+   * @throws InvalidArgumentException if the string is not a valid mesh; the message names the
+   *     position
    */
   public static DeviceMesh parse(String text) {
     return new LayoutParser(text).mesh(0);
@@ -132,7 +147,8 @@ public final class DeviceMesh {
   /**
    * Returns this mesh over the given ranks, in row-major order.
    *
-   * @throws InvalidArgumentException if their number is not {@link #size()}, or a rank occurs twice
+   * @throws InvalidArgumentException if their number is not {@link #size()}, or a rank is out of
+   *     range or occurs twice
    */
   public DeviceMesh ranks(int... ranks) {
     int[] copy = Objects.requireNonNull(ranks, "ranks").clone();
@@ -166,7 +182,11 @@ public final class DeviceMesh {
     return sizes.length;
   }
 
-  /** Returns the extent of dimension {@code dim}. */
+  /**
+   * Returns the extent of dimension {@code dim}.
+   *
+   * @throws InvalidArgumentException if the mesh has no such dimension
+   */
   public int size(int dim) {
     if (dim < 0 || dim >= sizes.length) {
       throw new InvalidArgumentException(Shapes.badDimension("size", "dim", dim, sizes.length));
@@ -179,7 +199,11 @@ public final class DeviceMesh {
     return size;
   }
 
-  /** Returns the name of dimension {@code dim}; empty if it has none. */
+  /**
+   * Returns the name of dimension {@code dim}; empty if it has none.
+   *
+   * @throws InvalidArgumentException if the mesh has no such dimension
+   */
   public String name(int dim) {
     if (dim < 0 || dim >= sizes.length) {
       throw new InvalidArgumentException(Shapes.badDimension("name", "dim", dim, sizes.length));
@@ -187,7 +211,12 @@ public final class DeviceMesh {
     return names.get(dim);
   }
 
-  /** Returns the rank at the given coordinates, one for each dimension. */
+  /**
+   * Returns the rank at the given coordinates, one for each dimension.
+   *
+   * @throws InvalidArgumentException if the number of coordinates is wrong, or one is outside the
+   *     mesh
+   */
   public int rankAt(int... coordinates) {
     if (Objects.requireNonNull(coordinates, "coordinates").length != sizes.length) {
       throw new InvalidArgumentException(

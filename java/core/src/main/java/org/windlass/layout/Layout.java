@@ -48,12 +48,22 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     }
   }
 
-  /** Parses a layout such as {@code 2x4:P,S0}. A mesh without {@code @} begins at rank 0. */
+  /**
+   * Parses a layout such as {@code 2x4:P,S0}. A mesh without {@code @} begins at rank 0.
+   *
+   * @throws InvalidArgumentException if the string is not a valid layout; the message names the
+   *     position
+   */
   public static Layout parse(String text) {
     return new LayoutParser(text).layout(0);
   }
 
-  /** Parses a layout. A mesh without {@code @} begins after the highest rank of {@code source}. */
+  /**
+   * Parses a layout. A mesh without {@code @} begins after the highest rank of {@code source}.
+   *
+   * @throws InvalidArgumentException if the string is not a valid layout; the message names the
+   *     position
+   */
   public static Layout parseTarget(String text, Layout source) {
     Objects.requireNonNull(source, "source");
     return new LayoutParser(text).layout(source.mesh().highestRank() + 1);

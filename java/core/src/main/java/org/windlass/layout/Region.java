@@ -66,6 +66,7 @@ public final class Region {
    *
    * @param bounds for each dimension start, end, start, end, ... in ascending order. An interval
    *     may be empty only if it is the dimension's only one.
+   * @throws InvalidArgumentException if the bounds of a dimension are not in order
    */
   public Region(long[]... bounds) {
     this(copied(bounds), true);
@@ -101,7 +102,11 @@ public final class Region {
     return bounds.length;
   }
 
-  /** Returns the intervals of dimension {@code dim}, ascending. */
+  /**
+   * Returns the intervals of dimension {@code dim}, ascending.
+   *
+   * @throws InvalidArgumentException if the region has no such dimension
+   */
   public List<Interval> intervals(int dim) {
     if (dim < 0 || dim >= bounds.length) {
       throw new InvalidArgumentException(
@@ -114,7 +119,11 @@ public final class Region {
     return intervals;
   }
 
-  /** Returns the number of elements along dimension {@code dim}. */
+  /**
+   * Returns the number of elements along dimension {@code dim}.
+   *
+   * @throws InvalidArgumentException if the region has no such dimension
+   */
   public long extent(int dim) {
     if (dim < 0 || dim >= bounds.length) {
       throw new InvalidArgumentException(Shapes.badDimension("extent", "dim", dim, bounds.length));

@@ -15,7 +15,12 @@ import org.windlass.internal.Copies;
  * @param slots slots of the window, in order
  */
 public record CommGroup(Optional<String> name, List<Integer> devices, List<Slot> slots) {
-  /** Checks the components. */
+  /**
+   * Checks the components.
+   *
+   * @throws InvalidArgumentException if the name is not valid, a device index is out of range, or a
+   *     device or a slot name occurs twice
+   */
   public CommGroup {
     Objects.requireNonNull(name, "name").ifPresent(given -> ManifestNames.require("name", given));
     devices = Copies.list(devices, "devices");

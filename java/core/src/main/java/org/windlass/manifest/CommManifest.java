@@ -49,7 +49,11 @@ public record CommManifest(List<CommGroup> groups) {
   /** Environment variable that names the file of {@link #fromEnvironment}. */
   public static final String VARIABLE = "WINDLASS_MANIFEST";
 
-  /** Checks the component. */
+  /**
+   * Checks the component.
+   *
+   * @throws InvalidArgumentException if there is no group, or two groups have the same name
+   */
   public CommManifest {
     groups = Copies.list(groups, "groups");
     if (groups.isEmpty()) {

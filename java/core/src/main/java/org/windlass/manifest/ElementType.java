@@ -61,7 +61,11 @@ public enum ElementType {
     return this == INT8 || this == UINT8 ? "8 or 4" : Integer.toString(bits());
   }
 
-  /** Returns the type of that name, such as {@code float32}. */
+  /**
+   * Returns the type of that name, such as {@code float32}.
+   *
+   * @throws InvalidArgumentException if no type has that name
+   */
   public static ElementType parse(String name) {
     Objects.requireNonNull(name, "name");
     return Stream.of(values())

@@ -14,7 +14,11 @@ import org.windlass.error.InvalidArgumentException;
  * @param storeToHost whether the slot is copied to a host tensor after the program
  */
 public record Slot(String name, Extent extent, boolean loadFromHost, boolean storeToHost) {
-  /** Checks the components. */
+  /**
+   * Checks the components.
+   *
+   * @throws InvalidArgumentException if the name is not valid
+   */
   public Slot {
     ManifestNames.require("name", name);
     Objects.requireNonNull(extent, "extent");
@@ -48,7 +52,12 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
    *     and {@code uint8}, with two elements in a byte
    */
   public record Elements(ElementType type, long size, int bitsPerElement) implements Extent {
-    /** Checks the components. */
+    /**
+     * Checks the components.
+     *
+     * @throws InvalidArgumentException if the size is out of range, or the type does not have
+     *     elements of that many bits
+     */
     public Elements {
       Objects.requireNonNull(type, "type");
       if (!type.takes(bitsPerElement)) {
@@ -81,7 +90,11 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
    * @param bytes number of bytes
    */
   public record Bytes(long bytes) implements Extent {
-    /** Checks the component. */
+    /**
+     * Checks the component.
+     *
+     * @throws InvalidArgumentException if the number is out of range
+     */
     public Bytes {
       requireSize("nbytes", bytes, Long.MAX_VALUE / 8);
     }

@@ -19,7 +19,11 @@ public record PlanOptions(TransferMode mode, long bucketBytes, int turn, Hosts h
   /** Default of {@link #bucketBytes}: 16 MiB. */
   public static final long DEFAULT_BUCKET_BYTES = 16L << 20;
 
-  /** Checks the components. */
+  /**
+   * Checks the components.
+   *
+   * @throws InvalidArgumentException if {@code bucketBytes} is below 1 or {@code turn} is negative
+   */
   public PlanOptions {
     Objects.requireNonNull(mode, "mode");
     if (bucketBytes < 1) {
