@@ -26,8 +26,8 @@ public record TensorSpec(
   /**
    * Checks the components.
    *
-   * @throws InvalidArgumentException if an extent is negative or above the padded one, the bytes of
-   *     the padded tensor exceed 64 bits, or a placement shards a dimension that the tensor lacks
+   * @throws InvalidArgumentException if an extent is negative or above the padded one, a placement
+   *     shards a missing dimension, or the padded tensor's bytes exceed 64 bits
    */
   public TensorSpec {
     Objects.requireNonNull(name, "name");

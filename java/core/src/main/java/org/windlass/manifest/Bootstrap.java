@@ -11,8 +11,8 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * The resolved form of a manifest for a given number of devices: the ranks of each group, and the
- * offset of each slot in the group's window.
+ * The resolved form of a manifest for a given number of devices. It has the ranks of each group,
+ * and the offset of each slot in the group's window.
  *
  * @param devices number of devices; their indices are 0 to {@code devices - 1}
  * @param groups the groups, in the order of the manifest

@@ -13,7 +13,7 @@ import org.windlass.Window;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A group of a manifest on one of its members: the communicator of the group, its window, and a
+ * A group of a manifest on one of its members. It has the group's communicator and window, and a
  * tensor in the window for each slot. It is valid until its {@link CommContexts} is closed.
  */
 public final class CommContext {

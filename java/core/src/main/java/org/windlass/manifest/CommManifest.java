@@ -210,8 +210,8 @@ public record CommManifest(List<CommGroup> groups) {
    * @param hosts host tensors of this rank: one for each slot of its groups with {@code
    *     load_from_host} or {@code store_to_host}
    * @param deadline limit for the whole call
-   * @throws InvalidArgumentException if the manifest names a device without a rank; if a host
-   *     tensor is missing or matches no slot; if its dtype or size differs from its slot
+   * @throws InvalidArgumentException if the manifest names a device without a rank, or a host
+   *     tensor is missing, matches no slot, or does not fit its slot
    * @throws ResourceException if there is too little memory for the windows; the message names the
    *     slot
    * @throws MismatchException if ranks open different manifests; the message says where they differ

@@ -6,7 +6,7 @@ import java.util.Objects;
 
 /**
  * A route as one rank sees it, in local coordinates: the data that this rank has to read, write, or
- * both. {@link #transport}, {@link #isSource} and {@link #isTarget} are three independent facts.
+ * both. The values {@link #transport}, {@link #isSource} and {@link #isTarget} are independent.
  *
  * @param route the region and the ranks that take part
  * @param rank the rank

@@ -22,13 +22,13 @@ import org.windlass.internal.json.JsonText;
  * }</pre>
  *
  * <ul>
- *   <li>{@code within} is the speed at which all ranks of a host together get their data.
- *   <li>{@code between} is the speed of a host's port. The host sends to all other hosts at that
- *       speed, and receives from them at that speed at the same time.
- *   <li>{@code pairs} lists pairs of hosts that have their own link in that direction. Their
+ *   <li>The value {@code within} is the speed at which all ranks of a host together get their data.
+ *   <li>The value {@code between} is the speed of a host's port. The host sends to all other hosts
+ *       at that speed. At the same time it receives from them at that speed.
+ *   <li>The list {@code pairs} has pairs of hosts with their own link in that direction. Their
  *       traffic does not use the ports.
- *   <li>{@code GBps} is in units of 10^9 bytes per second.
- *   <li>{@code us} is the time in microseconds until the first byte arrives. It defaults to 0, and
+ *   <li>The unit {@code GBps} is 10^9 bytes per second.
+ *   <li>The time {@code us} is in microseconds until the first byte arrives. It defaults to 0, and
  *       in {@code pairs} to the {@code us} of {@code between}.
  * </ul>
  *

@@ -29,9 +29,9 @@ import org.windlass.layout.TensorSpec;
  * replicas in this order:
  *
  * <ol>
- *   <li>the target rank itself;
- *   <li>the replicas on its host, which divide the needs of that host's ranks;
- *   <li>all replicas, which divide the needs of the hosts without a replica.
+ *   <li>The target rank itself.
+ *   <li>The replicas on its host. They divide the needs of that host's ranks.
+ *   <li>All replicas. They divide the needs of the hosts without a replica.
  * </ol>
  *
  * <p>If several ranks of a host need the same data from another host, one route goes to all of
@@ -334,9 +334,9 @@ public final class Plan {
 
   /**
    * Returns the bytes of staging buffers that a transfer of only this plan needs, over all ranks.
-   * In mode {@link TransferMode#DIRECT} ranks stage only data that they relay from other hosts to
-   * their own. In mode {@link TransferMode#STAGED} several tensors of a transfer share buckets.
-   * Such a transfer needs less than the sum of its plans.
+   * In mode {@link TransferMode#DIRECT} the staging buffers hold only data that ranks relay from
+   * other hosts to their own. In mode {@link TransferMode#STAGED} several tensors of a transfer
+   * share buckets. Such a transfer needs less than the sum of its plans.
    */
   public long stagingBytes() {
     return stagingBytes(List.of(this));

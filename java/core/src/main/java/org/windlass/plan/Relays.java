@@ -9,8 +9,9 @@ import java.util.Map;
 
 /**
  * Chooses the relays of data that crosses between hosts. If several targets of a route live on one
- * host and read from another host, one of them reads the data. That relay then stages the data for
- * all of them. The targets take turns, so that each relays about as much.
+ * host and read from another host, one of them reads the data. That relay then copies the data into
+ * its staging buffer, from where the others read it. The targets take turns, so that each relays
+ * about as much.
  */
 final class Relays {
   private Relays() {}

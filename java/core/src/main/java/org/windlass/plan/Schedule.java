@@ -15,8 +15,9 @@ import org.windlass.internal.Steps;
 import org.windlass.internal.Steps.Place;
 
 /**
- * Makes the steps of one rank in a transfer, in phases. Data that is staged in one phase is read in
- * the next. Each rank makes its own schedule.
+ * Makes the steps of one rank in a transfer, in phases. A rank stages data by writing it into its
+ * staging buffer. Data that is staged in one phase is read in the next. Each rank makes its own
+ * schedule.
  *
  * <p>A rank numbers the boxes that it stages. A reader numbers the boxes that a certain rank stages
  * for it. Both numberings follow the order of buckets, then of tensors, which is the same on all
@@ -30,8 +31,8 @@ final class Schedule {
   private final Steps steps;
 
   /**
-   * Bytes staged in each phase so far. Even and odd phases each use one half of the staging buffer,
-   * which is as large as the largest phase.
+   * Bytes staged in each phase so far. Even phases use one half of the staging buffer, odd phases
+   * the other half. A half is as large as its largest phase.
    */
   private long[] staged = new long[16];
 
@@ -303,8 +304,8 @@ final class Schedule {
   }
 
   /**
-   * Moves a piece from the sources' memory to the target's. Only the conversion to the wire dtype
-   * lies between.
+   * Moves a piece from the sources' memory to the target's. The data is converted to the wire dtype
+   * on the way.
    */
   private void move(int phase, Piece piece) {
     write(phase, new Place(piece.tensor(), piece.box().targetStart()), piece);

@@ -13,29 +13,33 @@ import org.windlass.error.InvalidArgumentException;
  */
 public enum TransferMode {
   /**
-   * Moves data in one pass from source memory to target memory, without staging buffers on one
-   * host. Data that one route moves to several ranks is read, reduced and cast once.
+   * Moves data in one pass from source memory to target memory. Data that one route moves to
+   * several ranks is read, reduced and cast once.
    *
    * <p>If several targets live on one host and read from another host, one of them relays the data.
-   * It stages the data in the wire dtype for the others, in at most two loads at a time. A load has
-   * {@link PlanOptions#bucketBytes}, or one 4,096th of the staged bytes if that is more.
+   * It copies the data in the wire dtype into its staging buffer, from where the others read it.
+   * The staging buffer holds at most two loads. A load has {@link PlanOptions#bucketBytes}, or one
+   * 4,096th of the relayed bytes if that is more. Other data does not use staging buffers.
    */
   DIRECT,
   /**
-   * Moves data in {@link Bucket}s. The source prepares a bucket in a staging buffer, in the wire
-   * dtype. Each target finalizes the bucket from there while the source prepares the next one.
+   * Moves data in {@link Bucket}s through staging buffers. The source prepares a bucket in its
+   * staging buffer, in the wire dtype. Each target finalizes the bucket from there while the source
+   * prepares the next one.
    *
-   * <p>A rank stages at most two buckets of {@link PlanOptions#bucketBytes} for each rank that it
-   * sends to. A larger bucket is a single route, which is split into pieces. A piece has that size,
-   * or one 4,096th of the bucket if that is more, and at least one element. Data that stays within
-   * a rank is not staged.
+   * <p>For each rank that it sends to, a rank's staging buffer holds at most two buckets of {@link
+   * PlanOptions#bucketBytes}. A larger bucket is a single route, which is split into pieces. A
+   * piece has that size, or one 4,096th of the bucket if that is more, and at least one element.
+   * Data that stays within a rank does not use a staging buffer.
    */
   STAGED,
   /**
    * Gathers and broadcasts whole tensors, as a baseline for comparison. The first rank of the
    * source mesh gathers the whole tensor in the wire dtype, from itself and from replicas. Every
-   * target rank copies the whole tensor and then cuts its own part out of it. Tensors move one
-   * after another. The root and each target stage two whole tensors at a time.
+   * target rank copies the whole tensor and then cuts its own part out of it.
+   *
+   * <p>Tensors move one after another. The staging buffers of the root and of each target hold two
+   * whole tensors.
    */
   GATHER_BROADCAST;
 
