@@ -6,8 +6,8 @@ import org.windlass.DType;
 /**
  * Divides the sending of data among the ranks that hold it. All data lies on one line, which is
  * divided into equal stretches, one for each sender. If a stretch ends inside a region, the region
- * is cut. There is at most one cut fewer than senders. Shares therefore differ by at most one
- * hundredth, as far as rows allow.
+ * is cut. With n senders there are at most n - 1 cuts. Shares differ by at most one hundredth, as
+ * far as rows allow.
  *
  * <p>If each sender's part of a region is large enough for a pass, the senders use {@link Slices}.
  * Otherwise they use {@link Copies}.
@@ -16,10 +16,7 @@ abstract sealed class Shares {
   /** A cut at the end of a region. */
   static final long END = Long.MAX_VALUE;
 
-  /**
-   * Smallest part of a sender that is large enough for a pass, in wire bytes for each sender. With
-   * more senders, parts must be larger.
-   */
+  /** Wire bytes of the smallest part that is worth a pass, divided by the number of senders. */
   private static final long LEAST_SLICE = 4L << 10;
 
   /** The most by which each end of a stretch may be off, as a fraction of the stretch. */
@@ -100,10 +97,12 @@ abstract sealed class Shares {
     } while (start(++share) < end);
   }
 
-  /** Returns the position on the line at which copy {@code copy} of a demand begins. */
+  /**
+   * Returns the position on the line at which the data for copy {@code copy} of a demand begins.
+   */
   abstract double begin(Demand demand, int copy);
 
-  /** Returns the length on the line of a copy of a demand. */
+  /** Returns the length on the line of the data for one copy of a demand. */
   abstract double length(Demand demand);
 
   /**
