@@ -11,9 +11,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.NativeMemory;
 
 /**
- * The result of routing the tokens of a dispatch. It says which rows of which experts hold this
- * rank's tokens, and which rows arrived at this rank's experts. Only one call at a time may use it.
- * It stays the same until the next dispatch that passes expert ids.
+ * The result of routing the tokens of a dispatch. It maps this rank's tokens to the rows of their
+ * experts, and holds the number of rows that arrived at each expert of this rank. Only one call at
+ * a time may use it. It stays the same until the next dispatch that passes expert ids.
  */
 public final class ExpertRouting implements AutoCloseable {
   private final ExpertParallel experts;
