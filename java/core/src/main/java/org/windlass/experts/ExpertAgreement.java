@@ -9,7 +9,7 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
 
-/** The comparison of what ranks open an {@link ExpertParallel} with. */
+/** Compares the options with which ranks open an {@link ExpertParallel}. */
 final class ExpertAgreement {
   private static final String[] NAMES = {
     "experts", "topK", "hidden", "tokens", "dtype", "rows", "alignment", "quantised"
@@ -18,9 +18,10 @@ final class ExpertAgreement {
   private ExpertAgreement() {}
 
   /**
-   * Collective.
+   * Checks that all ranks have the same options. The call is collective.
    *
-   * @throws InvalidArgumentException on all ranks if any has other options than rank 0
+   * @throws InvalidArgumentException on all ranks, if any rank's options differ from those of rank
+   *     0
    */
   static void check(Communicator communicator, ExpertOptions options) {
     long[] own = {

@@ -8,8 +8,8 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Memory;
 
 /**
- * The call of an {@link ExpertParallel} in progress: what it has pinned. Whoever is in that call uses
- * it alone. Nothing is allocated unless it fails.
+ * The running call of an {@link ExpertParallel}, with the memory that it has pinned. Only the
+ * thread inside the call uses it. A call that succeeds allocates nothing.
  */
 final class ExpertCall {
   private static final int MOST = 5;
@@ -21,12 +21,17 @@ final class ExpertCall {
     this.endpoint = endpoint;
   }
 
-  /** Makes {@code thread} the one caller. */
+  /** Begins a call by {@code thread}, and excludes other callers. */
   void begin(Thread thread) {
     endpoint.begin(thread);
   }
 
-  /** Pins the tensor, which may be null, as number {@code index} of the call's. */
+  /**
+   * Pins the memory of {@code tensor} as number {@code index} of the call. A null tensor is
+   * ignored. If the memory can't be pinned, the call ends.
+   *
+   * @throws ClosedException if the tensor's memory was closed
+   */
   void pin(int index, Tensor tensor, String call, String name) {
     if (tensor == null) {
       return;
@@ -43,14 +48,19 @@ final class ExpertCall {
     }
   }
 
-  /** The same of the memory of {@code owner}, which ends as that is closed. */
+  /**
+   * Pins memory of {@code owner} as number {@code index} of the call. If the memory can't be
+   * pinned, the call ends.
+   *
+   * @throws ClosedException if {@code owner} is closed
+   */
   void pinOwn(int index, Tensor memory, String call, Class<?> owner) {
     if (!hold(index, memory.memory())) {
       throw new ClosedException(call + ": the " + owner.getSimpleName() + " is closed");
     }
   }
 
-  /** False where it has ended, and with it the call. */
+  /** Pins memory. If the memory was closed, ends the call and returns false. */
   private boolean hold(int index, Memory memory) {
     if (memory.hold()) {
       pinned[index] = memory;
@@ -61,7 +71,7 @@ final class ExpertCall {
     return false;
   }
 
-  /** Ends it, by an exception unless {@code code} is Ok. */
+  /** Ends the call, and throws an exception unless {@code code} is {@code WL_OK}. */
   void end(int code) {
     if (code != Native.WL_OK) {
       Memory[] held = pinned.clone();

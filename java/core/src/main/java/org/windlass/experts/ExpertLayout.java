@@ -10,7 +10,7 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * Options as the native side takes them, and where it puts things: sizes of a rank's table and buffer,
+ * The native form of the options, and the native memory layout: sizes of a rank's table and buffer,
  * and offsets in them, in bytes.
  *
  * @param experts a {@code wl_experts_t}
@@ -24,7 +24,9 @@ record ExpertLayout(
     long scalesAt,
     long recordsAt) {
 
-  /** Of options that state how many rows a rank has room for; the native side checks them. */
+  /**
+   * Returns the layout of options with a fixed number of rows. The native side checks the options.
+   */
   static ExpertLayout of(ExpertOptions options, int ranks) {
     Natives.require();
     ByteBuffer experts =

@@ -7,21 +7,22 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 
 /**
- * What all ranks of an {@link ExpertParallel} have alike. Start from {@link #of} and change what
- * differs.
+ * The options of an {@link ExpertParallel}, which are the same on all ranks. Start from {@link
+ * #of}, and change single options with the {@code with} methods.
  *
- * @param experts of all ranks, as many of each: rank {@code r} of {@code n} has {@code experts / n},
- *     from {@code r * experts / n} on
- * @param topK experts of a token, at most: 1 to 64
+ * @param experts number of experts of all ranks. Rank {@code r} of {@code n} has {@code experts /
+ *     n} of them, from {@code r * experts / n} on.
+ * @param topK most experts of a token, 1 to 64
  * @param hidden elements of a token
- * @param tokens that a rank brings to a dispatch, at most
- * @param dtype of tokens: f64, f32, f16, bf16, f8e5m2 or f8e4m3
- * @param rows that a rank has room for; 0 means as many as can come to it, whatever the routers
- *     choose: {@code n * tokens} times what a token may have of its experts, and what alignment adds
- * @param alignment an expert's rows begin at a multiple of it
- * @param quantised whether tokens, of f32, f16 or bf16, go as f8e4m3 with a scale in f32 for each 128
- *     elements: {@code s = max(largest magnitude, 1e-4) / 448}, {@code q = element * (1 / s)}, rounded
- *     to nearest even
+ * @param tokens most tokens that a rank passes to a dispatch
+ * @param dtype dtype of tokens: f64, f32, f16, bf16, f8e5m2 or f8e4m3
+ * @param rows number of rows that a rank has room for. 0 means the most that can arrive, for any
+ *     choice of the routers. That number is {@code n * tokens} times the most local experts of a
+ *     token, plus the rows for alignment.
+ * @param alignment the rows of an expert begin at a multiple of this number
+ * @param quantised whether tokens of f32, f16 or bf16 are sent as f8e4m3. Each 128 elements then
+ *     have a scale in f32: {@code s = max(largest magnitude, 1e-4) / 448}. An element becomes
+ *     {@code q = element * (1 / s)}, rounded to nearest even.
  */
 public record ExpertOptions(
     int experts,
@@ -36,7 +37,11 @@ public record ExpertOptions(
   private static final long MOST_HIDDEN = 1 << 24;
   private static final long MOST_TOKENS = 1 << 22;
 
-  /** Checks what needs no communicator; {@link ExpertParallel#open} checks the rest. */
+  /**
+   * Checks the components. {@link ExpertParallel#open} makes the checks that need a communicator.
+   *
+   * @throws InvalidArgumentException if a number is out of range
+   */
   public ExpertOptions {
     Objects.requireNonNull(dtype, "dtype");
     require(1, experts, MOST_EXPERTS, "experts");
@@ -47,27 +52,33 @@ public record ExpertOptions(
     require(1, alignment, MOST_EXPERTS, "alignment");
   }
 
-  /** Room for all that can come, rows side by side, tokens as they are. */
+  /**
+   * Returns options with room for all rows that can arrive, alignment 1, and tokens that are not
+   * quantised.
+   */
   public static ExpertOptions of(int experts, int topK, long hidden, long tokens, DType dtype) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, 0, 1, false);
   }
 
-  /** These options with room for so many rows on each rank; 0: for all that can come. */
+  /**
+   * Returns these options with room for {@code rows} rows on each rank; 0 means all rows that can
+   * arrive.
+   */
   public ExpertOptions withRows(long rows) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
   }
 
-  /** These options with another alignment of experts' rows. */
+  /** Returns these options with another alignment of the rows of an expert. */
   public ExpertOptions withAlignment(int alignment) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
   }
 
-  /** These options with another say over whether tokens are quantised. */
+  /** Returns these options with quantised tokens, or without. */
   public ExpertOptions withQuantised(boolean quantised) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
   }
 
-  /** The most rows that can come to one of {@code ranks} ranks. */
+  /** Returns the largest number of rows that can arrive at one of {@code ranks} ranks. */
   long mostRows(int ranks) {
     long own = experts / ranks;
     return tokens * ranks * Math.min(topK, own) + own * (alignment - 1L);

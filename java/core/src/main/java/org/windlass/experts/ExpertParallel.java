@@ -23,9 +23,9 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * Expert parallelism over the ranks of a communicator, each of which has some experts of a mixture and
- * some tokens. A dispatch brings every token to the ranks of its experts, the caller works on the rows
- * that came, and a combine brings the results back, weighed and added up.
+ * Expert parallelism over the ranks of a communicator. Each rank has some experts of a mixture and
+ * some tokens. A dispatch copies every token to the ranks of its experts. The caller then computes
+ * on the received rows. A combine returns the results, multiplied by the weights and added up.
  *
  * <pre>{@code
  * try (var experts = ExpertParallel.open(comm, ExpertOptions.of(64, 6, 4096, 1024, BF16));
@@ -38,19 +38,20 @@ import org.windlass.internal.call.Endpoint;
  * }
  * }</pre>
  *
- * <p>Rows lie in the order of experts, then of the ranks that they are from, then of tokens, so that
- * they and the sums are the same in every run. A token is read once, whatever the number of its
- * experts, and written to each of its rows. A dispatch and a combine are operations of the communicator: collective, one at
- * a time, with its deadline and its failure record; once they have been called, they allocate nothing.
+ * <p>Rows are ordered by expert, then by source rank, then by token. Rows and sums are therefore
+ * the same in every run. A dispatch reads a token once, and writes it to each of its rows.
  *
- * <p>Rows hold what the last dispatch brought, by whatever routing, until the next one: a combine reads
- * them, or other tensors of their shape, from the ranks where they lie.
+ * <p>A dispatch and a combine are collective operations of the communicator. They run one at a
+ * time, with its deadline and its failure record. After their first calls, they allocate nothing.
+ *
+ * <p>Rows keep the data of the last dispatch, by any routing, until the next dispatch. A combine
+ * reads these rows, or other tensors of their shape, from the ranks that hold them.
  */
 public final class ExpertParallel implements AutoCloseable {
   private static final String DISPATCH = "expertDispatch";
   private static final String COMBINE = "expertCombine";
 
-  /** How many routings have been made on a communicator. */
+  /** Number of routings that were made on each communicator. */
   private static final Map<Communicator, AtomicInteger> ROUTINGS =
       Collections.synchronizedMap(new WeakHashMap<>());
 
@@ -65,12 +66,12 @@ public final class ExpertParallel implements AutoCloseable {
   private final DistributedTensor sources;
   private final DistributedTensor weights;
 
-  /** Whose rows {@link #rows} holds. */
+  /** Routing whose rows {@link #rows} holds. */
   private final AtomicReference<ExpertRouting> last;
 
   private final long deadlineNs;
 
-  /** The {@code wl_experts_t}, in {@link #layout}. */
+  /** Address of the {@code wl_experts_t} in {@link #layout}. */
   private final long shape;
 
   private ExpertParallel(
@@ -101,13 +102,15 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * Collective: makes room for the rows that come to each rank's experts. All ranks live on one
-   * host: where they live on several, {@link #dispatch} is refused.
+   * Reserves memory for the rows of each rank's experts. The call is collective. All ranks must
+   * live on one host; otherwise {@link #dispatch} throws.
    *
+   * @param communicator the ranks that take part
    * @param options the same on all ranks
-   * @throws InvalidArgumentException on all ranks if they aren't, or don't suit the communicator
-   * @throws org.windlass.error.UnsupportedException if this target can't do what they ask for
-   * @throws org.windlass.error.ResourceException if there is no memory for as many rows
+   * @throws InvalidArgumentException on all ranks, if the options differ or don't suit the
+   *     communicator
+   * @throws org.windlass.error.UnsupportedException if this target does not support the options
+   * @throws org.windlass.error.ResourceException if there is not enough memory for the rows
    */
   public static ExpertParallel open(Communicator communicator, ExpertOptions options) {
     Objects.requireNonNull(communicator, "communicator");
@@ -136,7 +139,10 @@ public final class ExpertParallel implements AutoCloseable {
         Deadline.DEFAULT);
   }
 
-  /** The next routing's: all ranks make those of a communicator in one order. */
+  /**
+   * Returns the number of the next routing. All ranks make the routings of a communicator in the
+   * same order.
+   */
   private static int number(Communicator communicator) {
     return ROUTINGS.computeIfAbsent(communicator, made -> new AtomicInteger()).getAndIncrement();
   }
@@ -154,47 +160,51 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * The same experts, with the same rows and routings, under another deadline for each dispatch and
-   * combine. Keep the result; closing either closes both.
+   * Returns an instance with the same experts, rows and routings, and another deadline for each
+   * dispatch and combine. Keep the result for reuse. Closing either instance closes both.
    */
   public ExpertParallel withDeadline(Duration deadline) {
     long limitNs = Deadline.nanos(deadline);
     return new ExpertParallel(communicator, options, layout, window, last, limitNs);
   }
 
-  /** What all ranks have alike, with as many rows as there is room for. */
+  /** Returns the options, in which {@code rows} is the actual number of rows. */
   public ExpertOptions options() {
     return options;
   }
 
-  /** How many experts this rank has. */
+  /** Returns the number of experts of this rank. */
   public int localExperts() {
     return options.experts() / communicator.size();
   }
 
-  /** The number of this rank's first expert among those of all ranks. */
+  /** Returns the index of this rank's first expert among the experts of all ranks. */
   public int firstExpert() {
     return communicator.rank() * localExperts();
   }
 
   /**
-   * Collective: where tokens of a dispatch go, to be used again and again; its memory is small beside
-   * rows.
+   * Makes a routing, which stores where a dispatch sends tokens. The call is collective. A routing
+   * can be used repeatedly, and needs little memory compared to the rows.
    */
   public ExpertRouting routing() {
     Window table = communicator.window(layout.tableBytes());
     return new ExpertRouting(this, table, layout, number(communicator));
   }
 
-  /** [rows, hidden]: the rows of this rank's experts, of the tokens' dtype, or f8e4m3 quantised. */
+  /**
+   * Returns the rows of this rank's experts: [rows, hidden] in the tokens' dtype, or in f8e4m3 if
+   * quantised.
+   */
   public DistributedTensor rows() {
     return rows;
   }
 
   /**
-   * [rows, ceil(hidden / 128)] of f32: what elements of rows are multiplied by.
+   * Returns the scales of quantised rows: [rows, ceil(hidden / 128)] of f32. Multiply elements of a
+   * row by them.
    *
-   * @throws InvalidArgumentException where tokens go as they are
+   * @throws InvalidArgumentException if tokens are not quantised
    */
   public DistributedTensor scales() {
     if (scales == null) {
@@ -205,29 +215,31 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * [rows, 3] of i32: the rank that a row is from, the token's number there, and which of the token's
-   * experts this is. All three are -1 in the rows that alignment leaves between two experts.
+   * Returns the origin of each row: [rows, 3] of i32. A row holds the source rank, the index of the
+   * token there, and the position of this expert among the token's experts. All three are -1 in the
+   * unused rows that alignment leaves between two experts.
    */
   public DistributedTensor sources() {
     return sources;
   }
 
-  /** [rows] of f32: what the router weighs each row's expert by. */
+  /** Returns the router's weight of each row's expert: [rows] of f32. */
   public DistributedTensor weights() {
     return weights;
   }
 
   /**
-   * Collective: brings tokens to their experts.
+   * Copies tokens to the ranks of their experts. The call is collective.
    *
-   * @param routing gets where they go; if the call is refused, it has no tokens
-   * @param tokens [n, hidden] of the options' dtype, contiguous, apart from {@link #rows}; n may differ
-   *     between ranks and be 0
-   * @param ids [n, topK] of i32 or i64: an expert, or -1 for none, each at most once for a token
-   * @param weights [n, topK] of f32, which a combine multiplies by; null for 1 each
-   * @throws InvalidArgumentException if an id is no expert's, which it names with token and rank,
-   *     before anything is sent; and on all ranks if the experts of any get more rows than it has room
-   *     for, with nothing moved
+   * @param routing stores where the tokens go; if the call throws, it holds no tokens
+   * @param tokens [n, hidden] of the options' dtype, contiguous, and not overlapping {@link #rows}.
+   *     n may be 0, and may differ between ranks.
+   * @param ids [n, topK] of i32 or i64: the index of an expert, or -1 for none. A token has each
+   *     expert at most once.
+   * @param weights [n, topK] of f32: factors for a combine; null means 1 for all
+   * @throws InvalidArgumentException if an id is not the index of an expert, before anything is
+   *     sent; the message names the token and the rank. Also on all ranks, if any rank has too
+   *     little room for its rows; then nothing has moved.
    */
   public void dispatch(ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
     requireGiven(routing, tokens);
@@ -274,8 +286,11 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * Collective: brings tokens to where the last ones went by the same routing: as many on each rank, by
-   * the same weights. Nothing is counted or sorted.
+   * Copies tokens to the experts of the last dispatch by this routing, with the same weights. The
+   * call is collective. It neither counts nor sorts tokens.
+   *
+   * @param routing the routing of an earlier dispatch
+   * @param tokens as many tokens on each rank as in that dispatch
    */
   public void dispatch(ExpertRouting routing, Tensor tokens) {
     requireGiven(routing, tokens);
@@ -293,8 +308,8 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * {@link #dispatch(ExpertRouting, Tensor, Tensor, Tensor)}, while the caller computes. Until it is over
-   * the tensors stay open, and as they are.
+   * Starts {@link #dispatch(ExpertRouting, Tensor, Tensor, Tensor)} and returns, so that the caller
+   * can compute. Until the operation ends, do not close or change the tensors.
    */
   public Operation<Void> dispatchAsync(
       ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
@@ -303,15 +318,20 @@ public final class ExpertParallel implements AutoCloseable {
     return communicator.runAsync(operations -> dispatch(routing, tokens, ids, weights));
   }
 
-  /** {@link #dispatch(ExpertRouting, Tensor)}, while the caller computes. */
+  /**
+   * Starts {@link #dispatch(ExpertRouting, Tensor)} and returns, so that the caller can compute.
+   */
   public Operation<Void> dispatchAsync(ExpertRouting routing, Tensor tokens) {
     requireGiven(routing, tokens);
     return communicator.runAsync(operations -> dispatch(routing, tokens));
   }
 
   /**
-   * {@link #combine(ExpertRouting, DistributedTensor, Tensor)} of {@link #rows}, in place; not of
-   * quantised ones.
+   * Combines {@link #rows} in place, see {@link #combine(ExpertRouting, DistributedTensor,
+   * Tensor)}. Rows must not be quantised.
+   *
+   * @throws InvalidArgumentException if rows are quantised, or hold the data of a dispatch by
+   *     another routing
    */
   public void combine(ExpertRouting routing, Tensor out) {
     if (options.quantised()) {
@@ -328,16 +348,17 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * Collective: brings what experts made of their rows to the ranks whose tokens those are. Token
-   * {@code t} of {@code out} is the sum of weight times row over the token's experts in the order of
-   * its ids, in f32, or f64 of f64, each step rounded, and once to the dtype; zeros where it has no
-   * expert.
+   * Returns the experts' results to the ranks that hold the tokens. The call is collective.
    *
-   * @param routing of the dispatch
-   * @param outputs [rows, hidden] in a window of the communicator: what experts made of the rows of the
-   *     same number
-   * @param out [n, hidden] of that dtype, contiguous, apart from {@code outputs}; of the n tokens of the
-   *     dispatch
+   * <p>Token {@code t} of {@code out} is the sum of weight times row over the token's experts, in
+   * the order of its ids. The sum is in f32, or in f64 for f64 tokens. Each step is rounded, and
+   * the result is rounded once to the dtype. A token without experts gives zeros.
+   *
+   * @param routing the routing of the dispatch
+   * @param outputs [rows, hidden] in a window of the communicator: the experts' results, with the
+   *     row numbers of {@link #rows}
+   * @param out [n, hidden] of the same dtype, contiguous, and not overlapping {@code outputs}; n is
+   *     the number of tokens of the dispatch
    */
   public void combine(ExpertRouting routing, DistributedTensor outputs, Tensor out) {
     requireGiven(routing, outputs, out);
@@ -373,14 +394,20 @@ public final class ExpertParallel implements AutoCloseable {
     Reference.reachabilityFence(out);
   }
 
-  /** {@link #combine(ExpertRouting, DistributedTensor, Tensor)}, while the caller computes. */
+  /**
+   * Starts {@link #combine(ExpertRouting, DistributedTensor, Tensor)} and returns, so that the
+   * caller can compute.
+   */
   public Operation<Void> combineAsync(
       ExpertRouting routing, DistributedTensor outputs, Tensor out) {
     requireGiven(routing, outputs, out);
     return communicator.runAsync(operations -> combine(routing, outputs, out));
   }
 
-  /** Ends the use of its tensors on this rank. Idempotent. */
+  /**
+   * Closes the window of the rows on this rank, which ends its tensors. Further calls have no
+   * effect.
+   */
   @Override
   public void close() {
     window.close();
@@ -403,7 +430,9 @@ public final class ExpertParallel implements AutoCloseable {
     call.pinOwn(1, routing.table(), what, ExpertRouting.class);
   }
 
-  /** Ends the call; {@code routing}, which may be null, learns what it has found. */
+  /**
+   * Ends the call. If it succeeded, updates {@code routing}, which may be null, with the result.
+   */
   private void end(int code, ExpertRouting routing) {
     if (code == Native.WL_OK && routing != null) {
       routing.update();

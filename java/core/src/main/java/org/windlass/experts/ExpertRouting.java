@@ -11,9 +11,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.NativeMemory;
 
 /**
- * Where the tokens of a dispatch went: which rows of which experts are this rank's tokens, and which
- * rows came to this rank's experts. It is used by one call at a time, and stays as it is until the next
- * dispatch with experts of its own.
+ * The result of routing the tokens of a dispatch. It maps this rank's tokens to the rows of their
+ * experts, and holds the number of rows that arrived at each expert of this rank. Only one call at
+ * a time may use it. It stays the same until the next dispatch that passes expert ids.
  */
 public final class ExpertRouting implements AutoCloseable {
   private final ExpertParallel experts;
@@ -23,7 +23,7 @@ public final class ExpertRouting implements AutoCloseable {
   private final IntBuffer nativeStarts;
   private final IntBuffer nativeCounts;
 
-  /** Of each of this rank's experts; as the last dispatch that succeeded left them. */
+  /** First row of each of this rank's experts, after the last successful dispatch. */
   private final int[] starts;
 
   private final int[] counts;
@@ -45,22 +45,38 @@ public final class ExpertRouting implements AutoCloseable {
         .asIntBuffer();
   }
 
-  /** How many rows the last dispatch brought to this rank's expert {@code expert}, from 0 there. */
+  /**
+   * Returns the number of rows that the last dispatch brought to an expert of this rank.
+   *
+   * @param expert index of the expert on this rank, from 0
+   * @throws InvalidArgumentException if this rank has no such expert
+   */
   public int count(int expert) {
     return counts[checked(expert)];
   }
 
-  /** The first of those rows, a multiple of the options' alignment. */
+  /**
+   * Returns the first row of an expert of this rank. It is a multiple of the options' alignment.
+   *
+   * @param expert index of the expert on this rank, from 0
+   * @throws InvalidArgumentException if this rank has no such expert
+   */
   public int start(int expert) {
     return starts[checked(expert)];
   }
 
-  /** Those rows: [{@link #count}, hidden] of {@link ExpertParallel#rows}. */
+  /**
+   * Returns the rows of an expert of this rank: [{@link #count}, hidden] of {@link
+   * ExpertParallel#rows}.
+   *
+   * @param expert index of the expert on this rank, from 0
+   * @throws InvalidArgumentException if this rank has no such expert
+   */
   public DistributedTensor rows(int expert) {
     return experts.rows().narrow(0, start(expert), count(expert));
   }
 
-  /** How many rows the last dispatch brought to all of this rank's experts. */
+  /** Returns the number of rows that the last dispatch brought to all of this rank's experts. */
   public long received() {
     long sum = 0;
     for (int count : counts) {
@@ -77,17 +93,19 @@ public final class ExpertRouting implements AutoCloseable {
     return expert;
   }
 
-  /** Whether it is one of the experts that have their rows in that window. */
+  /**
+   * Returns true if this routing belongs to the experts whose rows are in the window {@code rows}.
+   */
   boolean isOf(Window rows) {
     return experts.rows().window() == rows;
   }
 
-  /** Among those of the communicator, alike on all ranks. */
+  /** Returns the number of this routing in its communicator. It is the same on all ranks. */
   int number() {
     return number;
   }
 
-  /** The memory of the native table. */
+  /** Returns the memory of the native table. */
   DistributedTensor table() {
     return table;
   }
@@ -98,13 +116,13 @@ public final class ExpertRouting implements AutoCloseable {
     Arrays.fill(counts, 0);
   }
 
-  /** Takes over what a dispatch has found, while its memory is pinned. */
+  /** Copies the result of a dispatch from the native table. The caller has pinned its memory. */
   void update() {
     nativeStarts.get(0, starts);
     nativeCounts.get(0, counts);
   }
 
-  /** Ends its use on this rank. Idempotent. */
+  /** Closes the memory of this routing on this rank. Further calls have no effect. */
   @Override
   public void close() {
     window.close();

@@ -5,11 +5,11 @@ import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 
-/** The checks of tensors that hold rows: a few compares, the text of a refusal apart from them. */
+/** Checks tensors that hold rows. A check that passes costs only a few comparisons. */
 final class Matrices {
   private Matrices() {}
 
-  /** The rows of a contiguous tensor of rows of {@code columns} elements. */
+  /** Returns the number of rows of a contiguous tensor whose rows have {@code columns} elements. */
   static long rows(String call, String name, Tensor tensor, DType dtype, long columns) {
     if (tensor.dtype() != dtype
         || tensor.ndim() != 2

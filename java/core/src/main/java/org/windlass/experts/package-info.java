@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Expert parallelism: tokens go to the ranks whose experts a router chose, and what those make of them
- * comes back, weighed and added up.
+ * Expert parallelism: ranks send tokens to the experts that a router chose. The results return to
+ * the tokens' ranks, multiplied by weights and added up.
  */
 package org.windlass.experts;

@@ -16,12 +16,12 @@ import org.windlass.internal.Copies;
 import org.windlass.internal.Shapes;
 
 /**
- * A mesh of ranks, arranged in a grid: named or unnamed dimensions, filled row-major with
- * consecutive ranks or with the ranks of a list. A mesh of consecutive ranks costs the same
- * whatever its size.
+ * A grid of ranks with named or unnamed dimensions. It is filled in row-major order, with
+ * consecutive ranks or with the ranks of a list. A mesh of consecutive ranks has the same cost for
+ * every size.
  */
 public final class DeviceMesh {
-  /** Ranks lie below this. */
+  /** Upper bound of ranks: the highest possible rank is one less. */
   public static final int MAX_RANKS = 1 << 20;
 
   private final List<String> names;
@@ -29,10 +29,13 @@ public final class DeviceMesh {
   private final int size;
   private final int first;
 
-  /** Ranks in row-major order, or null where they are consecutive from {@code first}. */
+  /** Ranks in row-major order, or null if they are consecutive from {@code first}. */
   private final int[] listed;
 
-  /** Of a listed mesh: rank in the upper half, its place in the lower, ascending. */
+  /**
+   * Ascending pairs, if the ranks are listed: the rank in the upper 32 bits and its position in the
+   * lower.
+   */
   private final long[] places;
 
   private DeviceMesh(List<String> names, int[] sizes, int first, int[] listed) {
@@ -51,10 +54,14 @@ public final class DeviceMesh {
   }
 
   /**
-   * A mesh of named dimensions from rank 0.
+   * Returns a mesh of named dimensions, with ranks from 0.
    *
+   * @param name name of the first dimension
+   * @param size size of the first dimension
    * @param namesAndSizes alternately a name (String) and a size (Integer), such as {@code "dp", 2,
-   *     "tp", 4}; names are a letter or _, then letters, digits or _, or empty
+   *     "tp", 4}. A name is empty, or a letter or _ followed by letters, digits or _.
+   * @throws InvalidArgumentException if names and sizes do not alternate, a name is not valid or
+   *     occurs twice, or the mesh has no ranks or too many
    */
   public static DeviceMesh of(String name, int size, Object... namesAndSizes) {
     Objects.requireNonNull(name, "name");
@@ -81,13 +88,26 @@ public final class DeviceMesh {
     return of(names, sizes);
   }
 
-  /** A mesh of unnamed dimensions from rank 0. */
+  /**
+   * Returns a mesh of unnamed dimensions, with ranks from 0.
+   *
+   * @param sizes size of each dimension
+   * @throws InvalidArgumentException if there is no dimension, or the mesh has no ranks or too many
+   */
   public static DeviceMesh of(int... sizes) {
     int[] copy = Objects.requireNonNull(sizes, "sizes").clone();
     return new DeviceMesh(Collections.nCopies(copy.length, ""), copy, 0, null);
   }
 
-  /** A mesh from rank 0 whose dimensions have the names {@code names}, empty where unnamed. */
+  /**
+   * Returns a mesh with ranks from 0, whose dimensions are called {@code names}. An empty name
+   * means an unnamed dimension.
+   *
+   * @param names name of each dimension
+   * @param sizes size of each dimension
+   * @throws InvalidArgumentException if the lists differ in length, a name is not valid or occurs
+   *     twice, or the mesh has no ranks or too many
+   */
   public static DeviceMesh of(List<String> names, int[] sizes) {
     List<String> named = Copies.list(names, "names");
     int[] copy = Objects.requireNonNull(sizes, "sizes").clone();
@@ -109,22 +129,26 @@ public final class DeviceMesh {
   }
 
   /**
-   * The mesh of a string such as {@code dp=2xtp=4@8} or {@code 4@[0-1,6,4]}; without {@code @} from
-   * rank 0.
+   * Parses a mesh such as {@code dp=2xtp=4@8} or {@code 4@[0-1,6,4]}. Without {@code @}, its ranks
+   * begin at 0.
+   *
+   * @throws InvalidArgumentException if the string is not a valid mesh; the message names the
+   *     position
    */
   public static DeviceMesh parse(String text) {
     return new LayoutParser(text).mesh(0);
   }
 
-  /** This mesh over consecutive ranks from {@code firstRank}. */
+  /** Returns this mesh over consecutive ranks from {@code firstRank}. */
   public DeviceMesh at(int firstRank) {
     return new DeviceMesh(names, sizes, firstRank, null);
   }
 
   /**
-   * This mesh over the given ranks, row-major.
+   * Returns this mesh over the given ranks, in row-major order.
    *
-   * @throws InvalidArgumentException if their number is not {@link #size()} or a rank stands twice
+   * @throws InvalidArgumentException if their number is not {@link #size()}, or a rank is out of
+   *     range or occurs twice
    */
   public DeviceMesh ranks(int... ranks) {
     int[] copy = Objects.requireNonNull(ranks, "ranks").clone();
@@ -147,18 +171,22 @@ public final class DeviceMesh {
     return new DeviceMesh(names, sizes, 0, copy);
   }
 
-  /** A layout over this mesh, with one placement for each dimension. */
+  /** Returns a layout over this mesh, with one placement for each dimension. */
   public Layout layout(Placement... placements) {
     Objects.requireNonNull(placements, "placements");
     return new Layout(this, Arrays.asList(placements));
   }
 
-  /** Dimensions of the grid. */
+  /** Returns the number of dimensions. */
   public int ndim() {
     return sizes.length;
   }
 
-  /** Extent of dimension {@code dim}. */
+  /**
+   * Returns the extent of dimension {@code dim}.
+   *
+   * @throws InvalidArgumentException if the mesh has no such dimension
+   */
   public int size(int dim) {
     if (dim < 0 || dim >= sizes.length) {
       throw new InvalidArgumentException(Shapes.badDimension("size", "dim", dim, sizes.length));
@@ -166,12 +194,16 @@ public final class DeviceMesh {
     return sizes[dim];
   }
 
-  /** Ranks in the mesh. */
+  /** Returns the number of ranks. */
   public int size() {
     return size;
   }
 
-  /** Name of dimension {@code dim}, empty where it has none. */
+  /**
+   * Returns the name of dimension {@code dim}; empty if it has none.
+   *
+   * @throws InvalidArgumentException if the mesh has no such dimension
+   */
   public String name(int dim) {
     if (dim < 0 || dim >= sizes.length) {
       throw new InvalidArgumentException(Shapes.badDimension("name", "dim", dim, sizes.length));
@@ -179,7 +211,12 @@ public final class DeviceMesh {
     return names.get(dim);
   }
 
-  /** The rank at one coordinate for each dimension. */
+  /**
+   * Returns the rank at the given coordinates, one for each dimension.
+   *
+   * @throws InvalidArgumentException if the number of coordinates is wrong, or one is outside the
+   *     mesh
+   */
   public int rankAt(int... coordinates) {
     if (Objects.requireNonNull(coordinates, "coordinates").length != sizes.length) {
       throw new InvalidArgumentException(
@@ -197,7 +234,7 @@ public final class DeviceMesh {
     return rankAtPlace(place);
   }
 
-  /** The coordinates of {@code rank}, or null if the mesh does not contain it. */
+  /** Returns the coordinates of {@code rank}, or null if the mesh does not contain it. */
   public int[] coordinates(int rank) {
     int place = placeOf(rank);
     if (place < 0) {
@@ -211,7 +248,7 @@ public final class DeviceMesh {
     return coordinates;
   }
 
-  /** Returns the rank at a place, counted row-major from 0. */
+  /** Returns the rank at a position, counted in row-major order from 0. */
   public int rankAtPlace(int place) {
     if (place < 0 || place >= size) {
       throw new InvalidArgumentException("place " + place + " is outside mesh " + grid());
@@ -219,7 +256,10 @@ public final class DeviceMesh {
     return listed == null ? first + place : listed[place];
   }
 
-  /** The place of {@code rank}, counted row-major from 0, or -1 if the mesh does not contain it. */
+  /**
+   * Returns the position of {@code rank}, counted in row-major order from 0. Returns -1 if the mesh
+   * does not contain it.
+   */
   public int placeOf(int rank) {
     if (listed == null) {
       return rank >= first && rank - first < size ? rank - first : -1;
@@ -231,27 +271,27 @@ public final class DeviceMesh {
         : -1;
   }
 
-  /** Whether {@code rank} is in the mesh. */
+  /** Returns true if {@code rank} is in the mesh. */
   public boolean contains(int rank) {
     return placeOf(rank) >= 0;
   }
 
-  /** The ranks in row-major order. */
+  /** Returns the ranks in row-major order. */
   public List<Integer> ranks() {
     return new Ranks();
   }
 
-  /** The lowest rank. */
+  /** Returns the lowest rank. */
   public int lowestRank() {
     return listed == null ? first : (int) (places[0] >> 32);
   }
 
-  /** The highest rank. */
+  /** Returns the highest rank. */
   public int highestRank() {
     return listed == null ? first + size - 1 : (int) (places[size - 1] >> 32);
   }
 
-  /** Whether some rank is in both meshes. */
+  /** Returns true if some rank is in both meshes. */
   public boolean overlaps(DeviceMesh other) {
     Objects.requireNonNull(other, "other");
     if (lowestRank() > other.highestRank() || other.lowestRank() > highestRank()) {
@@ -285,13 +325,15 @@ public final class DeviceMesh {
         + (listed == null ? first : Arrays.hashCode(listed));
   }
 
-  /** The mesh as in layout strings; {@code @} is left out where ranks count from 0. */
+  /**
+   * Returns the mesh as in layout strings. {@code @} is left out if ranks are consecutive from 0.
+   */
   @Override
   public String toString() {
     return listed == null && first == 0 ? grid() : qualified();
   }
 
-  /** The mesh as in layout strings, always with {@code @}. */
+  /** Returns the mesh as in layout strings, always with {@code @}. */
   String qualified() {
     if (listed == null) {
       return grid() + "@" + first;

@@ -16,15 +16,17 @@ import org.windlass.internal.Cut;
 
 /**
  * A layout of a tensor on ranks: a mesh, with one placement for each of its dimensions. Sharding
- * applies in mesh-dimension order, so two shards of one tensor dimension cut it twice.
+ * applies in the order of mesh dimensions, so two shards of one tensor dimension cut it twice.
  *
  * @param mesh the ranks
- * @param placements what each mesh dimension does
+ * @param placements one for each mesh dimension
  */
 public record Layout(DeviceMesh mesh, List<Placement> placements) {
   /**
-   * @throws InvalidArgumentException if there is not one placement a mesh dimension, or if {@code
-   *     Partial} placements have different operations
+   * Checks the components.
+   *
+   * @throws InvalidArgumentException if the number of placements is not the number of mesh
+   *     dimensions, or {@code Partial} placements have different operations
    */
   public Layout {
     Objects.requireNonNull(mesh, "mesh");
@@ -46,26 +48,33 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     }
   }
 
-  /** The layout of a string such as {@code 2x4:P,S0}; a mesh without {@code @} begins at rank 0. */
+  /**
+   * Parses a layout such as {@code 2x4:P,S0}. A mesh without {@code @} begins at rank 0.
+   *
+   * @throws InvalidArgumentException if the string is not a valid layout; the message names the
+   *     position
+   */
   public static Layout parse(String text) {
     return new LayoutParser(text).layout(0);
   }
 
   /**
-   * Like {@link #parse}, but a mesh without {@code @} begins after the highest rank of {@code
-   * source}.
+   * Parses a layout. A mesh without {@code @} begins after the highest rank of {@code source}.
+   *
+   * @throws InvalidArgumentException if the string is not a valid layout; the message names the
+   *     position
    */
   public static Layout parseTarget(String text, Layout source) {
     Objects.requireNonNull(source, "source");
     return new LayoutParser(text).layout(source.mesh().highestRank() + 1);
   }
 
-  /** Whether some mesh dimension holds terms of a reduction. */
+  /** Returns true if some mesh dimension holds terms of a reduction. */
   public boolean hasPartial() {
     return partialOp().isPresent();
   }
 
-  /** The operation that joins the terms which the ranks hold; empty if they hold values. */
+  /** Returns the operation that reduces the ranks' terms; empty if the ranks hold values. */
   public Optional<ReduceOp> partialOp() {
     for (Placement placement : placements) {
       if (placement instanceof Placement.Partial partial) {
@@ -78,9 +87,10 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   /**
    * Checks that the layout fits a tensor.
    *
-   * @param tensor the tensor's name, for the message; empty where it has none
+   * @param tensor name of the tensor for the message; empty if it has none
+   * @param shape extents of the tensor
    * @throws InvalidArgumentException if an extent is negative, or a placement shards a dimension
-   *     that the tensor lacks; it names tensor and placement
+   *     that the tensor lacks; the message names the tensor and the placement
    */
   public void check(String tensor, long... shape) {
     Objects.requireNonNull(tensor, "tensor");
@@ -103,7 +113,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * This layout with {@code Replicate} in place of every shard of a dimension from {@code ndim} on.
+   * Returns this layout with {@code Replicate} in place of every shard of a dimension from {@code
+   * ndim} on.
    */
   public Layout defaultedFor(int ndim) {
     if (ndim < 0) {
@@ -114,16 +125,16 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return defaulted.equals(placements) ? this : new Layout(mesh, defaulted);
   }
 
-  /** The shape of the local tensor that {@code rank} holds of a tensor of shape {@code shape}. */
+  /** Returns the shape of the local tensor of {@code rank}, for a tensor of shape {@code shape}. */
   public long[] localShape(long[] shape, int rank) {
     return localRegion(shape, rank).shape();
   }
 
   /**
-   * The part of a tensor of shape {@code shape} that {@code rank} holds. Packed without gaps it is
-   * the rank's local tensor; {@link Region#boxes} gives the places.
+   * Returns the part of a tensor of shape {@code shape} that {@code rank} holds. Packed without
+   * gaps, it is the rank's local tensor. {@link Region#boxes} gives the positions in it.
    *
-   * @throws InvalidArgumentException if the mesh does not contain {@code rank} or the layout does
+   * @throws InvalidArgumentException if the mesh does not contain {@code rank}, or the layout does
    *     not fit the shape
    */
   public Region localRegion(long[] shape, int rank) {
@@ -132,8 +143,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * How dimension {@code dim} is cut, whose first {@code extent} of {@code padded} elements are
-   * real. For packages of Windlass.
+   * Returns how dimension {@code dim} is cut. Its first {@code extent} of {@code padded} elements
+   * are real. For packages of Windlass.
    *
    * @hidden
    */
@@ -169,7 +180,7 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
         UnsupportedException::new);
   }
 
-  /** The real elements that {@code rank} holds where cuts follow {@code paddedShape}. */
+  /** Returns the real elements that {@code rank} holds if the layout cuts {@code paddedShape}. */
   Region localRegion(long[] shape, long[] paddedShape, int rank) {
     int[] coordinates = mesh.coordinates(rank);
     if (coordinates == null) {
@@ -184,8 +195,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * The layout as a string that {@link #parse} reads; {@code @} is left out where ranks count from
-   * 0.
+   * Returns the layout as a string that {@link #parse} reads. {@code @} is left out if ranks are
+   * consecutive from 0.
    */
   @Override
   public String toString() {
@@ -193,15 +204,15 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * The layout as a string with {@code @} always, so that it means the same as source and as
-   * target.
+   * Returns the layout as a string that always has {@code @}. It means the same for a source as for
+   * a target.
    */
   public String qualified() {
     return mesh.qualified() + ":" + placementsText();
   }
 
   /**
-   * Checks that the elements of a tensor, and their bytes, can be counted.
+   * Checks that the numbers of elements and of bytes of a tensor fit 64 bits.
    *
    * @throws InvalidArgumentException if either exceeds 64 bits
    */

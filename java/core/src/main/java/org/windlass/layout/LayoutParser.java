@@ -10,7 +10,7 @@ import org.windlass.ReduceOp;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A reader of layout strings.
+ * Parses layout strings.
  *
  * <pre>
  * layout     MESH ":" PLACEMENT ("," PLACEMENT)*
@@ -19,7 +19,7 @@ import org.windlass.error.InvalidArgumentException;
  * PLACEMENT  R | S&lt;dim&gt;["*"&lt;unit&gt;] | SS&lt;dim&gt;"/"&lt;split&gt; | P | P:&lt;op&gt;
  * </pre>
  *
- * Every error names the string, the position (from 0) and what was expected there.
+ * <p>Every error names the string, the position (from 0) and the expected text.
  */
 final class LayoutParser {
   private final String text;
@@ -29,14 +29,16 @@ final class LayoutParser {
     this.text = Objects.requireNonNull(text, "text");
   }
 
-  /** The whole string as a mesh; without {@code @} it begins at {@code defaultFirst}. */
+  /** Parses the whole string as a mesh. Without {@code @}, it begins at {@code defaultFirst}. */
   DeviceMesh mesh(int defaultFirst) {
     DeviceMesh mesh = meshPart(defaultFirst);
     expectEnd("':' or the end");
     return mesh;
   }
 
-  /** The whole string as a layout; a mesh without {@code @} begins at {@code defaultFirst}. */
+  /**
+   * Parses the whole string as a layout. A mesh without {@code @} begins at {@code defaultFirst}.
+   */
   Layout layout(int defaultFirst) {
     DeviceMesh mesh = meshPart(defaultFirst);
     if (!accept(':')) {

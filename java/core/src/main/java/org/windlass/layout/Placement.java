@@ -6,17 +6,16 @@ import org.windlass.ReduceOp;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A placement: what one dimension of a {@link DeviceMesh} does with a tensor. The string form is
- * that of layout strings: {@code R}, {@code S0}, {@code S0*128}, {@code SS0/2}, {@code P}, {@code
- * P:max}.
+ * The effect of one dimension of a {@link DeviceMesh} on a tensor. The string form is that of
+ * layout strings: {@code R}, {@code S0}, {@code S0*128}, {@code SS0/2}, {@code P}, {@code P:max}.
  */
 public sealed interface Placement
     permits Placement.Shard, Placement.StridedShard, Placement.Replicate, Placement.Partial {
 
   /**
-   * Cuts tensor dimension {@code dim}, as earlier mesh dimensions left it, into one piece a
-   * coordinate. Of n elements among k ranks each piece has ceil(n/k), the last shorter or empty;
-   * with a unit u, ceil(ceil(n/u)/k) units.
+   * Cuts tensor dimension {@code dim}, after the cuts of earlier mesh dimensions, into one piece
+   * for each coordinate. With n elements and k ranks, each piece has ceil(n/k) elements; the last
+   * pieces may be shorter or empty. With a unit u, each piece has ceil(ceil(n/u)/k) units.
    *
    * @param dim tensor dimension, from 0
    * @param unit elements that stay together, at least 1
@@ -37,11 +36,12 @@ public sealed interface Placement
   }
 
   /**
-   * Cuts tensor dimension {@code dim} into {@code split} pieces and each piece among the mesh
-   * dimension's ranks; a rank's parts are joined in order. PyTorch's {@code _StridedShard}.
+   * Cuts tensor dimension {@code dim} into {@code split} pieces, and each piece among the mesh
+   * dimension's ranks. The parts of a rank are joined in order. It corresponds to PyTorch's {@code
+   * _StridedShard}.
    *
    * @param dim tensor dimension, from 0
-   * @param split pieces, at least 1
+   * @param split number of pieces, at least 1
    */
   record StridedShard(int dim, int split) implements Placement {
     /** Checks the components. */
@@ -58,7 +58,7 @@ public sealed interface Placement
     }
   }
 
-  /** Every coordinate holds the same. */
+  /** Holds the same data at every coordinate. */
   record Replicate() implements Placement {
     @Override
     public String toString() {
@@ -67,9 +67,10 @@ public sealed interface Placement
   }
 
   /**
-   * Every coordinate holds a term; the tensor is their reduction. Stands in sources only.
+   * Holds one term of a reduction at every coordinate. The tensor is the reduced value. It is
+   * allowed only in sources.
    *
-   * @param op how the terms become one
+   * @param op the reduction
    */
   record Partial(ReduceOp op) implements Placement {
     /** Checks the components. */
@@ -83,32 +84,38 @@ public sealed interface Placement
     }
   }
 
-  /** Cuts tensor dimension {@code dim} in whole elements. */
+  /** Returns a placement that cuts tensor dimension {@code dim} between any elements. */
   static Placement shard(int dim) {
     return new Shard(dim, 1);
   }
 
-  /** Cuts tensor dimension {@code dim} in whole units of {@code unit} elements. */
+  /**
+   * Returns a placement that cuts tensor dimension {@code dim} in whole units of {@code unit}
+   * elements.
+   */
   static Placement shard(int dim, long unit) {
     return new Shard(dim, unit);
   }
 
-  /** Cuts tensor dimension {@code dim} into {@code split} pieces, and each among the ranks. */
+  /**
+   * Returns a placement that cuts tensor dimension {@code dim} into {@code split} pieces, and each
+   * among the ranks.
+   */
   static Placement stridedShard(int dim, int split) {
     return new StridedShard(dim, split);
   }
 
-  /** Every coordinate holds the same. */
+  /** Returns a placement that holds the same data at every coordinate. */
   static Placement replicate() {
     return new Replicate();
   }
 
-  /** Every coordinate holds a term of a sum. */
+  /** Returns a placement that holds a term of a sum at every coordinate. */
   static Placement partial() {
     return new Partial(ReduceOp.SUM);
   }
 
-  /** Every coordinate holds a term of the reduction by {@code op}. */
+  /** Returns a placement that holds a term of the reduction by {@code op} at every coordinate. */
   static Placement partial(ReduceOp op) {
     return new Partial(op);
   }

@@ -10,7 +10,8 @@ import org.windlass.internal.Shapes;
 
 /**
  * A region of a global tensor: the product of one list of half-open intervals for each dimension.
- * The lists ascend, and intervals neither touch nor overlap. A region of no dimensions is a scalar.
+ * The lists ascend, and intervals neither touch nor overlap. A region without dimensions is a
+ * scalar.
  */
 public final class Region {
   /**
@@ -29,7 +30,7 @@ public final class Region {
       }
     }
 
-    /** How many indices it holds. */
+    /** Returns the number of elements. */
     public long length() {
       return end - start;
     }
@@ -45,8 +46,8 @@ public final class Region {
    *
    * @param start global coordinates of its first element
    * @param length its extents
-   * @param packedStart its place in the region packed without gaps, which is how a rank's local
-   *     tensor holds the rank's region
+   * @param packedStart position of its first element in the region packed without gaps. A rank's
+   *     local tensor holds the rank's region in that form.
    */
   public record Box(long[] start, long[] length, long[] packedStart) {
     /** Checks the components. */
@@ -57,12 +58,15 @@ public final class Region {
     }
   }
 
-  /** For each dimension: start, end, start, end, ... */
+  /** Bounds of each dimension: start, end, start, end, ... */
   private final long[][] bounds;
 
   /**
-   * The region of {@code bounds}: for each dimension start, end, start, end, ... in ascending
-   * order. An empty interval stands only where it is a dimension's only one.
+   * Creates a region.
+   *
+   * @param bounds for each dimension start, end, start, end, ... in ascending order. An interval
+   *     may be empty only if it is the dimension's only one.
+   * @throws InvalidArgumentException if the bounds of a dimension are not in order
    */
   public Region(long[]... bounds) {
     this(copied(bounds), true);
@@ -77,12 +81,14 @@ public final class Region {
     }
   }
 
-  /** A region over bounds that are known to be ordered; the arrays are shared, not copied. */
+  /**
+   * Returns a region over bounds that are known to be ordered. The arrays are shared, not copied.
+   */
   static Region trusted(long[][] bounds) {
     return new Region(bounds, false);
   }
 
-  /** All of a tensor of the given shape. */
+  /** Returns the region of a whole tensor of the given shape. */
   public static Region whole(long... shape) {
     long[][] bounds = new long[Objects.requireNonNull(shape, "shape").length][];
     for (int d = 0; d < shape.length; d++) {
@@ -91,12 +97,16 @@ public final class Region {
     return new Region(bounds);
   }
 
-  /** Dimensions of the tensor. */
+  /** Returns the number of dimensions of the tensor. */
   public int ndim() {
     return bounds.length;
   }
 
-  /** The intervals of dimension {@code dim}, ascending. */
+  /**
+   * Returns the intervals of dimension {@code dim}, ascending.
+   *
+   * @throws InvalidArgumentException if the region has no such dimension
+   */
   public List<Interval> intervals(int dim) {
     if (dim < 0 || dim >= bounds.length) {
       throw new InvalidArgumentException(
@@ -109,7 +119,11 @@ public final class Region {
     return intervals;
   }
 
-  /** Elements along dimension {@code dim}. */
+  /**
+   * Returns the number of elements along dimension {@code dim}.
+   *
+   * @throws InvalidArgumentException if the region has no such dimension
+   */
   public long extent(int dim) {
     if (dim < 0 || dim >= bounds.length) {
       throw new InvalidArgumentException(Shapes.badDimension("extent", "dim", dim, bounds.length));
@@ -121,7 +135,7 @@ public final class Region {
     return extent;
   }
 
-  /** The extents along all dimensions: the shape of the region when packed. */
+  /** Returns the extents along all dimensions, which are the shape of the packed region. */
   public long[] shape() {
     long[] shape = new long[bounds.length];
     for (int d = 0; d < shape.length; d++) {
@@ -130,7 +144,7 @@ public final class Region {
     return shape;
   }
 
-  /** Elements in the region. */
+  /** Returns the number of elements in the region. */
   public long numel() {
     long numel = 1;
     for (int d = 0; d < bounds.length; d++) {
@@ -139,7 +153,7 @@ public final class Region {
     return numel;
   }
 
-  /** Whether the region has no elements. */
+  /** Returns true if the region has no elements. */
   public boolean isEmpty() {
     for (int d = 0; d < bounds.length; d++) {
       if (extent(d) == 0) {
@@ -149,7 +163,7 @@ public final class Region {
     return false;
   }
 
-  /** Whether the region is one box. */
+  /** Returns true if the region is one box. */
   public boolean isBox() {
     for (long[] dimension : bounds) {
       if (dimension.length != 2) {
@@ -159,7 +173,7 @@ public final class Region {
     return true;
   }
 
-  /** The region's boxes in row-major order; none if the region is empty. */
+  /** Returns the region's boxes in row-major order. An empty region has none. */
   public List<Box> boxes() {
     if (isEmpty()) {
       return List.of();
@@ -190,7 +204,7 @@ public final class Region {
   }
 
   /**
-   * Whether the element at {@code index} is in the region.
+   * Returns true if the element at {@code index} is in the region.
    *
    * @param index one coordinate for each dimension
    */
@@ -222,7 +236,10 @@ public final class Region {
     return Arrays.deepHashCode(bounds);
   }
 
-  /** The region as {@code [0,2)+[4,6) x [0,8)}; {@code scalar} for one of no dimensions. */
+  /**
+   * Returns the region as {@code [0,2)+[4,6) x [0,8)}, or {@code scalar} for a region without
+   * dimensions.
+   */
   @Override
   public String toString() {
     StringBuilder text = new StringBuilder();

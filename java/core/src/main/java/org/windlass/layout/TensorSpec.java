@@ -9,23 +9,25 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * A global tensor.
+ * The specification of a global tensor.
  *
- * <p>A padded tensor is cut as if it had the padded shape, such as a vocabulary that is rounded up
- * to a multiple of the ranks. Its real elements come first along every dimension; they alone move,
- * and what padding lies in a target is zero after a transfer.
+ * <p>A padded tensor is cut as if it had the padded shape. An example is a vocabulary that is
+ * rounded up to a multiple of the ranks. The real elements come first along every dimension, and
+ * only they move. After a transfer, the padding of a target is zero.
  *
- * @param name what the ranks call it
+ * @param name name of the tensor on all ranks
  * @param shape extents of the whole tensor; empty for a scalar
  * @param dtype type of its elements
- * @param layout how it lies on ranks
- * @param paddedShape the extents that the layout cuts; {@code shape} without padding
+ * @param layout placement of the tensor on ranks
+ * @param paddedShape extents that the layout cuts; {@code shape} without padding
  */
 public record TensorSpec(
     String name, List<Long> shape, DType dtype, Layout layout, List<Long> paddedShape) {
   /**
-   * @throws InvalidArgumentException if an extent is negative or above the padded one, the bytes of
-   *     the padded tensor exceed 64 bits, or a placement shards a dimension that the tensor lacks
+   * Checks the components.
+   *
+   * @throws InvalidArgumentException if an extent is negative or above the padded one, a placement
+   *     shards a missing dimension, or the padded tensor's bytes exceed 64 bits
    */
   public TensorSpec {
     Objects.requireNonNull(name, "name");
@@ -46,43 +48,43 @@ public record TensorSpec(
     Layout.requireCountable(name, array(paddedShape), dtype);
   }
 
-  /** The global tensor of these extents, without padding. */
+  /** Returns the specification of a tensor without padding. */
   public static TensorSpec of(String name, DType dtype, Layout layout, long... shape) {
     Objects.requireNonNull(shape, "shape");
     List<Long> extents = Arrays.stream(shape).boxed().toList();
     return new TensorSpec(name, extents, dtype, layout, extents);
   }
 
-  /** This tensor, cut as if it had the extents {@code paddedShape}. */
+  /** Returns this tensor, cut as if it had the extents {@code paddedShape}. */
   public TensorSpec padded(long... paddedShape) {
     Objects.requireNonNull(paddedShape, "paddedShape");
     return new TensorSpec(
         name, shape, dtype, layout, Arrays.stream(paddedShape).boxed().toList());
   }
 
-  /** Whether the layout cuts more than {@link #shape}. */
+  /** Returns true if the layout cuts more than {@link #shape}. */
   public boolean isPadded() {
     return !paddedShape.equals(shape);
   }
 
-  /** The extents as an array. */
+  /** Returns the extents as an array. */
   public long[] extents() {
     return array(shape);
   }
 
-  /** The extents that the layout cuts, as an array. */
+  /** Returns the extents that the layout cuts, as an array. */
   public long[] paddedExtents() {
     return array(paddedShape);
   }
 
-  /** The shape of the local tensor that {@code rank} holds, padding included. */
+  /** Returns the shape of the local tensor that {@code rank} holds, including padding. */
   public long[] localShape(int rank) {
     return layout.localShape(paddedExtents(), rank);
   }
 
   /**
-   * The part of the tensor that {@code rank} holds. Packed without gaps it is the local tensor up
-   * to its padding, which follows along every dimension.
+   * Returns the part of the tensor that {@code rank} holds. Packed without gaps, it is the local
+   * tensor without its padding, which follows along every dimension.
    */
   public Region localRegion(int rank) {
     return layout.localRegion(extents(), paddedExtents(), rank);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Layouts of tensors on ranks: a {@link org.windlass.layout.DeviceMesh} of ranks, a {@link
- * org.windlass.layout.Placement} for each of its dimensions, and the {@link
- * org.windlass.layout.Region} of a tensor that a rank holds by them. All of it is arithmetic: it
- * asks no rank anything and needs no native library.
+ * Layouts of tensors on ranks.
  *
- * <p>{@link org.windlass Wrong calls} are those of {@code org.windlass}.
+ * <ul>
+ *   <li>{@link org.windlass.layout.DeviceMesh} is a mesh of ranks.
+ *   <li>{@link org.windlass.layout.Placement} is the effect of a mesh dimension on a tensor.
+ *   <li>{@link org.windlass.layout.Region} is the part of a tensor that a rank holds.
+ * </ul>
+ *
+ * <p>Layouts are pure arithmetic. They need no communication and no native library. {@link
+ * org.windlass Invalid calls} throw the exceptions that {@code org.windlass} describes.
  */
 package org.windlass.layout;

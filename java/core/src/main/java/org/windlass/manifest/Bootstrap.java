@@ -11,23 +11,24 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * What a manifest means for a number of devices: who has which rank in which group, and where each
- * slot lies in the group's window.
+ * The resolved form of a manifest for a given number of devices. It has the ranks of each group,
+ * and the offset of each slot in the group's window.
  *
- * @param devices how many there are, by their indices 0 to {@code devices - 1}
- * @param groups as the manifest has them
+ * @param devices number of devices; their indices are 0 to {@code devices - 1}
+ * @param groups the groups, in the order of the manifest
  */
 public record Bootstrap(int devices, List<Group> groups) {
-  /** What the offset of each slot is a multiple of, in bytes. */
+  /** Alignment of the offset of each slot, in bytes. */
   public static final int ALIGNMENT = 64;
 
-  /** How many devices there are at most. */
+  /** Largest number of devices. */
   public static final int MAX_DEVICES = 1 << 20;
 
   /**
    * Checks the components.
    *
-   * @throws InvalidArgumentException if a number is negative, as those of groups and places do
+   * @throws InvalidArgumentException if a number is negative; {@link Group} and {@link Place} throw
+   *     it too
    */
   public Bootstrap {
     groups = Copies.list(groups, "groups");
@@ -37,10 +38,10 @@ public record Bootstrap(int devices, List<Group> groups) {
   /**
    * A group.
    *
-   * @param name its own, if it has one
-   * @param members device {@code members.get(r)} is rank {@code r}
-   * @param slots in order
-   * @param windowBytes what each rank's window holds, a multiple of {@value #ALIGNMENT}
+   * @param name name of the group; empty if it has none
+   * @param members devices of the group: device {@code members.get(r)} is rank {@code r}
+   * @param slots the slots, in order
+   * @param windowBytes size of each rank's window in bytes, a multiple of {@value #ALIGNMENT}
    */
   public record Group(
       Optional<String> name, List<Integer> members, List<Place> slots, long windowBytes) {
@@ -55,13 +56,13 @@ public record Bootstrap(int devices, List<Group> groups) {
       requireNotNegative("windowBytes of a group", windowBytes);
     }
 
-    /** The rank of a device; empty where it is no member. */
+    /** Returns the rank of a device; empty if the device is not a member. */
     public OptionalInt rankOf(int device) {
       int rank = members.indexOf(device);
       return rank < 0 ? OptionalInt.empty() : OptionalInt.of(rank);
     }
 
-    /** The slot of that name; empty where there is none. */
+    /** Returns the slot of that name; empty if there is none. */
     public Optional<Place> slot(String name) {
       Objects.requireNonNull(name, "name");
       return slots.stream().filter(place -> place.slot().name().equals(name)).findFirst();
@@ -69,9 +70,10 @@ public record Bootstrap(int devices, List<Group> groups) {
   }
 
   /**
-   * Where a slot lies.
+   * The position of a slot in a window.
    *
-   * @param offset in the window of each rank, in bytes
+   * @param slot the slot
+   * @param offset distance from the start of each rank's window, in bytes
    */
   public record Place(Slot slot, long offset) {
     /** Checks the components. */
@@ -81,7 +83,7 @@ public record Bootstrap(int devices, List<Group> groups) {
     }
   }
 
-  /** A group as messages call it. */
+  /** Returns the name that messages give a group. */
   String label(int group) {
     return "group " + group
         + groups.get(group).name().map(n -> " (" + ManifestNames.quoted(n) + ")").orElse("");
@@ -125,7 +127,7 @@ public record Bootstrap(int devices, List<Group> groups) {
     long end = 0;
     for (Slot slot : group.slots()) {
       slots.add(new Place(slot, end));
-      // Sizes are at most 2^60, and so this is below 2^63.
+      // Sizes are at most 2^60, so the sum is below 2^63.
       end += (slot.bytes() + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
       if (end > Long.MAX_VALUE / 8) {
         throw new InvalidArgumentException(

@@ -13,8 +13,8 @@ import org.windlass.Window;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A group of a manifest as one of its members has it: the communicator of its ranks, their window,
- * and each slot as a tensor in it. It lives as long as its {@link CommContexts}.
+ * A group of a manifest on one of its members. It has the group's communicator and window, and a
+ * tensor in the window for each slot. It is valid until its {@link CommContexts} is closed.
  */
 public final class CommContext {
   private final Bootstrap bootstrap;
@@ -35,26 +35,30 @@ public final class CommContext {
     }
   }
 
-  /** What the manifest says of it: members, slots and where they lie. */
+  /** Returns the group's members, its slots and their offsets. */
   public Bootstrap.Group group() {
     return bootstrap.groups().get(index);
   }
 
-  /** Its members, as dense ranks in the order of the manifest's list. */
+  /**
+   * Returns the communicator of the group. Its ranks follow the order of the manifest's device
+   * list.
+   */
   public Communicator communicator() {
     return communicator;
   }
 
-  /** The window of its members, which the slots fill. */
+  /** Returns the window of the group, which contains the slots. */
   public Window window() {
     return window;
   }
 
   /**
-   * The slot of that name on this rank, which peers reach at the same place of the window.
+   * Returns the slot of that name on this rank. It has the same offset in the windows of all
+   * members.
    *
-   * @return of one dimension: as many elements as the slot has; the bytes, as u8, of a slot of bytes
-   *     or of elements of 4 bits
+   * @return a tensor of one dimension with the slot's elements. A slot of bytes or of 4-bit
+   *     elements gives its bytes as u8.
    * @throws InvalidArgumentException if the group has no such slot
    */
   public DistributedTensor tensor(String slot) {
@@ -73,10 +77,10 @@ public final class CommContext {
   }
 
   /**
-   * The rank in {@link #communicator} of a device, which is a rank of the communicator that the
-   * manifest was opened on.
+   * Returns the rank in {@link #communicator} of a device.
    *
-   * @throws InvalidArgumentException if it is no member; it names the members
+   * @param device index of the device: its rank in the communicator that opened the manifest
+   * @throws InvalidArgumentException if the device is not a member; the message names the members
    */
   public int rankOf(int device) {
     return group().rankOf(device).orElseThrow(() -> noMember("rankOf", bootstrap, index, device));
@@ -91,7 +95,10 @@ public final class CommContext {
             + members.stream().map(String::valueOf).collect(Collectors.joining(", ")));
   }
 
-  /** Copies a host tensor that fits it into a slot of this rank: by its device, where that has it. */
+  /**
+   * Copies a host tensor into a slot of this rank, by the device if the slot is on a device. The
+   * caller has checked that the tensor fits.
+   */
   void load(Slot slot, Tensor host) {
     DistributedTensor own = as(slot, host);
     if (window.isOnDevice()) {
@@ -101,7 +108,7 @@ public final class CommContext {
     }
   }
 
-  /** Copies a slot of this rank into a host tensor that fits it. */
+  /** Copies a slot of this rank into a host tensor. The caller has checked that the tensor fits. */
   void store(Slot slot, Tensor host) {
     DistributedTensor own = as(slot, host);
     if (window.isOnDevice()) {
@@ -111,12 +118,12 @@ public final class CommContext {
     }
   }
 
-  /** A slot in the dtype and shape of a host tensor that fits it. */
+  /** Returns a slot in the dtype and shape of a host tensor that fits it. */
   private DistributedTensor as(Slot slot, Tensor host) {
     return window.tensorAt(tensors.get(slot.name()).offset(), host.dtype(), host.shape());
   }
 
-  /** Such as {@code group 0 ("experts"), rank 1 of 2}. */
+  /** Returns text such as {@code group 0 ("experts"), rank 1 of 2}. */
   @Override
   public String toString() {
     return bootstrap.label(index) + ", " + communicator;

@@ -17,8 +17,8 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 
 /**
- * Contexts of a manifest as one rank of a communicator has them: a {@link CommContext} for each
- * group that it is a member of. A rank's number is its device's index.
+ * The groups of a manifest on one rank of a communicator, with a {@link CommContext} for each group
+ * that has this rank as a member. A rank's number is the index of its device.
  *
  * <pre>{@code
  * try (var contexts = manifest.open(comm, HostTensors.of("weights", mine))) {
@@ -32,7 +32,7 @@ public final class CommContexts implements AutoCloseable {
   private final Communicator communicator;
   private final Bootstrap bootstrap;
 
-  /** One for each group; null where this rank is no member. */
+  /** Context of each group; null if this rank is not a member. */
   private final List<CommContext> contexts;
 
   private final List<HostBinding> stores;
@@ -51,25 +51,27 @@ public final class CommContexts implements AutoCloseable {
     this.stored = stores.isEmpty();
   }
 
-  /** What the manifest means for the ranks of the communicator: members, slots, places. */
+  /** Returns the resolved manifest: members, slots and offsets. */
   public Bootstrap bootstrap() {
     return bootstrap;
   }
 
   /**
-   * The group of that name.
+   * Returns the context of the group of that name.
    *
-   * @throws InvalidArgumentException if the manifest has none, or this rank is no member of it
+   * @throws InvalidArgumentException if the manifest has no such group, or this rank is not a
+   *     member
    */
   public CommContext get(String group) {
     return get(index("get", group));
   }
 
   /**
-   * A group.
+   * Returns the context of a group.
    *
    * @param group its index in the manifest
-   * @throws InvalidArgumentException if the manifest has none, or this rank is no member of it
+   * @throws InvalidArgumentException if the manifest has no such group, or this rank is not a
+   *     member
    */
   public CommContext get(int group) {
     CommContext context = contexts.get(requireIndex("get", group));
@@ -80,19 +82,19 @@ public final class CommContexts implements AutoCloseable {
   }
 
   /**
-   * The group of that name; empty where this rank is no member of it.
+   * Returns the context of the group of that name; empty if this rank is not a member.
    *
-   * @throws InvalidArgumentException if the manifest has none
+   * @throws InvalidArgumentException if the manifest has no such group
    */
   public Optional<CommContext> find(String group) {
     return Optional.ofNullable(contexts.get(index("find", group)));
   }
 
   /**
-   * A group; empty where this rank is no member of it.
+   * Returns the context of a group; empty if this rank is not a member.
    *
    * @param group its index in the manifest
-   * @throws InvalidArgumentException if the manifest has none
+   * @throws InvalidArgumentException if the manifest has no such group
    */
   public Optional<CommContext> find(int group) {
     return Optional.ofNullable(contexts.get(requireIndex("find", group)));
@@ -121,20 +123,21 @@ public final class CommContexts implements AutoCloseable {
     return group;
   }
 
-  /** {@link #storeToHost(Duration)} within the communicator's deadline. */
+  /** Calls {@link #storeToHost(Duration)} with the communicator's deadline. */
   public void storeToHost() {
     storeToHost(communicator.deadline());
   }
 
   /**
-   * Collective over the communicator that the manifest was opened on: once every rank has called it,
-   * moves each slot of this rank that has {@code store_to_host} into its host tensor, and returns once
-   * every rank has. Operations that were submitted, on groups' communicators too, are awaited first. It
-   * may be called again.
+   * Copies each slot with {@code store_to_host} of this rank into its host tensor. The call is
+   * collective over the communicator that opened the manifest. It copies when every rank has called
+   * it, and returns when every rank has copied. It first waits for operations that were submitted
+   * on that communicator or on the groups' communicators. You may call it again.
    *
-   * @throws WindlassException on every rank, if one has failed before, of the groups' communicators
-   *     too, or the memory of a host tensor was closed: no rank's host tensors were written. What fails
-   *     later says what it had written
+   * @param deadline limit for the whole call
+   * @throws WindlassException on every rank, if one of these communicators has failed or the memory
+   *     of a host tensor was closed. Then no rank has written a host tensor. If it fails later, the
+   *     message says which tensors were written.
    */
   public void storeToHost(Duration deadline) {
     Deadline until = Deadline.of(deadline);
@@ -145,11 +148,14 @@ public final class CommContexts implements AutoCloseable {
     stored = true;
   }
 
-  /** That nothing is under way on the groups, none of them has failed, and host tensors are there. */
+  /**
+   * Checks that no operation runs on the groups, no group has failed, and all host tensors are
+   * usable.
+   */
   private void requireStorable(Duration deadline) {
     for (CommContext context : contexts) {
       if (context != null) {
-        // Behind what was submitted.
+        // Waits for the operations that were submitted before.
         context.communicator().runAsync(group -> {}).await(deadline);
         context.communicator().failure().ifPresent(CommContexts::fail);
       }
@@ -176,7 +182,10 @@ public final class CommContexts implements AutoCloseable {
     }
   }
 
-  /** What a message says of host tensors of which the one at {@code failed} was not written. */
+  /**
+   * Returns the part of a message that lists the host tensors from {@code failed} on, which were
+   * not written.
+   */
   private String torn(int failed) {
     return "; written before it: "
         + (failed == 0
@@ -187,12 +196,12 @@ public final class CommContexts implements AutoCloseable {
   }
 
   /**
-   * Closes the windows and communicators of the groups; their tensors end. It stores nothing: after
-   * a failure what the slots hold is no result. Idempotent.
+   * Closes the windows and communicators of the groups, which ends their tensors. The call stores
+   * nothing, because after a failure the slots hold no valid result. Further calls have no effect.
    *
-   * @throws InvalidArgumentException if nothing has failed, and host tensors that slots with {@code
-   *     store_to_host} are for were never stored; all is closed all the same
-   * @throws WindlassException what closing a communicator throws; the others are closed all the same
+   * @throws InvalidArgumentException if no operation has failed, and the program never stored the
+   *     slots with {@code store_to_host}. Everything is closed in this case too.
+   * @throws WindlassException if closing a communicator fails; the others are closed too
    */
   @Override
   public void close() {
@@ -215,7 +224,7 @@ public final class CommContexts implements AutoCloseable {
     return group.failure().isPresent();
   }
 
-  /** Closes all, the last first, whatever closing one of them throws. */
+  /** Closes all contexts, the last first, even if closing one of them fails. */
   static void close(List<CommContext> contexts) {
     WindlassException first = null;
     CommContext[] all = contexts.toArray(new CommContext[0]);

@@ -8,14 +8,19 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * Devices that communicate, and what lies in the window that each of them has.
+ * Devices that communicate, and the slots in each device's window.
  *
- * @param name by which a program asks for it, if it has one; no other group's of its manifest
- * @param devices by their indices, in the order of the ranks; empty for all
- * @param slots of the window, in order
+ * @param name name of the group, if it has one; unique in its manifest
+ * @param devices indices of the devices, in the order of the ranks; empty for all devices
+ * @param slots slots of the window, in order
  */
 public record CommGroup(Optional<String> name, List<Integer> devices, List<Slot> slots) {
-  /** Checks the components. */
+  /**
+   * Checks the components.
+   *
+   * @throws InvalidArgumentException if the name is not valid, a device index is out of range, or a
+   *     device or a slot name occurs twice
+   */
   public CommGroup {
     Objects.requireNonNull(name, "name").ifPresent(given -> ManifestNames.require("name", given));
     devices = Copies.list(devices, "devices");
@@ -36,7 +41,7 @@ public record CommGroup(Optional<String> name, List<Integer> devices, List<Slot>
         slots.stream().map(Slot::name).toList(), i -> "slots[" + i + "].name");
   }
 
-  /** Without a name. */
+  /** Creates a group without a name. */
   public CommGroup(List<Integer> devices, List<Slot> slots) {
     this(Optional.empty(), devices, slots);
   }

@@ -27,8 +27,8 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.json.JsonText;
 
 /**
- * What a comm manifest says, in version {@value #VERSION}: groups of devices that communicate, and
- * the slots of their windows.
+ * A comm manifest of version {@value #VERSION}: groups of devices that communicate, and the slots
+ * of their windows.
  *
  * <pre>{@code
  * {"version": 2, "comm_groups": [{"devices": [0, 2], "slots": [
@@ -37,19 +37,23 @@ import org.windlass.internal.json.JsonText;
  *   {"name": "tokens", "nbytes": 1024, "load_from_host": true}]}]}
  * }</pre>
  *
- * @param groups at least one: a program without groups has no manifest
+ * @param groups at least one group; a program without groups has no manifest
  */
 public record CommManifest(List<CommGroup> groups) {
-  /** The version of the form that is read and written. */
+  /** Version of the format that this class reads and writes. */
   public static final int VERSION = 2;
 
-  /** The name that the file has, as a rule. */
+  /** Usual name of the file. */
   public static final String NAME = "comm_manifest.json";
 
-  /** The environment variable that names the file of {@link #fromEnvironment}. */
+  /** Environment variable that names the file of {@link #fromEnvironment}. */
   public static final String VARIABLE = "WINDLASS_MANIFEST";
 
-  /** Checks the component. */
+  /**
+   * Checks the component.
+   *
+   * @throws InvalidArgumentException if there is no group, or two groups have the same name
+   */
   public CommManifest {
     groups = Copies.list(groups, "groups");
     if (groups.isEmpty()) {
@@ -68,11 +72,12 @@ public record CommManifest(List<CommGroup> groups) {
   }
 
   /**
-   * Reads a file.
+   * Reads a manifest from a file.
    *
-   * @throws InvalidArgumentException if it holds no manifest: it names the file, the place in the
-   *     JSON as {@code $.comm_groups[0].slots[1].size}, and what is wrong there
-   * @throws IOException if it can't be read
+   * @param file the file
+   * @throws InvalidArgumentException if the file holds no valid manifest. The message names the
+   *     file, the JSON position such as {@code $.comm_groups[0].slots[1].size}, and the problem.
+   * @throws IOException if the file can't be read
    */
   public static CommManifest read(Path file) throws IOException {
     Objects.requireNonNull(file, "file");
@@ -89,11 +94,11 @@ public record CommManifest(List<CommGroup> groups) {
   }
 
   /**
-   * Reads the manifest of this process: the file that environment variable {@value #VARIABLE} names,
-   * or else {@value #NAME} in the working directory.
+   * Reads the manifest of this process. The environment variable {@value #VARIABLE} names the file.
+   * Without it, the file is {@value #NAME} in the working directory.
    *
-   * @throws InvalidArgumentException if there is none, or it holds no manifest
-   * @throws ResourceException if it can't be read
+   * @throws InvalidArgumentException if there is no such file, or it holds no valid manifest
+   * @throws ResourceException if the file can't be read
    */
   public static CommManifest fromEnvironment() {
     return fromEnvironment(System.getenv(), Path.of(""));
@@ -118,24 +123,27 @@ public record CommManifest(List<CommGroup> groups) {
   }
 
   /**
-   * What the bytes of a file say.
+   * Parses the bytes of a file.
    *
-   * @param where what messages call it
+   * @param where the name that messages give the file
+   * @param json the bytes
+   * @throws InvalidArgumentException if the bytes are not a valid manifest, see {@link #read}
    */
   public static CommManifest parse(String where, byte[] json) {
     Objects.requireNonNull(where, "where");
     return new ManifestReader(where).manifest(Objects.requireNonNull(json, "json"));
   }
 
-  /** The text of a file, that {@link #parse} makes an equal value of. */
+  /** Returns the manifest as JSON. {@link #parse} makes an equal value from it. */
   public byte[] toJson() {
     return ManifestWriter.json(this);
   }
 
   /**
-   * Writes a file, which appears whole or not at all, and takes the place of one that is there.
+   * Writes the manifest to a file, and replaces an existing file. The file appears either complete
+   * or not at all.
    *
-   * @throws IOException if it can't be written; what was there is as it was
+   * @throws IOException if the file can't be written; an existing file is then unchanged
    */
   public void write(Path file) throws IOException {
     Objects.requireNonNull(file, "file");
@@ -159,76 +167,85 @@ public record CommManifest(List<CommGroup> groups) {
     }
   }
 
-  /** The group of that name; empty where there is none. */
+  /** Returns the group of that name; empty if there is none. */
   public Optional<CommGroup> group(String name) {
     Optional<String> given = Optional.of(Objects.requireNonNull(name, "name"));
     return groups.stream().filter(group -> group.name().equals(given)).findFirst();
   }
 
   /**
-   * What it means where devices 0 to {@code devices - 1} take part.
+   * Resolves the manifest for devices 0 to {@code devices - 1}.
    *
-   * @param devices 1 to {@value Bootstrap#MAX_DEVICES}
-   * @throws InvalidArgumentException if a group names another device, or a window is too large; it
-   *     gives the place in the JSON
+   * @param devices number of devices, 1 to {@value Bootstrap#MAX_DEVICES}
+   * @throws InvalidArgumentException if a group names another device, or a window is too large; the
+   *     message names the JSON position
    */
   public Bootstrap bootstrap(int devices) {
     return Bootstrap.of(this, devices);
   }
 
-  /** {@link #open(Communicator, HostTensors, Duration)} of a manifest that asks for no host tensor. */
+  /**
+   * Calls {@link #open(Communicator, HostTensors, Duration)} for a manifest that needs no host
+   * tensor.
+   */
   public CommContexts open(Communicator communicator) {
     return open(communicator, HostTensors.none());
   }
 
-  /** {@link #open(Communicator, HostTensors, Duration)} within the communicator's deadline. */
+  /** Calls {@link #open(Communicator, HostTensors, Duration)} with the communicator's deadline. */
   public CommContexts open(Communicator communicator, HostTensors hosts) {
     Objects.requireNonNull(communicator, "communicator");
     return open(communicator, hosts, communicator.deadline());
   }
 
   /**
-   * Collective: makes a communicator and a window for each group, in which the slots lie. Device
-   * {@code d} is rank {@code d} of {@code communicator}. When it returns, the host tensors of all
-   * ranks are in their slots, and what no tensor is loaded into is zero.
+   * Makes a communicator and a window with the slots for each group. The call is collective. Device
+   * {@code d} is rank {@code d} of {@code communicator}. When the call returns, the host tensors of
+   * all ranks are in their slots. Slots without a host tensor are zero.
    *
-   * <p>What one rank refuses all ranks get as the same exception, before any window is made, and the
-   * communicator lives.
+   * <p>If one rank refuses its arguments, all ranks throw the same exception before any window is
+   * made. The communicator stays usable.
    *
-   * @param hosts this rank's: one for each slot of its groups that has {@code load_from_host} or
-   *     {@code store_to_host}
-   * @param deadline for all of it
-   * @throws InvalidArgumentException if the manifest has a device that is no rank, or a host tensor is
-   *     missing, unasked for or of another dtype or size than its slot
-   * @throws ResourceException if the windows take more than there is: it names the slot
-   * @throws MismatchException if ranks open different manifests; it says where they differ
+   * @param communicator the ranks that open the manifest
+   * @param hosts host tensors of this rank: one for each slot of its groups with {@code
+   *     load_from_host} or {@code store_to_host}
+   * @param deadline limit for the whole call
+   * @throws InvalidArgumentException if the manifest names a device without a rank, or a host
+   *     tensor is missing, matches no slot, or does not fit its slot
+   * @throws ResourceException if there is too little memory for the windows; the message names the
+   *     slot
+   * @throws MismatchException if ranks open different manifests; the message says where they differ
    */
   public CommContexts open(Communicator communicator, HostTensors hosts, Duration deadline) {
     return open(SlotMemory.HOSTS, communicator, hosts, deadline);
   }
 
   /**
-   * {@link #openOnDevices(Communicator, HostTensors, Duration)} of a manifest that asks for no host
-   * tensor.
+   * Calls {@link #openOnDevices(Communicator, HostTensors, Duration)} for a manifest that needs no
+   * host tensor.
    */
   public CommContexts openOnDevices(Communicator communicator) {
     return openOnDevices(communicator, HostTensors.none());
   }
 
-  /** {@link #openOnDevices(Communicator, HostTensors, Duration)} within the communicator's deadline. */
+  /**
+   * Calls {@link #openOnDevices(Communicator, HostTensors, Duration)} with the communicator's
+   * deadline.
+   */
   public CommContexts openOnDevices(Communicator communicator, HostTensors hosts) {
     Objects.requireNonNull(communicator, "communicator");
     return openOnDevices(communicator, hosts, communicator.deadline());
   }
 
   /**
-   * {@link #open(Communicator, HostTensors, Duration)} with slots in the memory of each rank's
-   * device: each group's window is a {@link Communicator#deviceWindow}, and its slots are tensors
-   * there, {@link org.windlass.Tensor#isOnDevice}. Devices copy host tensors to and from them.
+   * Opens the manifest with slots in the memory of each rank's device. Otherwise it works like
+   * {@link #open(Communicator, HostTensors, Duration)}. Each group's window is a {@link
+   * Communicator#deviceWindow}, and its slots are tensors with {@link
+   * org.windlass.Tensor#isOnDevice}. Devices copy host tensors to and from the slots.
    *
-   * @throws ResourceException if a device has too little memory: it says how much is free there
-   * @throws UnsupportedException if the communicator's target is not {@code cuda}, or devices don't
-   *     reach one another's memory
+   * @throws ResourceException if a device has too little memory; the message says how much is free
+   * @throws UnsupportedException if the communicator's target is not {@code cuda}, or devices can't
+   *     access one another's memory
    */
   public CommContexts openOnDevices(
       Communicator communicator, HostTensors hosts, Duration deadline) {

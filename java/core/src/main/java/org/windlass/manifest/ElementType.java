@@ -9,7 +9,7 @@ import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 
-/** The dtypes of a manifest, by the names that it has for them. */
+/** The dtypes of a manifest, with the names that a manifest uses. */
 public enum ElementType {
   /** IEEE 754 binary32. */
   FLOAT32(DType.F32),
@@ -17,7 +17,7 @@ public enum ElementType {
   FLOAT16(DType.F16),
   /** The upper half of a float32. */
   BFLOAT16(DType.BF16),
-  /** Signed, 8 bits; of 4 bits where the manifest says so. */
+  /** Signed, 8 bits, or 4 bits if the manifest says so. */
   INT8(DType.I8),
   /** Signed, 16 bits. */
   INT16(DType.I16),
@@ -25,7 +25,7 @@ public enum ElementType {
   INT32(DType.I32),
   /** Signed, 64 bits. */
   INT64(DType.I64),
-  /** Unsigned, 8 bits; of 4 bits where the manifest says so. */
+  /** Unsigned, 8 bits, or 4 bits if the manifest says so. */
   UINT8(DType.U8),
   /** Signed, 4 bits, two to a byte. */
   INT4(null),
@@ -34,19 +34,19 @@ public enum ElementType {
 
   private static final int HALF_BYTE = 4;
 
-  /** Null where tensors have none like it. */
+  /** Matching dtype of tensors; null if there is none. */
   private final DType dtype;
 
   ElementType(DType dtype) {
     this.dtype = dtype;
   }
 
-  /** That of tensors; empty for elements of 4 bits, which none has. */
+  /** Returns the matching dtype of tensors; empty for 4-bit elements, which tensors do not have. */
   public Optional<DType> dtype() {
     return Optional.ofNullable(dtype);
   }
 
-  /** The bits of an element. */
+  /** Returns the size of an element in bits. */
   public int bits() {
     return dtype == null ? HALF_BYTE : dtype.bits();
   }
@@ -56,12 +56,16 @@ public enum ElementType {
         || (bitsPerElement == HALF_BYTE && (this == INT8 || this == UINT8));
   }
 
-  /** In messages: what {@link #takes} takes. */
+  /** Returns the element sizes that {@link #takes} accepts, as text for messages. */
   String widths() {
     return this == INT8 || this == UINT8 ? "8 or 4" : Integer.toString(bits());
   }
 
-  /** The type of that name, such as {@code float32}. */
+  /**
+   * Returns the type of that name, such as {@code float32}.
+   *
+   * @throws InvalidArgumentException if no type has that name
+   */
   public static ElementType parse(String name) {
     Objects.requireNonNull(name, "name");
     return Stream.of(values())
@@ -76,7 +80,7 @@ public enum ElementType {
                             .collect(Collectors.joining(", "))));
   }
 
-  /** The name that a manifest has for it. */
+  /** Returns the name that a manifest uses for this type. */
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT);

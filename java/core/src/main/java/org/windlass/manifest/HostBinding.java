@@ -12,10 +12,11 @@ import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A host tensor and the slot that it is loaded into or stored from, checked to fit one another.
+ * A host tensor and the slot that it is loaded into or stored from. The constructor's caller has
+ * checked that they fit.
  *
- * @param group its index
- * @param what the tensor as messages call it
+ * @param group index of the group
+ * @param what the name that messages give the tensor
  */
 record HostBinding(int group, Slot slot, String what, Tensor tensor) {
   /** A slot that is loaded or stored. */
@@ -32,7 +33,7 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     }
   }
 
-  /** Those of a device, one for each of its slots that is loaded or stored. */
+  /** Returns the bindings of a device: one for each of its slots that is loaded or stored. */
   static List<HostBinding> of(Bootstrap bootstrap, int device, HostTensors hosts) {
     List<Asking> asking = asking(bootstrap, device);
     Map<Asking, HostBinding> bound = new LinkedHashMap<>();
@@ -80,7 +81,11 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     return asking;
   }
 
-  /** The slots that ask for a tensor, on this device or on others. */
+  /**
+   * Returns the slots that {@code given} matches, on this device or on others.
+   *
+   * @throws InvalidArgumentException if there is none
+   */
   private static List<Asking> requireAsked(
       Bootstrap bootstrap, List<Asking> asking, HostTensors.Given given) {
     List<Asking> matching =
@@ -124,12 +129,12 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     requireUsable(what, tensor);
   }
 
-  /** Moves the tensor into its slot. */
+  /** Copies the tensor into its slot. */
   void load(CommContext context) {
     context.load(slot, tensor);
   }
 
-  /** Moves its slot into the tensor. */
+  /** Copies the slot into its tensor. */
   void store(CommContext context) {
     context.store(slot, tensor);
   }

@@ -11,18 +11,18 @@ import org.windlass.error.InvalidArgumentException;
  * Host tensors of one rank, by the slots that they are loaded into or stored from: {@code
  * HostTensors.of("weights", w).and("fleet", "out", o)}.
  *
- * <p>A tensor goes to the slot of its name that is loaded or stored. Where several of the rank's
- * groups have such a slot it says which group's. One that is for groups of other ranks alone is left
- * alone, so that all ranks may bring the same names.
+ * <p>A tensor belongs to the slot of its name that is loaded or stored. If several of the rank's
+ * groups have such a slot, name the group as well. A tensor for groups that this rank does not
+ * belong to is ignored, so all ranks may pass the same names.
  */
 public final class HostTensors {
   private static final HostTensors NONE = new HostTensors(List.of());
 
   /**
-   * One of them.
+   * One host tensor.
    *
-   * @param group a name; null where it goes by {@code index}, or any will do
-   * @param index of the group; -1 where it goes by its name, or any will do
+   * @param group name of the group; null if it is given by {@code index}, or not at all
+   * @param index index of the group; -1 if it is given by name, or not at all
    */
   record Given(String group, int index, String slot, Tensor tensor) {
     @Override
@@ -41,35 +41,37 @@ public final class HostTensors {
     this.given = given;
   }
 
-  /** None. */
+  /** Returns an instance without tensors. */
   public static HostTensors none() {
     return NONE;
   }
 
-  /** One, for the slot of that name. */
+  /** Returns an instance with one tensor, for the slot of that name. */
   public static HostTensors of(String slot, Tensor tensor) {
     return NONE.and(slot, tensor);
   }
 
   /**
-   * These and another, for the slot of that name.
+   * Returns these tensors and another one, for the slot of that name.
    *
-   * @param tensor of the slot's dtype and number of elements, in any shape, with any strides; for a
-   *     slot of bytes of any dtype, and for one of elements of 4 bits its bytes as u8
+   * @param slot name of the slot
+   * @param tensor tensor with the slot's dtype and number of elements, in any shape and with any
+   *     strides. For a slot of bytes the dtype may be any. For a slot of 4-bit elements, pass their
+   *     bytes as u8.
    */
   public HostTensors and(String slot, Tensor tensor) {
     return and(null, -1, slot, tensor);
   }
 
-  /** These and another, for a slot of the group of that name. */
+  /** Returns these tensors and another one, for a slot of the group of that name. */
   public HostTensors and(String group, String slot, Tensor tensor) {
     return and(Objects.requireNonNull(group, "group"), -1, slot, tensor);
   }
 
   /**
-   * These and another, for a slot of a group.
+   * Returns these tensors and another one, for a slot of a group.
    *
-   * @param group its index in the manifest
+   * @param group index of the group in the manifest
    */
   public HostTensors and(int group, String slot, Tensor tensor) {
     if (group < 0) {

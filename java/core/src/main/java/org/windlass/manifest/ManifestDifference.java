@@ -4,7 +4,7 @@ package org.windlass.manifest;
 import java.util.List;
 import java.util.Optional;
 
-/** The first place at which two manifests differ, as messages tell it. */
+/** Finds the first difference between two manifests, for messages. */
 final class ManifestDifference {
   private final String first;
   private final String second;
@@ -14,7 +14,9 @@ final class ManifestDifference {
     this.second = second;
   }
 
-  /** Such as {@code $.comm_groups[0].devices is [0, 1] on rank 0 and [1, 0] on rank 2}. */
+  /**
+   * Returns text such as {@code $.comm_groups[0].devices is [0, 1] on rank 0 and [1, 0] on rank 2}.
+   */
   static Optional<String> first(String aName, CommManifest a, String bName, CommManifest b) {
     return new ManifestDifference(aName, bName)
         .groups("$.comm_groups", a.groups(), b.groups());

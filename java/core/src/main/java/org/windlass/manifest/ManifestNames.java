@@ -9,7 +9,7 @@ import java.util.function.IntFunction;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
-/** What the names of a manifest have in common. */
+/** Checks and quotes the names of a manifest. */
 final class ManifestNames {
   private ManifestNames() {}
 
@@ -28,9 +28,10 @@ final class ManifestNames {
   }
 
   /**
-   * Refuses a value that stands twice.
+   * Throws if a value occurs twice.
    *
-   * @param place what messages call the one at an index
+   * @param values the values
+   * @param place returns the name that messages give the value at an index
    */
   static void requireDistinct(List<?> values, IntFunction<String> place) {
     Map<Object, Integer> places = new HashMap<>();

@@ -9,9 +9,9 @@ import java.util.function.Supplier;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
-/** Makes a {@link CommManifest} of its text. Complaints say where in the JSON. */
+/** Parses a {@link CommManifest}. Errors name the position in the JSON. */
 final class ManifestReader {
-  /** The whole, as JSONPath writes it. */
+  /** The whole text, in JSONPath. */
   private static final String ROOT = "$";
 
   private final String where;
@@ -60,7 +60,10 @@ final class ManifestReader {
     }
   }
 
-  /** What concerns no part of the text stands at its root. */
+  /**
+   * Returns the exception for an invalid manifest. An error without a JSON position gets the root
+   * as its position.
+   */
   private InvalidArgumentException refused(String message, Throwable cause) {
     String what = message.substring(where.length() + ": ".length());
     return new InvalidArgumentException(
@@ -184,7 +187,10 @@ final class ManifestReader {
         at + ": the key " + JsonText.quoted(key) + " is unknown; known are " + known);
   }
 
-  /** A value whose checks begin with the key that they are about. */
+  /**
+   * Returns the value of a constructor whose error messages begin with the key, and adds the
+   * position to these messages.
+   */
   private <T> T checked(String at, Supplier<T> value) {
     try {
       return value.get();

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import org.windlass.internal.json.JsonObject;
 
-/** Makes the text of a {@link CommManifest}. */
+/** Writes a {@link CommManifest} as JSON. */
 final class ManifestWriter {
   private ManifestWriter() {}
 

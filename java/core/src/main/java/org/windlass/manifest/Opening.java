@@ -12,8 +12,8 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 
 /**
- * The opening of a manifest on one rank. All ranks agree that nothing is refused before a window is
- * made, and that all has been made and loaded before the contexts are given out.
+ * Opens a manifest on one rank. Before a window is made, all ranks agree that none of them refuses.
+ * Before the contexts are returned, all ranks agree that each has made and loaded its windows.
  */
 final class Opening {
   private final CommManifest manifest;
@@ -25,7 +25,7 @@ final class Opening {
   private Bootstrap bootstrap;
   private List<HostBinding> bindings;
 
-  /** Of each group; null where this rank is no member, or before it is made. */
+  /** Communicator of each group; null if this rank is not a member, or before it is made. */
   private List<Communicator> communicators = List.of();
 
   private List<CommContext> contexts = List.of();
@@ -73,7 +73,9 @@ final class Opening {
     bindings = HostBinding.of(bootstrap, communicator.rank(), hosts);
   }
 
-  /** Makes all communicators, then all windows, in one order on all ranks; loads the slots. */
+  /**
+   * Makes all communicators, then all windows, in the same order on all ranks, and loads the slots.
+   */
   private void make() {
     try {
       List<Bootstrap.Group> groups = bootstrap.groups();
@@ -107,7 +109,9 @@ final class Opening {
     }
   }
 
-  /** Leaves what was made; what a peer has failed with is told elsewhere. */
+  /**
+   * Closes everything that was made. Failures of other ranks are reported by {@link RankAgreement}.
+   */
   private void leave() {
     for (CommContext context : contexts) {
       if (context != null) {
@@ -119,7 +123,7 @@ final class Opening {
         try {
           group.close();
         } catch (WindlassException e) {
-          // The agreement tells of it.
+          // RankAgreement reports the failure.
         }
       }
     }

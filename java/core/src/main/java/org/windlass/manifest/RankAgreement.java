@@ -13,8 +13,8 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.call.Gathered;
 
 /**
- * The agreement of a communicator's ranks on whether they go on: what fails on one of them all get,
- * and nobody waits for a rank that has turned away.
+ * Lets the ranks of a communicator agree on whether they continue. If a step fails on one rank, all
+ * ranks throw its failure. No rank waits for a rank that has given up.
  */
 final class RankAgreement {
   private final Communicator communicator;
@@ -23,8 +23,10 @@ final class RankAgreement {
   private final Deadline until;
 
   /**
-   * @param operation whose steps these are, as the C ABI numbers it
-   * @param call begins the messages
+   * @param communicator the ranks that agree
+   * @param operation number of the operation in the C ABI
+   * @param call text that begins the messages
+   * @param until deadline of all steps
    */
   RankAgreement(Communicator communicator, int operation, String call, Deadline until) {
     this.communicator = communicator;
@@ -34,10 +36,10 @@ final class RankAgreement {
   }
 
   /**
-   * Collective: runs {@code step} on each rank, and waits until all have.
+   * Runs {@code step} on each rank, and waits until all ranks have run it. The call is collective.
    *
-   * @throws WindlassException on every rank, if it failed on any: the failure of the first of them
-   *     whose own it is, rather than what it got as others left
+   * @throws WindlassException on every rank, if the step failed on any rank. It is the failure of
+   *     the lowest rank that did not merely see another rank abort.
    */
   void carryOut(Runnable step) {
     Throwable own = null;
@@ -90,9 +92,10 @@ final class RankAgreement {
   }
 
   /**
-   * Collective: holds the manifests of all ranks against that of rank 0, and where they want slots.
+   * Checks that all ranks have the manifest of rank 0 and want slots in the same memory. The call
+   * is collective.
    *
-   * @throws MismatchException on every rank, if one differs
+   * @throws MismatchException on every rank, if one rank differs
    */
   void requireSame(SlotMemory memory, CommManifest manifest) {
     byte[] json = manifest.toJson();
@@ -130,7 +133,7 @@ final class RankAgreement {
     return CommManifest.parse(rank, Arrays.copyOf(said, said.length - 1));
   }
 
-  /** Collective: the bytes of each rank, of which there may be none. */
+  /** Exchanges bytes: returns those of each rank, which may be empty. The call is collective. */
   private byte[][] bytes(byte[] own) {
     return Gathered.bytes(communicator, this::leftNs, operation, own);
   }

@@ -6,26 +6,30 @@ import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A named piece of a group's window, as large on each of its ranks.
+ * A named piece of a group's window. It has the same size on each of the group's ranks.
  *
- * @param name by which a program asks for it; not empty, and no other slot's of its group
- * @param extent how large it is
- * @param loadFromHost whether a host tensor of that name is moved in before the program
- * @param storeToHost whether it is moved out to one after the program
+ * @param name name of the slot; not empty, and unique in its group
+ * @param extent size of the slot
+ * @param loadFromHost whether a host tensor of that name is copied into the slot before the program
+ * @param storeToHost whether the slot is copied to a host tensor after the program
  */
 public record Slot(String name, Extent extent, boolean loadFromHost, boolean storeToHost) {
-  /** Checks the components. */
+  /**
+   * Checks the components.
+   *
+   * @throws InvalidArgumentException if the name is not valid
+   */
   public Slot {
     ManifestNames.require("name", name);
     Objects.requireNonNull(extent, "extent");
   }
 
-  /** Its size on each rank, in bytes. */
+  /** Returns the size on each rank, in bytes. */
   public long bytes() {
     return extent.bytes();
   }
 
-  /** The dtype of the tensor that it becomes: u8 for bytes, and for elements of 4 bits. */
+  /** Returns the dtype of the slot's tensor. It is u8 for bytes and for 4-bit elements. */
   public DType dtype() {
     if (extent instanceof Elements elements && elements.bitsPerElement() == elements.type().bits()) {
       return elements.type().dtype().orElse(DType.U8);
@@ -33,22 +37,27 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
     return DType.U8;
   }
 
-  /** How large a slot is: a number of elements, or of bytes. */
+  /** The size of a slot: a number of elements, or of bytes. */
   public sealed interface Extent {
-    /** Bytes, the last one filled up. */
+    /** Returns the number of bytes, rounded up to whole bytes. */
     long bytes();
   }
 
   /**
-   * Elements that lie close together.
+   * Elements without gaps between them.
    *
-   * @param type of each
-   * @param size how many
-   * @param bitsPerElement what each takes: as many as the type has, or 4 of {@code int8} and {@code
-   *     uint8}, two to a byte
+   * @param type type of each element
+   * @param size number of elements
+   * @param bitsPerElement size of an element in bits: the size of the type, or 4 for {@code int8}
+   *     and {@code uint8}, with two elements in a byte
    */
   public record Elements(ElementType type, long size, int bitsPerElement) implements Extent {
-    /** Checks the components. */
+    /**
+     * Checks the components.
+     *
+     * @throws InvalidArgumentException if the size is out of range, or the type does not have
+     *     elements of that many bits
+     */
     public Elements {
       Objects.requireNonNull(type, "type");
       if (!type.takes(bitsPerElement)) {
@@ -59,7 +68,7 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
       requireSize("size", size, Long.MAX_VALUE / bitsPerElement - 7);
     }
 
-    /** Of as many bits as the type has. */
+    /** Creates an extent whose elements have the size of their type. */
     public Elements(ElementType type, long size) {
       this(type, size, Objects.requireNonNull(type, "type").bits());
     }
@@ -76,12 +85,16 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
   }
 
   /**
-   * Bytes of whatever kind.
+   * Bytes of any kind.
    *
-   * @param bytes how many
+   * @param bytes number of bytes
    */
   public record Bytes(long bytes) implements Extent {
-    /** Checks the component. */
+    /**
+     * Checks the component.
+     *
+     * @throws InvalidArgumentException if the number is out of range
+     */
     public Bytes {
       requireSize("nbytes", bytes, Long.MAX_VALUE / 8);
     }

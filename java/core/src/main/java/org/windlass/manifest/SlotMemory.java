@@ -10,11 +10,11 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.kernel.Target;
 
-/** The memory in which the slots of a manifest lie, as whoever opens it chooses. */
+/** The memory that contains the slots of a manifest. */
 enum SlotMemory {
-  /** That of hosts: {@link Communicator#window}. */
+  /** Memory of the host, by {@link Communicator#window}. */
   HOSTS {
-    /** All ranks live on this machine, and on these targets windows lie in its memory. */
+    /** Windows of these targets lie in this machine's memory, because all ranks live on it. */
     @Override
     void check(Target target, Bootstrap bootstrap) {
       if (target == Target.SIM || target == Target.A2A3SIM || target == Target.A5SIM) {
@@ -28,7 +28,10 @@ enum SlotMemory {
     }
   },
 
-  /** That of each rank's device: {@link Communicator#deviceWindow}, which says where it lacks. */
+  /**
+   * Memory of each rank's device, by {@link Communicator#deviceWindow}, which reports missing
+   * support.
+   */
   DEVICES {
     @Override
     void check(Target target, Bootstrap bootstrap) {
@@ -46,13 +49,13 @@ enum SlotMemory {
     }
   };
 
-  /** What windows of hosts are made of. */
+  /** Page size of host windows, in bytes. */
   private static final long PAGE = 4096;
 
-  /** Refuses what can't be made, before anything is. */
+  /** Throws if the windows can't be made, before any window is made. */
   abstract void check(Target target, Bootstrap bootstrap);
 
-  /** Collective: the window of a group. */
+  /** Makes the window of a group. The call is collective. */
   abstract Window window(Communicator group, long bytes, Duration deadline);
 
   @Override

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * The comm manifest: a JSON file that says ahead of time which groups communicate and what lies in
- * their windows. {@link org.windlass.manifest.CommManifest} is what it says, {@link
- * org.windlass.manifest.Bootstrap} what that means for a number of devices, {@link
- * org.windlass.manifest.CommContexts} what a rank gets by it: communicators, windows, tensors.
+ * The comm manifest: a JSON file that says ahead of time which groups communicate, and which slots
+ * their windows have.
  *
- * <p>{@link org.windlass Wrong calls} are those of {@code org.windlass}.
+ * <ul>
+ *   <li>{@link org.windlass.manifest.CommManifest} is the content of the file.
+ *   <li>{@link org.windlass.manifest.Bootstrap} is the manifest resolved for a number of devices.
+ *   <li>{@link org.windlass.manifest.CommContexts} holds a rank's communicators, windows and
+ *       tensors.
+ * </ul>
+ *
+ * <p>{@link org.windlass Invalid calls} throw the exceptions that {@code org.windlass} describes.
  */
 package org.windlass.manifest;

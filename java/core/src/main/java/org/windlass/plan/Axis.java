@@ -6,16 +6,20 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * A line of all that targets need from one source cell and that its members share in sending:
- * target cells in row-major order, each as long as its overlap times the copies of it that are
- * shared: one for each of the {@link HostGroups}. Copies that are served from nearer are left out:
- * members copy what they need themselves, and serve ranks of their hosts ({@link Nearby}).
+ * A line of everything that targets need from one source cell and that the cell's members send in
+ * {@link Shares}. The line holds target cells in row-major order. A target cell is as long as its
+ * overlap with the source cell, times the number of copies that members share.
  *
- * <p>A target cell is named by the elements of the source cell in lesser target cells. Places are
- * doubles, which every machine rounds alike: elements times copies may exceed 63 bits.
+ * <p>A target cell has one copy for each of its {@link HostGroups}. Some copies are served from
+ * nearer and left out: members copy their own needs to themselves, and serve ranks of their hosts
+ * ({@link Nearby}).
+ *
+ * <p>A target cell is named by the number of source cell elements that lie in lesser target cells.
+ * Positions on the line are doubles, because elements times copies may exceed 63 bits. All machines
+ * round them alike.
  */
 final class Axis {
-  /** A copy that is served from nearer, or that nobody needs. */
+  /** A copy that is left out of the line: it is served from nearer, or the group does not exist. */
   record Hole(long before, long size, int group) {}
 
   private static final long[] NONE = {};
@@ -25,20 +29,21 @@ final class Axis {
   private final int width;
   private final long size;
 
-  /** Of each hole, ascending; then by group. */
+  /** Target cells of the holes, in ascending order. Holes of one cell are ordered by group. */
   private final long[] before;
 
   private final long[] sizes;
   private final int[] groups;
 
-  /** Length of the first i holes. */
+  /** Sum of the lengths of the first i holes. */
   private final double[] sums;
 
   /**
-   * A line with holes.
+   * Creates a line with holes.
    *
    * @param size elements of the source cell
-   * @param width groups of every target cell, those among them that it lacks and {@code holes} say
+   * @param width groups of every target cell, including the groups that {@code holes} leaves out
+   * @param holes the copies that are not on the line
    */
   Axis(long size, int width, List<Hole> holes) {
     this.size = size;
@@ -64,22 +69,22 @@ final class Axis {
     }
   }
 
-  /** How long the line is. */
+  /** Returns the length of the line. */
   double length() {
     return place(size);
   }
 
-  /** Where a target cell begins. */
+  /** Returns the position at which a target cell begins. */
   double place(long cell) {
     return (double) cell * width - sums[holesBefore(cell)];
   }
 
-  /** How many copies of a target cell are on the line. */
+  /** Returns how many copies of a target cell are on the line. */
   int copies(long cell) {
     return width - (holesBefore(cell + 1) - holesBefore(cell));
   }
 
-  /** The group that gets copy {@code copy} of a target cell. */
+  /** Returns the group that gets copy {@code copy} of a target cell. */
   int group(long cell, int copy) {
     int group = copy;
     for (int i = holesBefore(cell); i < before.length && before[i] == cell; i++) {
@@ -88,7 +93,7 @@ final class Axis {
     return group;
   }
 
-  /** Which copy of a target cell {@code group} gets. */
+  /** Returns the index of the copy of a target cell that {@code group} gets. */
   int copy(long cell, int group) {
     int copy = group;
     for (int i = holesBefore(cell); i < before.length && before[i] == cell; i++) {
@@ -97,9 +102,9 @@ final class Axis {
     return copy;
   }
 
-  /** An element of the source cell, counted by target cells, at or before {@code place}. */
+  /** Returns an element of the source cell, counted by target cells, at or before {@code place}. */
   long element(double place) {
-    int low = 0; // holes of cells that begin at or before the place
+    int low = 0; // number of holes in cells that begin at or before the position
     int high = before.length;
     while (low < high) {
       int middle = (low + high) >>> 1;

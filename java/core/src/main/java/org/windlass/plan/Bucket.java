@@ -15,15 +15,15 @@ import org.windlass.internal.Copies;
 import org.windlass.layout.Region;
 
 /**
- * A bucket of routes of one or more tensors that share one buffer and one wire operation: they
- * agree in source, targets, transport and reduction, and reduce-only ones in their region too.
- * Every rank that takes part in a bucket comes to the same one.
+ * Routes of one or more tensors that share one buffer and one wire operation. They have the same
+ * source, targets, transport and reduction. Routes that only contribute to a reduction also have
+ * the same region. Every rank that takes part in a bucket computes the same one.
  */
 public final class Bucket {
   /**
    * One route in a bucket.
    *
-   * @param tensor index of its plan in the list that was packed
+   * @param tensor index of the route's plan in the list of plans that was packed
    * @param route the route
    */
   public record Entry(int tensor, Route route) {
@@ -47,50 +47,60 @@ public final class Bucket {
   private Bucket() {}
 
   /**
-   * Packs all routes of a transfer. A bucket holds at most the {@link PlanOptions#bucketBytes} of
-   * its plans, which agree in that; a route at least as large goes alone.
+   * Packs all routes of a transfer. A bucket holds at most {@link PlanOptions#bucketBytes} of its
+   * plans, which must agree in that option. A route that is at least as large gets a bucket of its
+   * own.
    *
    * @param plans one for each tensor, in the transfer's order
+   * @return the buckets, in order
    */
   public static List<Bucket> pack(List<Plan> plans) {
     return pack(plans, (plan, sink) -> plan.forEachRoute(sink));
   }
 
   /**
-   * Packs the routes of a transfer that {@code rank} takes part in: the buckets of {@link
-   * #pack(List)} in which it does, in their order.
+   * Packs the routes of a transfer in which {@code rank} takes part. The result has those buckets
+   * of {@link #pack(List)} that involve the rank, in the same order.
+   *
+   * @param plans one for each tensor, in the transfer's order
+   * @param rank the rank
    */
   public static List<Bucket> pack(List<Plan> plans, int rank) {
     Plan.checkRank(rank);
     return pack(plans, (plan, sink) -> plan.routesFor(rank).forEach(sink));
   }
 
-  /** The rank that sends, or for {@link Transport#NONE} the one that contributes. */
+  /**
+   * Returns the rank that sends. For {@link Transport#NONE} it is the rank that contributes a term.
+   */
   public int source() {
     return entries.get(0).route().source();
   }
 
-  /** How its bytes cross ranks. */
+  /** Returns how the bucket's bytes cross ranks. */
   public Transport transport() {
     return entries.get(0).route().transport();
   }
 
-  /** The ranks that get the bucket; empty for {@link Transport#NONE}. */
+  /** Returns the ranks that get the bucket; empty for {@link Transport#NONE}. */
   public List<Integer> targets() {
     return entries.get(0).route().targets();
   }
 
-  /** The ranks whose terms make the bucket's values; the source alone without {@code Partial}. */
+  /**
+   * Returns the ranks whose terms make the bucket's values. Without {@code Partial} it is the
+   * source only.
+   */
   public List<Integer> sources() {
     return entries.get(0).route().sources();
   }
 
-  /** The routes, in the order of tensors. */
+  /** Returns the routes, in the order of tensors. */
   public List<Entry> entries() {
     return Collections.unmodifiableList(entries);
   }
 
-  /** Wire bytes of the bucket for one destination. */
+  /** Returns the bucket's wire bytes for one destination. */
   public long bytes() {
     return bytes;
   }
@@ -120,9 +130,9 @@ public final class Bucket {
     bytes += entry.route().bytes();
   }
 
-  /** How routes share buckets, of which it keeps none. */
+  /** Assigns routes to buckets, without storing the routes. */
   static final class Packing {
-    /** Those that have room, by source. */
+    /** Buckets that still have room, by source. */
     private final Map<Integer, Map<Key, Open>> open = new HashMap<>();
 
     private int buckets;
@@ -132,9 +142,12 @@ public final class Bucket {
       long bytes;
     }
 
-    /** The place of the route's bucket among all; the next if it begins one. */
+    /**
+     * Returns the index of the route's bucket among all buckets. A route that begins a new bucket
+     * gets the next free index.
+     */
     int place(Route route, long most) {
-      // An empty route counts as a byte, so that a bucket size of 1 keeps it alone too.
+      // An empty route counts as one byte: with a bucket size of 1, it gets its own bucket.
       long bytes = Math.max(1, route.bytes());
       if (bytes >= most) {
         return buckets++;
@@ -155,7 +168,7 @@ public final class Bucket {
       return bucket;
     }
 
-    /** Forgets the buckets of a source that sends no more. */
+    /** Forgets the buckets of a source that sends nothing more. */
     void close(int source) {
       open.remove(source);
     }

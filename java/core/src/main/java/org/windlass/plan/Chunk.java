@@ -5,10 +5,10 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * A chunk: a route as one rank sees it, in local coordinates: what the rank has to read, write, or
- * both. {@link #transport}, {@link #isSource} and {@link #isTarget} are three independent facts.
+ * A route as one rank sees it, in local coordinates: the data that this rank has to read, write, or
+ * both. The values {@link #transport}, {@link #isSource} and {@link #isTarget} are independent.
  *
- * @param route the region and who takes part
+ * @param route the region and the ranks that take part
  * @param rank the rank
  * @param isSource whether the rank reads its local source tensor
  * @param isTarget whether the rank writes its local target tensor
@@ -23,9 +23,9 @@ public record Chunk(Route route, int rank, boolean isSource, boolean isTarget) {
   /**
    * Part of the region that is one box in the local tensors of both sides.
    *
-   * @param length its extents, in elements
-   * @param sourceStart its first element in the local tensor of every rank of {@link Route#sources}
-   * @param targetStart its first element in the local tensor of every rank of {@link Route#targets}
+   * @param length extents of the box, in elements
+   * @param sourceStart first element in the local tensor of every rank of {@link Route#sources}
+   * @param targetStart first element in the local tensor of every rank of {@link Route#targets}
    */
   public record Box(long[] length, long[] sourceStart, long[] targetStart) {
     /** Checks the components. */
@@ -36,12 +36,12 @@ public record Chunk(Route route, int rank, boolean isSource, boolean isTarget) {
     }
   }
 
-  /** How the bytes cross ranks. */
+  /** Returns how the bytes cross ranks. */
   public Transport transport() {
     return route.transport();
   }
 
-  /** The boxes that make the region, row-major; none if the region is empty. */
+  /** Returns the boxes that make the region, in row-major order. An empty region has none. */
   public List<Box> boxes() {
     return route.boxes();
   }

@@ -5,14 +5,16 @@ import java.util.function.Supplier;
 
 /**
  * The demand of the ranks of one target cell for one source cell, on a line that {@link Shares}
- * divides: a region, and how many copies of it. A cut of the region goes through one of its
- * dimensions, and stands at a number of rows.
+ * divides. It is a region and the number of its copies. A cut of the region goes through one
+ * dimension, between two rows.
  */
 final class Demand {
-  /** A line of the caches, in bits: cuts stand at whole lines where that is fine enough. */
+  /**
+   * Size of a cache line in bits. Cuts fall between whole cache lines if that is precise enough.
+   */
   private static final int LINE = 512;
 
-  /** Where the demand begins on the line. */
+  /** Position on the line at which the demand begins. */
   final double start;
 
   final long size;
@@ -21,15 +23,18 @@ final class Demand {
   private final Supplier<Overlap[]> region;
   private Overlap[] overlaps;
 
-  /** How the region is cut; a dimension of -1 is yet unknown. */
+  /** Dimension that cuts go through; -1 until it is chosen. */
   private int dim = -1;
 
   private long step;
 
   /**
-   * The demand of {@code copies} ranks.
+   * Creates the demand of {@code copies} ranks.
    *
+   * @param start position on the line at which the demand begins
    * @param size elements of the region
+   * @param copies how many ranks get the region
+   * @param region computes the overlap of each dimension
    */
   Demand(double start, long size, int copies, Supplier<Overlap[]> region) {
     this.start = start;
@@ -45,7 +50,7 @@ final class Demand {
     return overlaps;
   }
 
-  /** Rows {@code from} to {@code to} of the region; {@link Shares#END} is its end. */
+  /** Returns rows {@code from} to {@code to} of the region; {@link Shares#END} is its end. */
   Overlap[] part(long from, long to) {
     if (from == 0 && to == Shares.END) {
       return overlaps();
@@ -56,8 +61,8 @@ final class Demand {
   }
 
   /**
-   * The row nearest to {@code fraction} of the region, at a whole line of the caches where that
-   * misses by no more than {@code tolerance} elements.
+   * Returns the row nearest to {@code fraction} of the region. The row begins a whole cache line if
+   * that misses the fraction by at most {@code tolerance} elements.
    */
   long cut(double fraction, double tolerance, int bits) {
     if (dim < 0) {
@@ -68,7 +73,7 @@ final class Demand {
     return row >= rows ? Shares.END : row;
   }
 
-  /** Takes the outermost dimension of rows that are fine enough, so that rows stay whole. */
+  /** Chooses the outermost dimension whose rows are small enough, so that rows stay whole. */
   private void choose(double tolerance, int bits) {
     long inner = size;
     for (int d = 0; d < overlaps().length; d++) {

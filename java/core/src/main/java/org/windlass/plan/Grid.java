@@ -9,18 +9,19 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * A layout bound to a shape, as arithmetic on places of its mesh. Every place is one cell for each
- * tensor dimension (what the rank holds) and one member (its coordinates on the mesh dimensions
- * that do not shard, row-major): the members of equal cells hold the same region, or terms of it.
+ * A layout bound to a shape, as arithmetic on positions in its mesh. Every position has one cell
+ * for each tensor dimension, and one member. The cells say which region the rank holds. The member
+ * is the position's row-major coordinate on the mesh dimensions that do not shard. Members of equal
+ * cells hold the same region, or terms of it.
  */
 final class Grid {
   final DeviceMesh mesh;
   final Cut[] cuts;
 
-  /** Ranks that share a cell. */
+  /** Number of ranks that share a cell. */
   final int members;
 
-  /** Ranks that hold the terms of one value; 1 without {@code Partial}. */
+  /** Number of ranks that hold the terms of one value; 1 without {@code Partial}. */
   final int groupSize;
 
   private final int[] meshStrides;
@@ -60,7 +61,7 @@ final class Grid {
     groupSize = terms;
   }
 
-  /** The cell of each tensor dimension at a place. */
+  /** Returns the cell of each tensor dimension at a position in the mesh. */
   int[] cellsOf(int place) {
     int[] cells = new int[cuts.length];
     for (int d = 0; d < cuts.length; d++) {
@@ -75,7 +76,7 @@ final class Grid {
     return cells;
   }
 
-  /** The member at a place. */
+  /** Returns the member at a position in the mesh. */
   int memberOf(int place) {
     int member = 0;
     for (int m : freeDims) {
@@ -84,12 +85,12 @@ final class Grid {
     return member;
   }
 
-  /** The rank that is {@code member} of {@code cells}. */
+  /** Returns the rank that is {@code member} of {@code cells}. */
   int rank(int[] cells, int member) {
     return mesh.rankAtPlace(place(cells, member));
   }
 
-  /** The place of {@code member} of {@code cells}. */
+  /** Returns the position of {@code member} of {@code cells} in the mesh. */
   int place(int[] cells, int member) {
     int place = 0;
     for (int d = 0; d < cuts.length; d++) {
@@ -100,7 +101,10 @@ final class Grid {
     return place + offset(member);
   }
 
-  /** How far the place of {@code member} of any cells lies from that of member 0. */
+  /**
+   * Returns the distance from the position of member 0 to that of {@code member}. It is the same
+   * for all cells.
+   */
   int offset(int member) {
     int offset = 0;
     int rest = member;
@@ -111,7 +115,7 @@ final class Grid {
     return offset;
   }
 
-  /** One number for {@code cells}. */
+  /** Returns one number that identifies {@code cells}. */
   int index(int[] cells) {
     int index = 0;
     for (int d = 0; d < cuts.length; d++) {
@@ -121,8 +125,8 @@ final class Grid {
   }
 
   /**
-   * The members that hold terms of the same value as {@code member}, row-major; it alone without
-   * {@code Partial}.
+   * Returns the members that hold terms of the same value as {@code member}, in row-major order.
+   * Without {@code Partial} it returns only {@code member}.
    */
   int[] group(int member) {
     int base = member;

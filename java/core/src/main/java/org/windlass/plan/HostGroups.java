@@ -6,18 +6,20 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * The members of each target cell by the hosts that they live on. They need the same: what crosses
- * to a host for one member of a group is there for all. On one host each member is a group.
+ * Groups of the members of each target cell, by the hosts that they live on. All members of a cell
+ * need the same data, so data that crosses to a host for one member serves its whole group. If
+ * there is only one host, each member is a group of its own.
  *
- * <p>Finding out how many groups a cell has takes one look at each target rank.
+ * <p>Counting the groups of all cells visits each target rank once.
  */
 final class HostGroups {
   /**
    * The groups of one cell, in the order of their first members.
    *
-   * @param of each member's group
-   * @param members by group, then ascending
-   * @param starts where in {@code members} each group's begin; then where the last one's end
+   * @param of the group of each member
+   * @param members the members by group, then ascending
+   * @param starts index in {@code members} at which each group begins, then the end of the last
+   *     group
    */
   record Cell(int[] of, int[] members, int[] starts) {
     int count() {
@@ -28,7 +30,9 @@ final class HostGroups {
   private final Grid target;
   private final Hosts hosts;
 
-  /** How far each member's place lies from that of the first; null where hosts play no part. */
+  /**
+   * Distance of each member's position from that of the first member; null if hosts are ignored.
+   */
   private final int[] offsets;
 
   private final Map<Integer, Cell> cells = new HashMap<>();
@@ -43,7 +47,7 @@ final class HostGroups {
     this.least = target.members;
   }
 
-  /** Each member by itself. */
+  /** Returns groups of one member each. */
   static HostGroups single(Grid target) {
     return new HostGroups(target, Hosts.one(), null);
   }
@@ -61,7 +65,7 @@ final class HostGroups {
       return;
     }
     int[] cells = new int[target.cuts.length];
-    int[] seen = new int[16]; // of each host, the last cell that has a rank there
+    int[] seen = new int[16]; // for each host, the last cell that has a rank there
     most = 0;
     int cell = 0;
     int d;
@@ -89,22 +93,22 @@ final class HostGroups {
     return offsets == null;
   }
 
-  /** That a cell has at most. */
+  /** Returns the largest number of groups of a cell. */
   int most() {
     return most;
   }
 
-  /** Whether cells differ in how many they have. */
+  /** Returns true if cells differ in their number of groups. */
   boolean areUneven() {
     return least < most;
   }
 
-  /** Those of a target cell, where hosts play a part. */
+  /** Returns the groups of a target cell. Valid only if {@link #areSingle} is false. */
   Cell of(int[] cell) {
     return cells.computeIfAbsent(target.index(cell), index -> find(target.place(cell, 0)));
   }
 
-  /** The group of a member. */
+  /** Returns the group of a member. */
   int of(int[] cell, int member) {
     return areSingle() ? member : of(cell).of[member];
   }

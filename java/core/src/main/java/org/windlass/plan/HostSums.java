@@ -4,13 +4,13 @@ package org.windlass.plan;
 import java.util.Arrays;
 import java.util.List;
 
-/** {@link HostTraffic} that is being added up; beyond 64 bits it throws ArithmeticException. */
+/** Adds up {@link HostTraffic}. A sum beyond 64 bits throws {@link ArithmeticException}. */
 final class HostSums {
   private final LinkSums between = new LinkSums();
   private final LinkSums within = new LinkSums();
   private int[] found = new int[8];
 
-  /** Adds that of a route, which moves as the plan says. */
+  /** Adds the traffic of a route, which moves in the plan's mode. */
   void add(Plan plan, Route route) {
     List<Integer> targets = route.targets();
     if (targets.isEmpty()) {
@@ -43,7 +43,7 @@ final class HostSums {
     }
   }
 
-  /** What {@code reader}, a host, reads of the route's sources on others. */
+  /** Adds the bytes that host {@code reader} reads from the route's sources on other hosts. */
   private void addTerms(Route route, Hosts hosts, int reader) {
     for (int source : route.sources()) {
       int host = hosts.of(source);
@@ -53,7 +53,7 @@ final class HostSums {
     }
   }
 
-  /** Puts the hosts of ranks, ascending, into {@link #found}; how many there are. */
+  /** Stores the hosts of ranks in ascending order into {@link #found}, and returns their number. */
   private int hostsOf(List<Integer> ranks, Hosts hosts) {
     int count = ranks.size();
     if (count > found.length) {

@@ -6,13 +6,13 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * The bytes of plans by the {@link Hosts} of their {@link PlanOptions}. What several ranks of a
- * host get by one route, or read to reduce it, counts once on its way there: it has to cross once,
- * and is shared inside. In mode {@link TransferMode#STAGED} values cross in the wire dtype; in the
- * others what a rank reads of sources does so in theirs.
+ * The bytes that plans move between {@link Hosts} and within them. Data that several ranks of a
+ * host get by one route, or read to reduce it, counts once between hosts. It has to cross once, and
+ * the ranks of the host then share it. In mode {@link TransferMode#STAGED} values cross in the wire
+ * dtype. In the other modes a rank reads sources in the source dtype.
  *
  * @param between bytes that have to cross from one host to another, by source, then target
- * @param within wire bytes that ranks of a host get, from wherever, all their copies, by host
+ * @param within wire bytes that the ranks of a host get from any host, counting every copy, by host
  */
 public record HostTraffic(List<Link> between, List<Within> within) {
   /** Checks the components. */
@@ -24,23 +24,24 @@ public record HostTraffic(List<Link> between, List<Within> within) {
   /**
    * Bytes from one host to another.
    *
-   * @param source the number of the host that sends
-   * @param target the number of the host that gets
-   * @param bytes each element once
+   * @param source number of the host that sends
+   * @param target number of the host that receives
+   * @param bytes number of bytes, counting each element once
    */
   public record Link(int source, int target, long bytes) {}
 
   /**
    * Bytes that the ranks of a host get.
    *
-   * @param host its number
-   * @param bytes in the wire dtype, for each rank
+   * @param host number of the host
+   * @param bytes number of bytes in the wire dtype, added up over the ranks
    */
   public record Within(int host, long bytes) {}
 
   /**
-   * Bytes that have to cross between hosts.
+   * Returns the bytes that have to cross between hosts.
    *
+   * @return the sum of {@link #between}
    * @throws InvalidArgumentException if the sum exceeds 64 bits
    */
   public long crossBytes() {

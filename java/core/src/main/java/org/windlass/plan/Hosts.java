@@ -14,19 +14,19 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 
 /**
- * The hosts that ranks live on. They have numbers from 0 on, by their lowest ranks: equal ones say
- * of each rank the same.
+ * Maps ranks to the hosts that they live on. Hosts are numbered from 0, in the order of their
+ * lowest ranks. Equal instances map each rank to the same host.
  */
 public final class Hosts {
   private static final Hosts ONE = new Hosts(DeviceMesh.MAX_RANKS, null);
 
-  /** Consecutive ranks of a host, where {@link #numbers} does not say. */
+  /** Number of consecutive ranks on a host, used if {@link #numbers} is null. */
   private final int ranksPerHost;
 
-  /** Of each rank, its host; null where each host has as many. */
+  /** Host of each rank; null if all hosts have {@link #ranksPerHost} ranks. */
   private final int[] numbers;
 
-  /** With {@link #numbers}, the ranks of each host. */
+  /** Ranks of each host; null if {@link #numbers} is null. */
   private final int[][] ranks;
 
   private Hosts(int ranksPerHost, int[] numbers) {
@@ -51,12 +51,18 @@ public final class Hosts {
     return ranks;
   }
 
-  /** All ranks on one. */
+  /** Returns the mapping that has all ranks on one host. */
   public static Hosts one() {
     return ONE;
   }
 
-  /** So many consecutive ranks on each, from rank 0 on. */
+  /**
+   * Returns the mapping that puts {@code ranksPerHost} consecutive ranks on each host, from rank 0
+   * on.
+   *
+   * @param ranksPerHost ranks of a host, at least 1
+   * @throws InvalidArgumentException if {@code ranksPerHost} is less than 1
+   */
   public static Hosts ofEach(int ranksPerHost) {
     if (ranksPerHost < 1) {
       throw new InvalidArgumentException("ranksPerHost is at least 1, not " + ranksPerHost);
@@ -65,9 +71,11 @@ public final class Hosts {
   }
 
   /**
-   * Those of the ranks from 0 on, and of no others: ranks for which the same stands here share one.
+   * Returns the mapping of ranks 0 to {@code hosts.length - 1}. Ranks with the same number share a
+   * host.
    *
-   * @param hosts any numbers, which tell hosts apart
+   * @param hosts for each rank, any number that identifies its host
+   * @throws InvalidArgumentException if {@code hosts} is empty or has too many ranks
    */
   public static Hosts of(int... hosts) {
     Objects.requireNonNull(hosts, "hosts");
@@ -87,12 +95,16 @@ public final class Hosts {
     return known.size() == 1 ? ONE : new Hosts(0, numbers);
   }
 
-  /** Whether ranks may live on different ones. */
+  /** Returns true if ranks may live on different hosts. */
   public boolean areSeveral() {
     return this != ONE;
   }
 
-  /** The number of that rank's host. */
+  /**
+   * Returns the number of the host that {@code rank} lives on.
+   *
+   * @throws InvalidArgumentException if the host of {@code rank} is unknown
+   */
   public int hostOf(int rank) {
     if (rank < 0 || rank >= known()) {
       throw new InvalidArgumentException(
@@ -101,12 +113,12 @@ public final class Hosts {
     return of(rank);
   }
 
-  /** Of how many ranks they are known. */
+  /** Returns the number of ranks whose hosts are known. */
   int known() {
     return numbers == null ? DeviceMesh.MAX_RANKS : numbers.length;
   }
 
-  /** {@link #hostOf} of a rank of which it is known. */
+  /** Returns the host of {@code rank}, without checking that it is known. */
   int of(int rank) {
     return numbers == null ? rank / ranksPerHost : numbers[rank];
   }
@@ -115,12 +127,12 @@ public final class Hosts {
     return of(one) == of(other);
   }
 
-  /** What {@link #ofEach} was given; empty where each rank's is. */
+  /** Returns the argument of {@link #ofEach}; empty if the host of each rank was given. */
   OptionalInt ranksPerHost() {
     return numbers == null ? OptionalInt.of(ranksPerHost) : OptionalInt.empty();
   }
 
-  /** Of each rank its host; empty where each host has as many ranks. */
+  /** Returns the host of each rank; empty if all hosts have the same number of ranks. */
   Optional<List<Integer>> numbers() {
     return Optional.ofNullable(numbers).map(n -> Arrays.stream(n).boxed().toList());
   }
@@ -136,7 +148,7 @@ public final class Hosts {
     }
   }
 
-  /** Whether a mesh has ranks on several, or two meshes have. */
+  /** Returns true if the ranks of the two meshes together live on more than one host. */
   boolean divide(DeviceMesh one, DeviceMesh other) {
     if (!areSeveral()) {
       return false;
@@ -157,7 +169,7 @@ public final class Hosts {
     return false;
   }
 
-  /** Whether a host may have ranks of both meshes. */
+  /** Returns true if a host may have ranks of both meshes. */
   boolean mayShare(DeviceMesh one, DeviceMesh other) {
     if (numbers == null) {
       return of(one.lowestRank()) <= of(other.highestRank())

@@ -14,24 +14,30 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
 /**
- * The speeds of what bytes take between hosts and within them, as a table in JSON:
+ * The speeds at which bytes move within hosts and between them, read from a table in JSON:
  *
  * <pre>{@code
  * {"within": {"GBps": 12}, "between": {"GBps": 3.1, "us": 25},
  *  "pairs": [{"src": 0, "dst": 1, "GBps": 1.2, "us": 80}]}
  * }</pre>
  *
- * <p>{@code within} is the speed at which the ranks of a host get what they need, all together.
- * Each host has a port, by which it sends to all others at the speed of {@code between}, and gets
- * from all others at once; {@code us} is how long the first byte takes, 0 without. A pair of {@code
- * pairs} has a link of its own in that direction, and takes nothing of the ports; its {@code us} is
- * that of {@code between} unless it says another; a table may have more hosts than a plan. GBps are
- * 10^9 bytes in a second.
+ * <ul>
+ *   <li>The value {@code within} is the speed at which all ranks of a host together get their data.
+ *   <li>The value {@code between} is the speed of a host's port. The host sends to all other hosts
+ *       at that speed. At the same time it receives from them at that speed.
+ *   <li>The list {@code pairs} has pairs of hosts with their own link in that direction. Their
+ *       traffic does not use the ports.
+ *   <li>The unit {@code GBps} is 10^9 bytes per second.
+ *   <li>The time {@code us} is in microseconds until the first byte arrives. It defaults to 0, and
+ *       in {@code pairs} to the {@code us} of {@code between}.
+ * </ul>
+ *
+ * <p>A table may have more hosts than a plan.
  */
 public final class LinkSpeeds {
   private static final double LEAST_GIGABYTES = 1e-9;
 
-  /** GB/s, and seconds that the first byte takes. */
+  /** Speed in GB/s, and the time in seconds until the first byte arrives. */
   private record Speed(double gigabytes, double latency) {
     double seconds(double bytes) {
       return latency + bytes / (gigabytes * 1e9);
@@ -51,10 +57,11 @@ public final class LinkSpeeds {
   }
 
   /**
-   * A time that no transfer undercuts at these speeds, were all that it moves to move at once.
+   * A lower bound for the time of a transfer at these speeds. It assumes that everything moves at
+   * the same time.
    *
-   * @param seconds that the slowest takes
-   * @param bound what that is, such as {@code what host 0 sends}
+   * @param seconds time of the slowest part
+   * @param bound description of the slowest part, such as {@code what host 0 sends}
    */
   public record Prediction(double seconds, String bound) {
     /** Checks the components. */
@@ -64,10 +71,11 @@ public final class LinkSpeeds {
   }
 
   /**
-   * Reads a file.
+   * Reads a table from a file.
    *
-   * @throws InvalidArgumentException as {@link #parse}
-   * @throws IOException if it can't be read
+   * @param file a file with the JSON that {@link #parse} accepts
+   * @throws InvalidArgumentException if the text is not a valid table, see {@link #parse}
+   * @throws IOException if the file can't be read
    */
   public static LinkSpeeds read(Path file) throws IOException {
     Objects.requireNonNull(file, "file");
@@ -84,9 +92,11 @@ public final class LinkSpeeds {
   }
 
   /**
-   * The table that a text is.
+   * Parses a table.
    *
-   * @throws InvalidArgumentException if it is none: it names the place, and what is wrong there
+   * @param json the text of the table
+   * @throws InvalidArgumentException if the text is not a valid table; the message names the
+   *     position and the problem
    */
   public static LinkSpeeds parse(String json) {
     Objects.requireNonNull(json, "json");
@@ -109,18 +119,18 @@ public final class LinkSpeeds {
     return new LinkSpeeds(reading.within.speed(0), reading.between.speed(0), links);
   }
 
-  /** What an object says of a speed; null where it does not. */
+  /** The fields of a speed object; null if absent. */
   private static final class Entry {
     Double gigabytes;
     Double microseconds;
 
-    /** Without {@code us} that of {@code other}, where that has one. */
+    /** Returns the speed. {@code other} replaces an absent {@code us}, in microseconds. */
     Speed speed(double other) {
       return new Speed(gigabytes, (microseconds == null ? other : microseconds) / 1e6);
     }
   }
 
-  /** What stands in the table so far. */
+  /** The fields of the table that have been read so far. */
   private static final class Reading {
     Entry within;
     Entry between;
@@ -197,7 +207,7 @@ public final class LinkSpeeds {
     }
   }
 
-  /** How long what moves takes at least. */
+  /** Returns a lower bound for the time in which {@code traffic} moves. */
   public Prediction predict(HostTraffic traffic) {
     Objects.requireNonNull(traffic, "traffic");
     Map<Integer, Double> sent = new TreeMap<>();
@@ -222,7 +232,7 @@ public final class LinkSpeeds {
     return new Prediction(slowest.seconds, slowest.bound);
   }
 
-  /** The one that takes longest of several, the first added of equal ones. */
+  /** Keeps the slowest of the parts that were added. Of equally slow parts it keeps the first. */
   private static final class Slowest {
     double seconds;
     String bound = "nothing";

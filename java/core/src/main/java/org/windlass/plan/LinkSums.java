@@ -7,13 +7,17 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Bytes between every two ranks, added up; they throw {@link ArithmeticException} beyond 64 bits. A
- * hash table of two arrays: a plan has more links than there is time to box.
+ * Adds up the bytes between every two ranks. A sum beyond 64 bits throws {@link
+ * ArithmeticException}. It is a hash table of two primitive arrays, because boxing the links of a
+ * large plan takes too long.
  */
 final class LinkSums {
   private static final long NONE = -1;
 
-  /** Both ends, the first in the upper half, where the hash says or in the next free place. */
+  /**
+   * Keys of the open-addressing hash table: the source in the upper 32 bits, the target in the
+   * lower.
+   */
   private long[] ends = new long[64];
 
   private long[] bytes = new long[64];
@@ -28,7 +32,7 @@ final class LinkSums {
     bytes[at] = Math.addExact(bytes[at], more);
   }
 
-  /** The place of a key, which it takes if it is new. */
+  /** Returns the index of a key, and adds the key if it is new. */
   private int place(long key) {
     int at = (int) (key * 0x9E3779B97F4A7C15L >>> 32) & ends.length - 1;
     while (ends[at] != key) {
@@ -60,7 +64,7 @@ final class LinkSums {
     }
   }
 
-  /** The sums, by source, then target. */
+  /** Returns the sums, by source, then target. */
   List<Traffic.Link> links() {
     return IntStream.range(0, ends.length)
         .filter(at -> ends[at] != NONE)

@@ -9,19 +9,22 @@ import java.util.Map;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 
-/** The loads in which a bucket is staged, one phase after the other. */
+/** Splits a bucket into loads, which are staged one phase after the other. */
 final class Loads {
-  /** Parts of one bucket, so that a small {@link PlanOptions#bucketBytes} makes no long plan. */
+  /**
+   * Largest number of loads of a bucket, so that a small {@link PlanOptions#bucketBytes} does not
+   * make a plan long.
+   */
   private static final int MOST_LOADS = 4096;
 
   private Loads() {}
 
-  /** Which phases the loads of one source are staged in. */
+  /** Assigns phases to the loads that one source stages. */
   static final class Turns {
-    /** For each target, the phase of its next load. */
+    /** Phase of the next load, for each target. */
     private final Map<Integer, Integer> next = new HashMap<>();
 
-    /** That of the next load, for those targets. */
+    /** Returns the phase of the next load for {@code targets}. */
     int next(List<Integer> targets) {
       int phase = 0;
       for (int target : targets) {
@@ -34,9 +37,14 @@ final class Loads {
     }
   }
 
-  /** Refuses on every rank alike, and before any load is made. */
+  /**
+   * Checks that a transfer has few enough phases. All ranks throw the same exception, before any
+   * load is made.
+   *
+   * @throws InvalidArgumentException if {@code plans} may take too many phases
+   */
   static void requireFew(List<Plan> plans) {
-    long loads = 0; // that a rank may have to make for another
+    long loads = 0; // most loads that a rank makes for another rank
     for (Plan plan : plans) {
       long most = plan.options().bucketBytes();
       loads += Math.min(MOST_LOADS, (plan.mostRouteBytes() - 1) / most + 1);
@@ -49,14 +57,14 @@ final class Loads {
     }
   }
 
-  /** What is staged of so many bytes at a time. */
+  /** Returns the most bytes that are staged at a time, for {@code bytes} in total. */
   static long mostBytes(long bytes, Plan plan) {
     return Math.max(plan.options().bucketBytes(), (bytes - 1) / MOST_LOADS + 1);
   }
 
   /**
-   * The bucket in parts of at most {@link #mostBytes}, or of one element. Wider elements come
-   * first, so that all lie aligned without gaps.
+   * Splits the bucket into loads of at most {@link #mostBytes}, or of one element. Wider elements
+   * come first, so that all elements are aligned without gaps.
    */
   static List<List<Piece>> of(Bucket bucket, List<Plan> plans, List<Integer> tensors) {
     long most = mostBytes(bucket.bytes(), plans.get(bucket.entries().get(0).tensor()));

@@ -9,38 +9,41 @@ import java.util.function.Function;
 import org.windlass.DType;
 
 /**
- * The services of members of one source cell to ranks of their own hosts. The ranks of a host that
- * need a piece of the cell, and do not hold the cell, are served by the members on that host alone,
- * in equal {@link Shares}.
+ * Plans how members of one source cell serve ranks of their own hosts. If ranks of a host need a
+ * piece of the cell and do not hold the cell, the members on that host serve them. Those members
+ * divide the work into equal {@link Shares}.
  */
 final class Nearby {
   static final Nearby NONE = new Nearby();
 
-  /** What one member sends to ranks of one target cell. */
+  /** A region that one member sends to ranks of one target cell. */
   record Service(int member, int[] cells, List<Integer> targets, Overlap[] region) {}
 
-  /** What a rank needs of the cell: its target cell, where that begins, and its size. */
+  /**
+   * The part of the source cell that a rank needs: the target cell, the position at which it
+   * begins, and its size in elements.
+   */
   record Need(int rank, int[] cells, long before, long size) {}
 
   private final List<Service> services = new ArrayList<>();
   private final Map<Integer, List<Service>> byTarget = new HashMap<>();
 
-  /** All services, by host, then by target cell. */
+  /** Returns all services, by host, then by target cell. */
   List<Service> services() {
     return services;
   }
 
-  /** Who serves {@code rank}; nobody if no member is on its host. */
+  /** Returns the services for {@code rank}; empty if no member is on its host. */
   List<Service> of(int rank) {
     return byTarget.getOrDefault(rank, List.of());
   }
 
   /**
-   * Shares what the ranks of one host need among the members there.
+   * Divides the needs of the ranks of one host among the members on that host.
    *
    * @param needs by target cell
-   * @param regions the region of the piece in a target cell
-   * @param turn which member's stretch comes first
+   * @param regions computes the region that the piece has in a target cell
+   * @param turn selects the member whose stretch comes first
    */
   void add(
       List<Integer> members,

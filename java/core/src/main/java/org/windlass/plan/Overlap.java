@@ -5,17 +5,17 @@ import java.util.Arrays;
 import org.windlass.internal.Spans;
 
 /**
- * The overlap of a source cell and a target cell of one dimension: global intervals, and the
- * segments that are contiguous in both local tensors.
+ * The overlap of a source cell and a target cell in one dimension. It consists of global intervals,
+ * and of segments that are contiguous in both local tensors.
  */
 final class Overlap {
-  /** Global intervals: start, end, start, end, ..., joined where they touch. */
+  /** Global intervals as start, end, start, end, ...; intervals that touch are joined. */
   final long[] bounds;
 
   final long extent;
   final int segments;
 
-  /** For each segment: length, start in the source's local tensor, start in the target's. */
+  /** Length, start in the source's local tensor, and start in the target's, for each segment. */
   private final long[] words;
 
   private Overlap(long[] bounds, long extent, long[] words) {
@@ -25,7 +25,7 @@ final class Overlap {
     this.segments = words.length / 3;
   }
 
-  /** The overlap of two cells' global intervals in local order. */
+  /** Returns the overlap of two cells, given their global intervals in local order. */
   static Overlap of(long[] source, long[] target) {
     Spans spans = new Spans();
     long[] words = new long[3];
@@ -66,7 +66,7 @@ final class Overlap {
     return new Overlap(spans.toArray(), extent, Arrays.copyOf(words, size));
   }
 
-  /** Elements {@code from} to {@code to}, counted through the intervals in order. */
+  /** Returns elements {@code from} to {@code to}, counted through the intervals in order. */
   Overlap slice(long from, long to) {
     Spans spans = new Spans();
     spans.addSlice(bounds, from, to);
@@ -86,7 +86,7 @@ final class Overlap {
     return new Overlap(spans.toArray(), to - from, Arrays.copyOf(part, size));
   }
 
-  /** Nothing, as an overlap. */
+  /** Returns an empty overlap. */
   static Overlap none() {
     return new Overlap(new long[2], 0, new long[0]);
   }

@@ -7,9 +7,9 @@ import org.windlass.DType;
 import org.windlass.internal.Shapes;
 
 /**
- * A part of a route that is a box at both ends, on its way through a stage.
+ * A part of a route that is a box at both ends, and that may pass through a staging buffer.
  *
- * @param tensor the index of its plan in the transfer
+ * @param tensor index of the route's plan in the transfer
  */
 record Piece(int tensor, Route route, Chunk.Box box) {
   DType wire() {
@@ -20,12 +20,12 @@ record Piece(int tensor, Route route, Chunk.Box box) {
     return wire().bytesOf(Shapes.numel(box.length()));
   }
 
-  /** The first index of the box by itself. */
+  /** Returns the first index of the box in a tensor of exactly its extents. */
   long[] corner() {
     return new long[box.length().length];
   }
 
-  /** The box in parts of at most {@code most} elements, cut across its outermost dimensions. */
+  /** Splits a box into parts of at most {@code most} elements, across its outermost dimensions. */
   static List<Chunk.Box> cut(Chunk.Box box, long most) {
     long inner = Shapes.numel(box.length());
     if (inner <= most) {

@@ -11,15 +11,15 @@ import java.util.TreeMap;
 import org.windlass.DType;
 
 /**
- * The source cells that a {@link RouteFinder} finds, and what they have in common with target
- * cells.
+ * Finds the source cells for a {@link RouteFinder}, and their overlaps with target cells. An
+ * instance remembers the results.
  */
 final class Pieces {
   /** A cell of one dimension: its global intervals in local order, and the sum of their lengths. */
   record Slab(int cell, long[] bounds, long length) {}
 
   /**
-   * One source cell for each dimension: the region that its members hold, and how they share the
+   * One source cell in every dimension: the region that its members hold, and how they share the
    * sending of it.
    */
   record Piece(
@@ -31,7 +31,10 @@ final class Pieces {
       Axis axis,
       Shares shares) {}
 
-  /** Source bytes of a tensor that is shared evenly even where that takes small parts. */
+  /**
+   * Smallest size, in source bytes, of a tensor that is shared evenly even if that makes small
+   * parts.
+   */
   private static final long LEAST_EVEN = 1L << 20;
 
   private final Grid source;
@@ -78,7 +81,7 @@ final class Pieces {
     return slab(targetSlabs, target, dim, cell);
   }
 
-  /** For each dimension, what the piece and a target cell have in common. */
+  /** Returns the overlap of the piece and a target cell in each dimension. */
   Overlap[] overlaps(Piece piece, int[] cells) {
     Overlap[] found = new Overlap[cells.length];
     for (int d = 0; d < cells.length; d++) {
@@ -87,7 +90,7 @@ final class Pieces {
     return found;
   }
 
-  /** What a source slab and a target cell of dimension {@code dim} have in common. */
+  /** Returns the overlap of a source slab and a target cell in dimension {@code dim}. */
   Overlap overlap(int dim, Slab slab, int targetCell) {
     long key = (long) slab.cell << 32 | targetCell;
     return overlaps
@@ -95,7 +98,7 @@ final class Pieces {
         .computeIfAbsent(key, k -> Overlap.of(slab.bounds, targetSlab(dim, targetCell).bounds));
   }
 
-  /** The piece of {@code cells}, remembered. */
+  /** Returns the piece of {@code cells}, and remembers it. */
   Piece of(int[] cells) {
     return pieces.computeIfAbsent(
         source.index(cells),
@@ -110,7 +113,7 @@ final class Pieces {
         });
   }
 
-  /** The piece of slabs whose lengths multiply to {@code size}. */
+  /** Returns the piece of slabs whose lengths multiply to {@code size}. */
   Piece of(Slab[] slabs, long size) {
     int[] cells = new int[slabs.length];
     for (int d = 0; d < slabs.length; d++) {
@@ -139,7 +142,7 @@ final class Pieces {
     return piece(cells, slabs, size, nearby, holes);
   }
 
-  /** A piece that all members share, but for what {@code holes} say. */
+  /** Returns a piece whose members share everything except {@code holes}. */
   private Piece piece(
       int[] cells, Slab[] slabs, long size, Nearby nearby, List<Axis.Hole> holes) {
     Axis axis = new Axis(size, groups.most(), holes);
@@ -147,7 +150,10 @@ final class Pieces {
     return new Piece(cells, slabs, size, all, nearby, axis, shares);
   }
 
-  /** The member that the root of a gathering takes a cell from: itself, or one on its host. */
+  /**
+   * Returns the member from which the root of a gathering reads a cell. It is the root itself if it
+   * holds the cell, otherwise a member on its host. Without either, the turn selects the member.
+   */
   private int gatheredFrom(int[] cells) {
     int root = source.mesh.rankAtPlace(0);
     if (Arrays.equals(source.cellsOf(0), cells)) {
@@ -170,7 +176,7 @@ final class Pieces {
     return groups;
   }
 
-  /** Adds what the piece's members copy to themselves. */
+  /** Adds holes for the parts that the piece's members copy to themselves. */
   private void addOwnNeeds(Piece piece, List<Axis.Hole> holes) {
     for (int member = 0; member < source.members; member++) {
       Nearby.Need need = need(piece, source.rank(piece.cells, member));
@@ -186,9 +192,9 @@ final class Pieces {
   }
 
   /**
-   * Adds the groups that target cells have fewer than the most.
+   * Adds holes for the groups that a target cell lacks, compared to the cell with the most groups.
    *
-   * @param before elements of the piece in target cells less than those of {@code cells[0..d)}
+   * @param before elements of the piece in target cells less than {@code cells[0..d)}
    * @param width elements of the fixed dimensions' overlap
    */
   private void addLacking(
@@ -215,7 +221,9 @@ final class Pieces {
     }
   }
 
-  /** What is sent within hosts; all that their ranks need it adds to {@code holes}. */
+  /**
+   * Returns the services within hosts. Adds a hole for everything that ranks of those hosts need.
+   */
   private Nearby nearby(Piece piece, List<Axis.Hole> holes) {
     Map<Integer, List<Integer>> membersOfHosts = new TreeMap<>();
     for (int member = 0; member < source.members; member++) {
@@ -254,7 +262,10 @@ final class Pieces {
     return nearby;
   }
 
-  /** Whether {@code rank} sends of the piece, and so copies what it needs of it to itself. */
+  /**
+   * Returns true if {@code rank} sends parts of the piece. Such a rank copies its own needs to
+   * itself.
+   */
   boolean isSender(Piece piece, int rank) {
     int place = source.mesh.placeOf(rank);
     return place >= 0
@@ -262,7 +273,7 @@ final class Pieces {
         && piece.senders.share(source.memberOf(place)) >= 0;
   }
 
-  /** What {@code rank} needs of the piece, or null if that is nothing. */
+  /** Returns the part of the piece that {@code rank} needs, or null if it needs none. */
   private Nearby.Need need(Piece piece, int rank) {
     int place = target.mesh.placeOf(rank);
     int[] cells = place < 0 ? null : target.cellsOf(place);
@@ -273,7 +284,7 @@ final class Pieces {
     return new Nearby.Need(rank, cells, elementsBefore(piece, cells), size);
   }
 
-  /** Elements that the piece and the target cells have in common. */
+  /** Returns the number of elements that the piece and the target cells have in common. */
   long common(Piece piece, int[] cells) {
     long size = 1;
     for (int d = 0; d < cells.length && size > 0; d++) {
@@ -282,7 +293,7 @@ final class Pieces {
     return size;
   }
 
-  /** Elements of the piece in row-major lesser target cells. */
+  /** Returns the number of elements of the piece in lesser target cells, in row-major order. */
   private long elementsBefore(Piece piece, int[] cells) {
     long before = 0;
     long width = 1;

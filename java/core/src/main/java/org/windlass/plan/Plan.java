@@ -21,29 +21,39 @@ import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 
 /**
- * A plan of how a tensor of one layout becomes the same tensor under another: a pure function of
- * two layouts, a shape, dtypes and options. It asks no rank anything, and every rank that makes it
- * comes to the same routes.
+ * A plan of how a tensor moves from one layout to another. It is a pure function of two layouts, a
+ * shape, dtypes and options. Making a plan needs no communication, and every rank computes the same
+ * routes.
  *
- * <p>Every target element is written once, from ranks that hold it. Among replicas the rank itself
- * comes first, then those on its host; the ranks of one host, and all hosts without a replica, are
- * shared among replicas. What several ranks of a host need from others is one route to all of them:
- * each element has to cross to that host once, as {@link HostTraffic} counts it. Of a tensor of
- * 1 MiB and more replicas send the same amount to within a hundredth, as far as rows allow, where
- * what goes to another host counts once: a region is cut, through one dimension, where a share
- * ends. Where n senders would have at least n times 4 KiB each, what several targets get is cut
- * into the same parts for all of them, so that each part is read once. Smaller tensors are shared
- * to within one region. With {@code Partial} a whole group of terms serves a target, the group that
- * contains it first.
+ * <p>Every target element is written once, from ranks that hold it. The planner chooses among
+ * replicas in this order:
  *
- * <p>The routes are those that run. In mode {@link TransferMode#GATHER_BROADCAST} they name whose
- * elements a target gets, by way of the root.
+ * <ol>
+ *   <li>The target rank itself.
+ *   <li>The replicas on its host. They divide the needs of that host's ranks.
+ *   <li>All replicas. They divide the needs of the hosts without a replica.
+ * </ol>
  *
- * <p>What one rank asks for costs what its own routes cost, whatever the mesh; with several hosts,
- * beside that a look at the host of each target rank.
+ * <p>If several ranks of a host need the same data from another host, one route goes to all of
+ * them. Each element then crosses to that host once, as {@link HostTraffic} counts it.
+ *
+ * <p>For tensors of 1 MiB and more, replicas send equal amounts to within one hundredth, as far as
+ * rows allow. Data for another host counts once. A region is cut through one dimension at the end
+ * of a share. If n senders would each have at least n times 4 KiB, all targets of a region get it
+ * cut into the same parts. Each part is then read once. Smaller tensors are shared to within one
+ * region.
+ *
+ * <p>With {@code Partial}, a whole group of terms serves a target. The group that contains the
+ * target comes first.
+ *
+ * <p>A transfer runs these routes. In mode {@link TransferMode#GATHER_BROADCAST} the routes say
+ * which rank's elements a target gets; the elements travel through the root.
+ *
+ * <p>The cost of a query for one rank depends on that rank's routes and not on the size of the
+ * mesh. With several hosts, it also visits the host of each target rank.
  */
 public final class Plan {
-  /** That of the planner: changes whenever equal arguments give other routes. */
+  /** Version of the planner. It changes whenever equal arguments give other routes. */
   public static final int VERSION = 3;
 
   private final TensorSpec source;
@@ -64,31 +74,41 @@ public final class Plan {
     this.options = options;
   }
 
-  /** The plan for one dtype all the way, with default options. */
+  /**
+   * Plans a tensor that has one dtype everywhere, with default options.
+   *
+   * @throws InvalidArgumentException if a layout does not fit the shape, see the complete form
+   * @throws UnsupportedException if the dtype does not fit the layouts, see the complete form
+   */
   public static Plan of(Layout from, Layout to, long[] shape, DType dtype) {
     return of(from, to, shape, dtype, dtype, dtype, PlanOptions.defaults());
   }
 
-  /** The plan with default options. */
+  /**
+   * Plans a tensor with default options.
+   *
+   * @throws InvalidArgumentException if a layout does not fit the shape, see the complete form
+   * @throws UnsupportedException if the dtypes do not fit, see the complete form
+   */
   public static Plan of(
       Layout from, Layout to, long[] shape, DType dtype, DType wire, DType targetDtype) {
     return of(from, to, shape, dtype, wire, targetDtype, PlanOptions.defaults());
   }
 
   /**
-   * The plan of a tensor.
+   * Plans a tensor.
    *
-   * @param from how the tensor lies; may hold {@code Partial}
-   * @param to how it shall lie
-   * @param shape its global extents; empty for a scalar
-   * @param dtype of the source
-   * @param wire in which it crosses ranks
-   * @param targetDtype of the target
+   * @param from the source layout; may hold {@code Partial}
+   * @param to the target layout
+   * @param shape global extents of the tensor; empty for a scalar
+   * @param dtype dtype of the source
+   * @param wire dtype in which the tensor crosses ranks
+   * @param targetDtype dtype of the target
    * @param options the same on every rank
    * @throws InvalidArgumentException if a layout does not fit the shape, the target holds {@code
    *     Partial}, or elements or bytes exceed 64 bits
-   * @throws UnsupportedException if a dtype does not become the next, does not reduce by the
-   *     source's operation, or is smaller than a byte and a cut falls inside one
+   * @throws UnsupportedException if a dtype can't be converted to the next one, can't be reduced by
+   *     the source's operation, or a cut falls inside a byte
    */
   public static Plan of(
       Layout from,
@@ -110,14 +130,15 @@ public final class Plan {
   }
 
   /**
-   * The plan of a tensor that lies as {@code from} says and shall lie as {@code to} does, each with
-   * padding of its own.
+   * Plans a tensor from one specification to another. Each may have its own padding.
    *
-   * @param wire in which it crosses ranks
+   * @param from the source
+   * @param to the target
+   * @param wire dtype in which the tensor crosses ranks
    * @param options the same on every rank
    * @throws InvalidArgumentException if the shapes differ, the target holds {@code Partial}, or
    *     elements or bytes exceed 64 bits
-   * @throws UnsupportedException as the other form
+   * @throws UnsupportedException if the dtypes do not fit, see the form with two layouts
    */
   public static Plan of(TensorSpec from, TensorSpec to, DType wire, PlanOptions options) {
     Objects.requireNonNull(from, "from");
@@ -128,7 +149,10 @@ public final class Plan {
     return new Plan(from, to, wire, options);
   }
 
-  /** The wire dtype that adds no rounding and moves fewest bytes: the smaller, or the source's. */
+  /**
+   * Returns the wire dtype that adds no rounding and moves the fewest bytes. It is the smaller of
+   * the two dtypes, or the source's.
+   */
   public static DType defaultWire(DType source, DType target) {
     Objects.requireNonNull(source, "source");
     Objects.requireNonNull(target, "target");
@@ -143,59 +167,59 @@ public final class Plan {
     return target;
   }
 
-  /** The source layout. */
+  /** Returns the source layout. */
   public Layout from() {
     return from;
   }
 
-  /** The target layout. */
+  /** Returns the target layout. */
   public Layout to() {
     return to;
   }
 
-  /** The tensor's global extents. */
+  /** Returns the tensor's global extents. */
   public long[] shape() {
     return shape.clone();
   }
 
-  /** The extents that the source's layout cuts; {@link #shape} without padding. */
+  /** Returns the extents that the source layout cuts. Without padding they equal {@link #shape}. */
   public long[] paddedFrom() {
     return source.paddedExtents();
   }
 
-  /** The extents that the target's layout cuts; {@link #shape} without padding. */
+  /** Returns the extents that the target layout cuts. Without padding they equal {@link #shape}. */
   public long[] paddedTo() {
     return target.paddedExtents();
   }
 
-  /** The source's dtype. */
+  /** Returns the dtype of the source. */
   public DType dtype() {
     return source.dtype();
   }
 
-  /** The dtype on the wire. */
+  /** Returns the dtype on the wire. */
   public DType wire() {
     return wire;
   }
 
-  /** The dtype of the target. */
+  /** Returns the dtype of the target. */
   public DType targetDtype() {
     return target.dtype();
   }
 
-  /** How it was made. */
+  /** Returns the options that the plan was made with. */
   public PlanOptions options() {
     return options;
   }
 
-  /** All routes, by the source's place in the source mesh. */
+  /** Returns all routes, ordered by the source's position in the source mesh. */
   public List<Route> routes() {
     List<Route> routes = new ArrayList<>();
     forEachRoute(routes::add);
     return routes;
   }
 
-  /** Calls {@code action} with all routes in the order of {@link #routes}, without keeping them. */
+  /** Calls {@code action} with each route in the order of {@link #routes}, without storing them. */
   public void forEachRoute(Consumer<Route> action) {
     Objects.requireNonNull(action, "action");
     RouteFinder finder = finder();
@@ -204,13 +228,13 @@ public final class Plan {
     }
   }
 
-  /** The routes that {@code rank} takes part in, in the order of {@link #routes}. */
+  /** Returns the routes that {@code rank} takes part in, in the order of {@link #routes}. */
   public List<Route> routesFor(int rank) {
     checkRank(rank);
     return finder().touching(rank);
   }
 
-  /** The routes that {@code rank} takes part in, as it sees them. */
+  /** Returns the routes that {@code rank} takes part in, in the rank's local coordinates. */
   public List<Chunk> chunksFor(int rank) {
     List<Route> routes = routesFor(rank);
     List<Chunk> chunks = new ArrayList<>(routes.size());
@@ -223,35 +247,39 @@ public final class Plan {
     return chunks;
   }
 
-  /** The buckets of all routes of this plan. */
+  /** Returns the buckets of all routes of this plan. */
   public List<Bucket> buckets() {
     return Bucket.pack(List.of(this));
   }
 
-  /** The buckets of the routes that {@code rank} takes part in. */
+  /** Returns the buckets of the routes that {@code rank} takes part in. */
   public List<Bucket> bucketsFor(int rank) {
     return Bucket.pack(List.of(this), rank);
   }
 
   /**
-   * The bytes that a transfer moves: those of all routes; in mode {@link
-   * TransferMode#GATHER_BROADCAST} the whole tensor to the root and to each target.
+   * Returns the bytes that a transfer moves. They are those of all routes. In mode {@link
+   * TransferMode#GATHER_BROADCAST} they are the whole tensor, once to the root and once to each
+   * target.
    */
   public Traffic traffic() {
     return Traffic.ofPlans(List.of(this));
   }
 
-  /** {@link #traffic} of those routes alone that {@code rank} takes part in. */
+  /** Returns the {@link #traffic} of only those routes in which {@code rank} takes part. */
   public Traffic trafficFor(int rank) {
     return Traffic.ofPlans(List.of(this), rank);
   }
 
-  /** The {@link Totals} of this plan alone. */
+  /** Returns the {@link Totals} of this plan. */
   public Totals totals() {
     return Totals.of(List.of(this));
   }
 
-  /** Who reads a route's terms to reduce them: a bucket's source, once for all its targets. */
+  /**
+   * Returns the ranks that read a route's terms to reduce them. The source of a bucket reads them
+   * once for all targets.
+   */
   List<Integer> readers(Route route) {
     boolean isPacked = options.mode() == TransferMode.STAGED && !route.targets().isEmpty();
     return isPacked ? List.of(route.source()) : route.targets();
@@ -261,25 +289,31 @@ public final class Plan {
     return options.mode() == TransferMode.GATHER_BROADCAST;
   }
 
-  /** No route has more on the wire: the first ranks of both meshes hold the largest parts. */
+  /**
+   * Returns an upper bound for the wire bytes of a route. The first ranks of both meshes hold the
+   * largest parts.
+   */
   long mostRouteBytes() {
     long held = source.localRegion(from.mesh().rankAtPlace(0)).numel();
     long wanted = target.localRegion(to.mesh().rankAtPlace(0)).numel();
     return wire.bytesOf(Math.min(held, wanted));
   }
 
-  /** How the root of {@link TransferMode#GATHER_BROADCAST} comes by the whole tensor. */
+  /**
+   * Returns the plan by which the root of {@link TransferMode#GATHER_BROADCAST} gets the whole
+   * tensor.
+   */
   Plan gather() {
     Layout whole = DeviceMesh.of(1).at(from.mesh().rankAtPlace(0)).layout(Placement.replicate());
     return of(source, TensorSpec.of("", wire, whole, shape), wire, options);
   }
 
-  /** What each target cuts out of the whole tensor. */
+  /** Returns the plan by which each target cuts its part out of the whole tensor. */
   Plan cutOut() {
     return of(gather().target, target, wire, options.withMode(TransferMode.DIRECT));
   }
 
-  /** What moves in mode {@link TransferMode#GATHER_BROADCAST}. */
+  /** Returns the routes that run in mode {@link TransferMode#GATHER_BROADCAST}. */
   List<Route> gatheringRoutes() {
     Plan gather = gather();
     int root = gather.to.mesh().rankAtPlace(0);
@@ -291,7 +325,7 @@ public final class Plan {
     return routes;
   }
 
-  /** Those of {@link #gatheringRoutes()} that {@code rank} takes part in. */
+  /** Returns those of {@link #gatheringRoutes()} that {@code rank} takes part in. */
   List<Route> gatheringRoutes(int rank) {
     List<Route> routes = gatheringRoutes();
     routes.removeIf(route -> route.source() != rank && !route.targets().contains(rank));
@@ -299,21 +333,23 @@ public final class Plan {
   }
 
   /**
-   * Bytes that a transfer of this plan alone stages beside its tensors, on all ranks together: in
-   * mode {@link TransferMode#DIRECT} what ranks stage of other hosts for those of theirs, else
-   * none. In mode {@link TransferMode#STAGED} tensors of a transfer share buckets, so that it takes
-   * less than their sum.
+   * Returns the bytes of staging buffers that a transfer of only this plan needs, over all ranks.
+   * In mode {@link TransferMode#DIRECT} the staging buffers hold only data that ranks relay from
+   * other hosts to their own. In mode {@link TransferMode#STAGED} several tensors of a transfer
+   * share buckets. Such a transfer needs less than the sum of its plans.
    */
   public long stagingBytes() {
     return stagingBytes(List.of(this));
   }
 
-  /** {@link #stagingBytes()} of one rank. */
+  /** Returns the {@link #stagingBytes()} of one rank. */
   public long stagingBytesFor(int rank) {
     return stagingBytes(List.of(this), rank);
   }
 
-  /** Bytes that a transfer of {@code plans} together stages, on all ranks. */
+  /**
+   * Returns the bytes of staging buffers that one transfer of {@code plans} needs, over all ranks.
+   */
   public static long stagingBytes(List<Plan> plans) {
     List<Plan> all = Copies.list(plans, "plans");
     BitSet ranks = new BitSet();
@@ -326,14 +362,16 @@ public final class Plan {
     return ranks.stream().mapToLong(rank -> Schedule.stagingBytes(all, rank)).sum();
   }
 
-  /** Bytes that {@code rank} stages in a transfer of {@code plans} together. */
+  /**
+   * Returns the bytes of staging buffers that {@code rank} needs in one transfer of {@code plans}.
+   */
   public static long stagingBytes(List<Plan> plans, int rank) {
     checkRank(rank);
     return Schedule.stagingBytes(Copies.list(plans, "plans"), rank);
   }
 
   /**
-   * Gives the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. For packages
+   * Passes the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. For packages
    * of Windlass.
    *
    * @hidden
@@ -344,19 +382,20 @@ public final class Plan {
   }
 
   /**
-   * The plan as one JSON object, from which {@link #parse} makes it again: layouts, shape, dtypes,
-   * options and fingerprint, whose size does not depend on that of the mesh.
+   * Returns the plan as one JSON object, which {@link #parse} reads. It holds layouts, shape,
+   * dtypes, options and fingerprint, so its size does not depend on the size of the mesh.
    */
   public String toJson() {
     return PlanJson.encode(this);
   }
 
   /**
-   * The plan that {@link #toJson} wrote.
+   * Parses a plan that {@link #toJson} wrote.
    *
-   * @throws InvalidArgumentException if the text is anything else: it names the key, and what is
-   *     wrong there; or if the fingerprint is not that of the plan
-   * @throws UnsupportedException as {@link #of} does
+   * @param json the text of the plan
+   * @throws InvalidArgumentException if the text is not a plan, or its fingerprint is not that of
+   *     the plan; the message names the key and the problem
+   * @throws UnsupportedException if the dtypes do not fit, see {@link #of}
    */
   public static Plan parse(String json) {
     Objects.requireNonNull(json, "json");
@@ -364,8 +403,8 @@ public final class Plan {
   }
 
   /**
-   * A hash of layouts, shape, padding, dtypes, options and the version of the planner. Ranks
-   * compare it before a byte moves; mesh dimension names do not enter.
+   * Returns a hash of layouts, shape, padding, dtypes, options and {@link #VERSION}. Ranks compare
+   * it before a byte moves. Names of mesh dimensions do not count.
    */
   public long fingerprint() {
     return PlanFingerprint.of(this);
@@ -387,7 +426,7 @@ public final class Plan {
         new Route.Terms(dtype(), wire, op));
   }
 
-  /** Checks that {@code rank} is one that a mesh may hold. */
+  /** Checks that {@code rank} is a rank that a mesh may hold. */
   static void checkRank(int rank) {
     if (rank < 0 || rank >= DeviceMesh.MAX_RANKS) {
       throw new InvalidArgumentException(

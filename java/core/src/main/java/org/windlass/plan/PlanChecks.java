@@ -9,11 +9,11 @@ import org.windlass.internal.Cut;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 
-/** The checks of what a plan is made of: shapes, dtypes, reductions and cuts inside a byte. */
+/** Checks the arguments of a plan: shapes, dtypes, reductions, and cuts inside a byte. */
 final class PlanChecks {
   private PlanChecks() {}
 
-  /** Throws as {@link Plan#of(TensorSpec, TensorSpec, DType, PlanOptions)} says. */
+  /** Throws the exceptions of {@link Plan#of(TensorSpec, TensorSpec, DType, PlanOptions)}. */
   static void require(TensorSpec from, TensorSpec to, DType wire, PlanOptions options) {
     if (!from.shape().equals(to.shape())) {
       throw new InvalidArgumentException(
@@ -51,7 +51,7 @@ final class PlanChecks {
     }
   }
 
-  /** Checks that the bytes of the tensor on the wire can be counted. */
+  /** Checks that the number of the tensor's wire bytes fits 64 bits. */
   private static void requireCountable(TensorSpec spec, DType wire) {
     new TensorSpec(spec.name(), spec.shape(), wire, spec.layout(), spec.shape());
   }
@@ -70,7 +70,7 @@ final class PlanChecks {
     }
   }
 
-  /** Checks that every row that a rank holds, and every cut in it, falls on a byte. */
+  /** Checks that every row that a rank holds, and every cut in it, falls on a byte boundary. */
   private static void requireWholeBytes(TensorSpec spec) {
     int last = spec.shape().size() - 1;
     int bits = spec.dtype().bits();

@@ -8,7 +8,7 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
-/** The hash that tells plans apart; {@link Plan#fingerprint} says of what. */
+/** Computes {@link Plan#fingerprint}. */
 final class PlanFingerprint {
   private PlanFingerprint() {}
 
@@ -41,7 +41,10 @@ final class PlanFingerprint {
     return fingerprint.value();
   }
 
-  /** So that no list reads as a number of ranks, or as another with what follows. */
+  /**
+   * Adds a list after its negated length, which can't be mistaken for a rank or for part of the
+   * next value.
+   */
   private static void add(Fingerprint fingerprint, List<Integer> numbers) {
     fingerprint.add(-numbers.size());
     numbers.forEach(fingerprint::add);
@@ -54,7 +57,7 @@ final class PlanFingerprint {
     }
   }
 
-  /** A hash of sizes and ranks; names do not enter. */
+  /** Returns a hash of sizes and ranks. Names do not count. */
   private static long fingerprint(DeviceMesh mesh) {
     Fingerprint fingerprint = new Fingerprint().add(mesh.ndim());
     for (int m = 0; m < mesh.ndim(); m++) {

@@ -14,7 +14,10 @@ import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 
-/** A plan as one JSON object: what it is a function of, and the fingerprint to check that by. */
+/**
+ * Writes and reads a plan as one JSON object: the arguments of the plan, and the fingerprint to
+ * check.
+ */
 final class PlanJson {
   private static final int VERSION = 1;
   private static final String WHERE = "plan";
@@ -58,7 +61,7 @@ final class PlanJson {
         });
   }
 
-  /** What stands under the keys so far. */
+  /** The values of the keys that have been read so far. */
   private static final class Fields {
     Long version;
     Layout from;

@@ -5,21 +5,25 @@ import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * The choices of a plan beyond layouts, shape and dtypes. All ranks choose alike.
+ * The options of a plan beyond layouts, shape and dtypes. All ranks must use the same options.
  *
  * @param mode how bytes get from sources to targets
- * @param bucketBytes chunks of one bucket add up to at most this; a chunk at least as large goes
- *     alone, and 1 means one chunk a bucket
- * @param turn which replica's share comes first, so that tensors of few regions do not all come
- *     from the first replica; a transfer gives each tensor its index
- * @param hosts which ranks live together: where a replica is on the host of a rank that needs it,
- *     it comes from there, and what several ranks of a host need from others comes once
+ * @param bucketBytes the most bytes of a bucket. A route that is at least as large gets a bucket of
+ *     its own, so 1 means one route in each bucket.
+ * @param turn selects the replica whose share comes first, so that tensors of few regions do not
+ *     all come from the first replica. A transfer passes each tensor's index.
+ * @param hosts the hosts that ranks live on. A rank reads from a replica on its own host if there
+ *     is one. Data that several ranks of a host need from other hosts crosses once.
  */
 public record PlanOptions(TransferMode mode, long bucketBytes, int turn, Hosts hosts) {
-  /** What {@link #bucketBytes} is where nothing else is asked: 16 MiB. */
+  /** Default of {@link #bucketBytes}: 16 MiB. */
   public static final long DEFAULT_BUCKET_BYTES = 16L << 20;
 
-  /** Checks the components. */
+  /**
+   * Checks the components.
+   *
+   * @throws InvalidArgumentException if {@code bucketBytes} is below 1 or {@code turn} is negative
+   */
   public PlanOptions {
     Objects.requireNonNull(mode, "mode");
     if (bucketBytes < 1) {
@@ -31,32 +35,35 @@ public record PlanOptions(TransferMode mode, long bucketBytes, int turn, Hosts h
     Objects.requireNonNull(hosts, "hosts");
   }
 
-  /** {@link TransferMode#DIRECT}, {@link #DEFAULT_BUCKET_BYTES}, turn 0, all ranks on one host. */
+  /**
+   * Returns {@link TransferMode#DIRECT}, {@link #DEFAULT_BUCKET_BYTES}, turn 0, and all ranks on
+   * one host.
+   */
   public static PlanOptions defaults() {
     return new PlanOptions(TransferMode.DIRECT, DEFAULT_BUCKET_BYTES, 0, Hosts.one());
   }
 
-  /** These options with another mode. */
+  /** Returns these options with another mode. */
   public PlanOptions withMode(TransferMode mode) {
     return new PlanOptions(mode, bucketBytes, turn, hosts);
   }
 
-  /** These options with another size of buckets. */
+  /** Returns these options with another bucket size, in bytes. */
   public PlanOptions withBucketBytes(long bucketBytes) {
     return new PlanOptions(mode, bucketBytes, turn, hosts);
   }
 
-  /** These options with another turn. */
+  /** Returns these options with another turn. */
   public PlanOptions withTurn(int turn) {
     return new PlanOptions(mode, bucketBytes, turn, hosts);
   }
 
-  /** These options with other hosts. */
+  /** Returns these options with other hosts. */
   public PlanOptions withHosts(Hosts hosts) {
     return new PlanOptions(mode, bucketBytes, turn, hosts);
   }
 
-  /** These options with {@link Hosts#ofEach} so many ranks. */
+  /** Returns these options with {@link Hosts#ofEach} of {@code ranksPerHost}. */
   public PlanOptions withRanksPerHost(int ranksPerHost) {
     return withHosts(Hosts.ofEach(ranksPerHost));
   }

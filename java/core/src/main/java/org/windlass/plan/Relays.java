@@ -8,16 +8,18 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The relays of what crosses between hosts: where several targets of a route live on one host and
- * read it from another, one of them does, and stages it for all. They take turns, so that each
- * relays about as much.
+ * Chooses the relays of data that crosses between hosts. If several targets of a route live on one
+ * host and read from another host, one of them reads the data. That relay then copies the data into
+ * its staging buffer, from where the others read it. The targets take turns, so that each relays
+ * about as much.
  */
 final class Relays {
   private Relays() {}
 
   /**
-   * The targets that share what crosses to the host of {@code rank}, one of them; none where
-   * nothing crosses, or to one alone.
+   * Returns the targets, including {@code rank}, that share data which crosses to the host of
+   * {@code rank}. Returns an empty list if nothing crosses or {@code rank} is its only target on
+   * the host.
    */
   static List<Integer> sharing(Plan plan, Route route, int rank) {
     Hosts hosts = plan.options().hosts();
@@ -33,7 +35,10 @@ final class Relays {
     return together.size() < 2 ? List.of() : together;
   }
 
-  /** Who reads part {@code part} of a route in its source's stage: targets, or their relays. */
+  /**
+   * Returns the ranks that read part {@code part} of a route from the source's staging buffer:
+   * targets, or their relays.
+   */
   static List<Integer> readers(Plan plan, Route route, int part) {
     Hosts hosts = plan.options().hosts();
     if (!hosts.areSeveral()) {
@@ -55,13 +60,16 @@ final class Relays {
     return readers;
   }
 
-  /** Those of {@code ranks} that live with {@code rank}. */
+  /** Returns those of {@code ranks} that live on the host of {@code rank}. */
   static List<Integer> together(Hosts hosts, List<Integer> ranks, int rank) {
     int host = hosts.of(rank);
     return ranks.stream().filter(other -> hosts.of(other) == host).toList();
   }
 
-  /** Who gives {@code rank}, a target, the whole tensor of a gathering: its root, or a relay. */
+  /**
+   * Returns the rank from which target {@code rank} copies the whole tensor of a gathering: the
+   * root or a relay.
+   */
   static int giverOfWhole(Plan plan, int root, int rank) {
     Hosts hosts = plan.options().hosts();
     if (hosts.areTogether(root, rank)) {
@@ -72,8 +80,8 @@ final class Relays {
   }
 
   /**
-   * The targets that read the whole tensor on the root of a gathering: all that live on its host,
-   * and one on each other.
+   * Returns the targets that copy the whole tensor from the root of a gathering. They are all
+   * targets on the root's host, and one target on each other host.
    */
   static List<Integer> readersOfWhole(Plan plan, int root) {
     Hosts hosts = plan.options().hosts();
@@ -88,7 +96,7 @@ final class Relays {
     return readers;
   }
 
-  /** Which of those that share a route relays part {@code part} of it. */
+  /** Returns the one of the {@code sharing} ranks that relays part {@code part} of a route. */
   static int of(Plan plan, Route route, List<Integer> sharing, int part) {
     long turn = (long) route.source() + plan.options().turn() + part;
     return sharing.get((int) (turn % sharing.size()));

@@ -9,9 +9,9 @@ import org.windlass.ReduceOp;
 import org.windlass.layout.Region;
 
 /**
- * A route: one region of one tensor on its way from a source rank to every rank that gets it from
- * there. The ranks of {@link #sources} hold the region, or terms of it, at the same local
- * coordinates; the ranks of {@link #targets} write it at the same local coordinates.
+ * One region of one tensor on its way from a source rank to every rank that gets it from there. The
+ * ranks of {@link #sources} hold the region, or terms of it, at the same local coordinates. The
+ * ranks of {@link #targets} write it at the same local coordinates.
  */
 public final class Route {
   private final int source;
@@ -22,7 +22,7 @@ public final class Route {
   private final long numel;
   private final Terms terms;
 
-  /** What all routes of a plan share. */
+  /** The dtypes and the reduction that all routes of a plan share. */
   record Terms(DType dtype, DType wire, Optional<ReduceOp> op) {}
 
   Route(
@@ -45,7 +45,10 @@ public final class Route {
     this.numel = product;
   }
 
-  /** All of a tensor of shape {@code shape}, from {@code source} to {@code targets}. */
+  /**
+   * Returns a route of a whole tensor of shape {@code shape}, from {@code source} to {@code
+   * targets}.
+   */
   static Route whole(int source, List<Integer> targets, long[] shape, Terms terms) {
     Overlap[] overlaps = new Overlap[shape.length];
     for (int d = 0; d < shape.length; d++) {
@@ -56,40 +59,47 @@ public final class Route {
     return new Route(source, transport, List.of(source), targets, overlaps, terms);
   }
 
-  /** The part that {@code rank} plays in this route's reduction: a term, and nothing to send. */
+  /**
+   * Returns the part of {@code rank} in this route's reduction. The rank contributes a term and
+   * sends nothing.
+   */
   Route reduceOnly(int rank) {
     return new Route(rank, Transport.NONE, sources, List.of(), overlaps, terms);
   }
 
-  /** The rank that sends, or for {@link Transport#NONE} the one that contributes. */
+  /**
+   * Returns the rank that sends. For {@link Transport#NONE} it is the rank that contributes a term.
+   */
   public int source() {
     return source;
   }
 
-  /** How the bytes cross ranks. */
+  /** Returns how the bytes cross ranks. */
   public Transport transport() {
     return transport;
   }
 
   /**
-   * The ranks whose local tensors make the region: with {@code Partial} the whole group in
-   * canonical order, else the source alone.
+   * Returns the ranks whose local tensors make the region. With {@code Partial} it is the whole
+   * group in canonical order, otherwise only the source.
    */
   public List<Integer> sources() {
     return sources;
   }
 
-  /** The ranks that get the region; empty for {@link Transport#NONE}. */
+  /** Returns the ranks that get the region; empty for {@link Transport#NONE}. */
   public List<Integer> targets() {
     return targets;
   }
 
-  /** How the terms of {@link #sources} become one; empty where there is one source. */
+  /**
+   * Returns the operation that reduces the terms of {@link #sources}; empty if there is one source.
+   */
   public Optional<ReduceOp> op() {
     return sources.size() > 1 ? terms.op() : Optional.empty();
   }
 
-  /** The part of the global tensor. */
+  /** Returns the part of the global tensor that moves. */
   public Region region() {
     long[][] bounds = new long[overlaps.length][];
     for (int d = 0; d < bounds.length; d++) {
@@ -99,32 +109,32 @@ public final class Route {
     return new Region(bounds);
   }
 
-  /** Elements of the region. */
+  /** Returns the number of elements of the region. */
   public long numel() {
     return numel;
   }
 
-  /** Bytes on the wire for one destination. */
+  /** Returns the bytes on the wire for one destination. */
   public long bytes() {
     return terms.wire().bytesOf(numel);
   }
 
-  /** Bytes that one reduction reads beside the source's own term. */
+  /** Returns the bytes that one reduction reads in addition to the source's own term. */
   public long reduceBytes() {
     return (sources.size() - 1) * termBytes();
   }
 
-  /** Bytes of one source's term. */
+  /** Returns the bytes of one source's term. */
   long termBytes() {
     return terms.dtype().bytesOf(numel);
   }
 
-  /** The dtype on the wire. */
+  /** Returns the dtype on the wire. */
   DType wire() {
     return terms.wire();
   }
 
-  /** {@link Chunk#boxes}, which are the same for every rank. */
+  /** Returns {@link Chunk#boxes}, which are the same for every rank. */
   List<Chunk.Box> boxes() {
     int ndim = overlaps.length;
     if (numel == 0) {

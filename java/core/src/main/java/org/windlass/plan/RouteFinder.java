@@ -12,14 +12,19 @@ import java.util.function.Supplier;
 import org.windlass.internal.Cut;
 
 /**
- * The search for routes by interval arithmetic, one tensor dimension at a time. A rank's routes are
- * found from its own cell outwards: the cells of the other layout that overlap it, in order, each
- * by a binary search, so the cost follows the routes and not the mesh. Where the meshes overlap,
- * sharing a source cell also looks once at each of that cell's members; where they share hosts, at
- * each rank of those members' hosts. Where there are several hosts, it looks once at each target
- * rank's.
+ * Finds routes by interval arithmetic, one tensor dimension at a time. The search for a rank starts
+ * at its own cell. It visits the overlapping cells of the other layout in order, each by a binary
+ * search. The cost therefore depends on the number of routes and not on the size of the mesh,
+ * except for these visits:
  *
- * <p>An instance remembers cells, overlaps and groups that it found; it serves one thread.
+ * <ul>
+ *   <li>If the meshes overlap, sharing a source cell visits each of that cell's members once.
+ *   <li>If the meshes share hosts, it visits each rank of those members' hosts once.
+ *   <li>If there are several hosts, it visits the host of each target rank once.
+ * </ul>
+ *
+ * <p>An instance remembers the cells, overlaps and groups that it found. Only one thread may use
+ * it.
  */
 final class RouteFinder {
   private final Grid source;
@@ -27,13 +32,15 @@ final class RouteFinder {
   private final Pieces pieces;
   private final Route.Terms terms;
 
-  /** The groups of Partial found so far: (source cell, first member) to ranks. */
+  /**
+   * Ranks of the groups of {@code Partial} that were found so far, by source cell and first member.
+   */
   private final Map<Long, List<Integer>> groups = new HashMap<>();
 
   /**
    * A source slab that overlaps a certain target slab.
    *
-   * @param overlap what both have in common
+   * @param overlap the overlap of both
    * @param before elements of the source slab in lesser target cells
    */
   private record SlabOverlap(Pieces.Slab slab, Overlap overlap, long before) {}
@@ -45,7 +52,7 @@ final class RouteFinder {
     this.terms = terms;
   }
 
-  /** The routes whose source is the rank at {@code place} of the source mesh. */
+  /** Returns the routes whose source is the rank at {@code place} of the source mesh. */
   List<Route> from(int place) {
     Pieces.Piece piece = pieces.of(source.cellsOf(place));
     int member = source.memberOf(place);
@@ -57,7 +64,9 @@ final class RouteFinder {
     return routes;
   }
 
-  /** The routes that touch {@code rank}, in the order of {@link #from} over all places. */
+  /**
+   * Returns the routes that touch {@code rank}, in the order of {@link #from} over all positions.
+   */
   List<Route> touching(int rank) {
     int place = source.mesh.placeOf(rank);
     List<Route> own = place < 0 ? List.of() : from(place);
@@ -96,8 +105,8 @@ final class RouteFinder {
   }
 
   /**
-   * Adds what {@code member} copies to itself, then what it sends within its host, then what it
-   * sends elsewhere, each in the order of target cells.
+   * Adds the routes of {@code member} in three parts: to itself, within its host, and to all
+   * others. Each part is in the order of target cells.
    */
   private void addOwned(Pieces.Piece piece, int member, List<Route> routes) {
     int share = piece.senders().share(member);
@@ -136,7 +145,7 @@ final class RouteFinder {
     }
   }
 
-  /** The routes into the rank at {@code place} of the target mesh from other ranks. */
+  /** Returns the routes to the rank at {@code place} of the target mesh from other ranks. */
   private List<Route> into(int place, int placeInSource) {
     int ndim = source.cuts.length;
     int[] cells = target.cellsOf(place);
@@ -192,7 +201,7 @@ final class RouteFinder {
     return routes;
   }
 
-  /** The source slabs of dimension {@code dim} that overlap a target cell, ascending. */
+  /** Returns the source slabs of dimension {@code dim} that overlap a target cell, ascending. */
   private SlabOverlap[] overlaps(int dim, int targetCell) {
     Cut sourceCut = source.cuts[dim];
     Cut targetCut = target.cuts[dim];
@@ -218,7 +227,7 @@ final class RouteFinder {
       int[] cells,
       int targetMember,
       List<Route> routes) {
-    List<List<Integer>> last = new ArrayList<>(); // what goes to all is one list
+    List<List<Integer>> last = new ArrayList<>(); // all targets of one set share one list
     piece
         .shares()
         .into(
@@ -244,17 +253,17 @@ final class RouteFinder {
     return new Demand(piece.axis().place(before), size, piece.axis().copies(before), region);
   }
 
-  /** What one member sends of what all share. */
+  /** The part that one member sends of a piece whose sending all members share. */
   private final class Stretch {
     final Pieces.Piece piece;
     final int share;
     final int rank;
     final List<Integer> sources;
 
-    /** An element of the piece, counted by target cells, with which the stretch may begin. */
+    /** An element of the piece, counted by target cells, at or before the start of the stretch. */
     final long first;
 
-    /** Where on the {@link Axis} the stretch ends. */
+    /** Position on the {@link Axis} at which the stretch ends. */
     final double end;
 
     Stretch(Pieces.Piece piece, int share) {
@@ -317,7 +326,7 @@ final class RouteFinder {
     }
   }
 
-  /** The ranks that get copies {@code low} to {@code high} of a target cell. */
+  /** Returns the ranks that get copies {@code low} to {@code high} of a target cell. */
   private List<Integer> targets(
       Pieces.Piece piece, long before, int[] cells, int low, int high) {
     if (low >= high) {
@@ -367,7 +376,7 @@ final class RouteFinder {
     return new SomeMembers(target, cells, members);
   }
 
-  /** The ranks of the member's group, one list for all routes that fold it. */
+  /** Returns the ranks of the member's group. All routes that reduce the group share one list. */
   private List<Integer> sources(Pieces.Piece piece, int member) {
     if (source.groupSize == 1) {
       return List.of(source.rank(piece.cells(), member));
@@ -385,7 +394,7 @@ final class RouteFinder {
         });
   }
 
-  /** Members of one cell, as ranks. */
+  /** Some members of one cell, as a list of ranks. */
   private static final class SomeMembers extends AbstractList<Integer> {
     private final Grid grid;
     private final int first;
@@ -408,7 +417,7 @@ final class RouteFinder {
     }
   }
 
-  /** Consecutive members of one cell, as ranks. */
+  /** Consecutive members of one cell, as a list of ranks. */
   private static final class Members extends AbstractList<Integer> {
     private final Grid grid;
     private final int first;

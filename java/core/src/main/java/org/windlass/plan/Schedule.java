@@ -15,10 +15,13 @@ import org.windlass.internal.Steps;
 import org.windlass.internal.Steps.Place;
 
 /**
- * The schedule of one rank in a run of a transfer, in phases: what is staged in one phase is read
- * in the next. Each rank makes its own schedule. A rank numbers the boxes that it stages, and a
- * reader those that a certain rank stages for it: both in the order of buckets, then of tensors, to
- * which all ranks come alike.
+ * Makes the steps of one rank in a transfer, in phases. A rank stages data by writing it into its
+ * staging buffer. Data that is staged in one phase is read in the next. Each rank makes its own
+ * schedule.
+ *
+ * <p>A rank numbers the boxes that it stages. A reader numbers the boxes that a certain rank stages
+ * for it. Both numberings follow the order of buckets, then of tensors, which is the same on all
+ * ranks.
  */
 final class Schedule {
   private static final int LINE = 64;
@@ -27,7 +30,10 @@ final class Schedule {
   private final int rank;
   private final Steps steps;
 
-  /** Bytes staged in each phase so far; the stage of a phase is as long as the most of its half. */
+  /**
+   * Bytes staged in each phase so far. Even phases use one half of the staging buffer, odd phases
+   * the other half. A half is as large as its largest phase.
+   */
   private long[] staged = new long[16];
 
   private int boxes;
@@ -47,14 +53,14 @@ final class Schedule {
     }
   }
 
-  /** Gives the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. */
+  /** Passes the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. */
   static void of(List<Plan> plans, int rank, Steps steps) {
     Schedule schedule = new Schedule(plans, rank, steps);
     schedule.direct();
     schedule.indirect();
   }
 
-  /** The bytes that {@code rank} stages in a transfer of {@code plans}. */
+  /** Returns the bytes that {@code rank} stages in a transfer of {@code plans}. */
   static long stagingBytes(List<Plan> plans, int rank) {
     Schedule schedule = new Schedule(plans, rank, new Measure());
     if (!plans.isEmpty() && plans.get(0).options().hosts().areSeveral()) {
@@ -68,7 +74,7 @@ final class Schedule {
     return half[0] + half[1];
   }
 
-  /** Asks for nothing but what a schedule itself counts. */
+  /** Ignores all steps, for a schedule that only counts bytes. */
   private static final class Measure implements Steps {
     @Override
     public void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers) {}
@@ -86,10 +92,10 @@ final class Schedule {
 
   // ---- direct
 
-  /** A piece that crosses to the ranks that share it by way of one of them. */
+  /** A piece that crosses to the {@code sharing} ranks through one of them. */
   private record Relayed(Piece piece, int relay, List<Integer> sharing) {}
 
-  /** A part of a route that a relay of its own is worth. */
+  /** Smallest part of a route, in bytes, that gets its own relay. */
   private static final long LEAST_RELAYED = 64L << 10;
 
   private void direct() {
@@ -116,7 +122,7 @@ final class Schedule {
     relay(relayed);
   }
 
-  /** Adds the parts of a route, each as large as goes into a load, with their relays. */
+  /** Adds the parts of a route with their relays. Each part fits in a load. */
   private static void addRelayed(
       int tensor, Plan plan, Route route, List<Integer> sharing, List<Relayed> relayed) {
     boolean isWorth = route.bytes() / sharing.size() >= LEAST_RELAYED;
@@ -133,8 +139,8 @@ final class Schedule {
   }
 
   /**
-   * Stages what this rank relays, in loads one phase after the other, and finalizes all from the
-   * relays' stages.
+   * Stages the parts that this rank relays, one load in each phase. Then finalizes all parts from
+   * the relays' staging buffers.
    */
   private void relay(List<Relayed> relayed) {
     long all = 0;
@@ -186,11 +192,11 @@ final class Schedule {
     }
     Loads.requireFew(some);
     Loads.Turns turns = new Loads.Turns();
-    Map<Integer, Iterator<Integer>> phases = new HashMap<>(); // of loads of others that it relays
+    Map<Integer, Iterator<Integer>> phases = new HashMap<>(); // of loads that this rank relays
     for (Bucket bucket : Bucket.pack(some, rank)) {
       boolean sends = bucket.source() == rank;
       if (sends && bucket.targets().isEmpty()) {
-        continue; // peers read this rank's terms
+        continue; // the other ranks read this rank's term from its memory
       }
       List<List<Piece>> loads = Loads.of(bucket, some, tensors);
       if (!sends) {
@@ -210,7 +216,10 @@ final class Schedule {
     }
   }
 
-  /** Finalizes loads of another rank, from its stage or a relay's, which this rank may be. */
+  /**
+   * Finalizes loads of another rank, from that rank's staging buffer or from a relay's. This rank
+   * may be the relay.
+   */
   private void take(
       Bucket bucket,
       List<List<Piece>> loads,
@@ -249,7 +258,9 @@ final class Schedule {
     return Relays.of(plans.get(piece.tensor()), piece.route(), sharing, part);
   }
 
-  /** In which phases {@code source} stages the loads that this rank shares with others. */
+  /**
+   * Returns the phases in which {@code source} stages the loads that this rank shares with others.
+   */
   private List<Integer> turnsOf(int source, List<Plan> some, List<Integer> tensors) {
     Loads.Turns turns = new Loads.Turns();
     List<Integer> phases = new ArrayList<>();
@@ -271,7 +282,11 @@ final class Schedule {
     return phases;
   }
 
-  /** @param part how many pieces of the bucket come before the load */
+  /**
+   * Stages a load.
+   *
+   * @param part how many pieces of the bucket come before the load
+   */
   private void prepare(int phase, List<Piece> load, int part) {
     long offset = reserve(phase, load.stream().mapToLong(Piece::bytes).sum());
     for (Piece piece : load) {
@@ -288,7 +303,10 @@ final class Schedule {
     copy(target, piece.box().length(), source, staged, piece.wire());
   }
 
-  /** From the sources' memory to the target's, by way of the wire dtype alone. */
+  /**
+   * Moves a piece from the sources' memory to the target's. The data is converted to the wire dtype
+   * on the way.
+   */
   private void move(int phase, Piece piece) {
     write(phase, new Place(piece.tensor(), piece.box().targetStart()), piece);
   }
@@ -342,7 +360,7 @@ final class Schedule {
     }
   }
 
-  /** What the rank writes as a target of {@code plan}. */
+  /** Returns the pieces that the rank writes as a target of {@code plan}. */
   private List<Piece> written(int tensor, Plan plan) {
     List<Piece> pieces = new ArrayList<>();
     for (Chunk chunk : plan.chunksFor(rank)) {
@@ -355,7 +373,9 @@ final class Schedule {
 
   // ---- stages
 
-  /** Room in the half of {@code phase}: where it begins. */
+  /**
+   * Reserves staging space for a whole tensor in {@code phase}, and returns its offset in bytes.
+   */
   private long reserve(int phase, Plan whole) {
     return reserve(phase, whole.wire().bytesOf(Shapes.numel(whole.shape())));
   }
@@ -369,13 +389,16 @@ final class Schedule {
     return offset;
   }
 
-  /** The rank's next staged box, as the target of a write. */
+  /** Stages the rank's next box, and returns its index as the target of a write. */
   private int stage(int phase, DType dtype, long[] shape, long offset, List<Integer> readers) {
     steps.stage(phase, dtype.code(), shape, offset, readers);
     return -1 - boxes++;
   }
 
-  /** The next box that {@code source} stages for this rank, as the source of a write. */
+  /**
+   * Returns the index of the next box that {@code source} stages for this rank, as the source of a
+   * write.
+   */
   private int nextFrom(int source) {
     return -read.merge(source, 1, Integer::sum);
   }

@@ -2,30 +2,30 @@
 package org.windlass.plan;
 
 /**
- * The members of a source cell that send what is needed of it, in the order of their {@link
- * Shares}: consecutive ones, the first after the last.
+ * The members of a source cell that send parts of it, in the order of their {@link Shares}. They
+ * are consecutive members; member 0 follows the last one.
  *
- * @param first whose share is the first
- * @param count how many send
- * @param members of the cell
+ * @param first member that has the first share
+ * @param count number of members that send
+ * @param members number of members of the cell
  */
 record Senders(int first, int count, int members) {
-  /** All members, of which a plan's turn says whose share comes first. */
+  /** Returns all members. The plan's turn selects the member that has the first share. */
   static Senders all(int members, int turn) {
     return new Senders(turn % members, members, members);
   }
 
-  /** One for all. */
+  /** Returns one member that sends everything. */
   static Senders sole(int member, int members) {
     return new Senders(member, 1, members);
   }
 
-  /** The member whose share is {@code share}. */
+  /** Returns the member that has share {@code share}. */
   int member(int share) {
     return (first + share) % members;
   }
 
-  /** The share of a member, or -1 if it does not send. */
+  /** Returns the share of a member, or -1 if the member does not send. */
   int share(int member) {
     int share = Math.floorMod(member - first, members);
     return share < count ? share : -1;

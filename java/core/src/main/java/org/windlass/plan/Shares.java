@@ -4,25 +4,25 @@ package org.windlass.plan;
 import org.windlass.DType;
 
 /**
- * The shares of ranks that hold the same in the sending of it: all that is sent lies on one line,
- * which falls to them in equal stretches. Where a stretch ends within a region, the region is cut,
- * at most once for each sender but one; so shares differ by at most a hundredth as far as rows
- * allow.
+ * Divides the sending of data among the ranks that hold it. All data lies on one line, which is
+ * divided into equal stretches, one for each sender. If a stretch ends inside a region, the region
+ * is cut. With n senders there are at most n - 1 cuts. Shares differ by at most one hundredth, as
+ * far as rows allow.
  *
- * <p>Where a sender's part of a region is worth a pass, they share {@link Slices}, else {@link
- * Copies}.
+ * <p>If each sender's part of a region is large enough for a pass, the senders use {@link Slices}.
+ * Otherwise they use {@link Copies}.
  */
 abstract sealed class Shares {
-  /** Stands for the end of a region, as a cut. */
+  /** A cut at the end of a region. */
   static final long END = Long.MAX_VALUE;
 
-  /** Wire bytes, for each sender, of a part that is worth a pass: the more parts, the larger. */
+  /** Wire bytes of the smallest part that is worth a pass, divided by the number of senders. */
   private static final long LEAST_SLICE = 4L << 10;
 
-  /** What each end of a stretch may miss, as a part of the stretch. */
+  /** The most by which each end of a stretch may be off, as a fraction of the stretch. */
   private static final double TOLERANCE = 1 / 200.0;
 
-  /** Takes what a sender sends of a demand: some rows, to some copies. */
+  /** Receives the parts that a sender sends of a demand: some rows, to some copies. */
   interface Sink {
     void add(int share, int lowCopy, int highCopy, long from, long to);
   }
@@ -40,27 +40,30 @@ abstract sealed class Shares {
   }
 
   /**
-   * Shares of a line.
+   * Creates the shares of a line.
    *
-   * @param total its length: elements times copies
-   * @param elements what is sent, once
-   * @param cutsSmall whether regions are cut where parts are small
+   * @param total length of the line: elements times copies
+   * @param elements number of elements, counting each once
+   * @param cutsSmall whether regions are cut even if that makes small parts
    */
   static Shares of(int senders, double total, long elements, boolean cutsSmall, DType wire) {
     long each = elements / senders;
-    // Rounded down to bytes, of which a share of smaller elements need not fill a whole number.
+    // Rounded down to whole bytes, which smaller elements need not fill.
     long bytes = each / 8 * wire.bits() + each % 8 * wire.bits() / 8;
     return bytes >= LEAST_SLICE * senders
         ? new Slices(senders, total, wire)
         : new Copies(senders, total, cutsSmall, wire);
   }
 
-  /** Where the stretch of sender {@code share} begins; past all for the one after the last. */
+  /**
+   * Returns the position at which the stretch of sender {@code share} begins. It is infinite after
+   * the last sender.
+   */
   final double start(int share) {
     return share < senders ? share * total / senders : Double.POSITIVE_INFINITY;
   }
 
-  /** The sender in whose stretch {@code place} lies. */
+  /** Returns the sender whose stretch contains {@code place}. */
   final int at(double place) {
     int share = (int) Math.min(senders - 1, place * senders / total);
     while (share > 0 && start(share) > place) {
@@ -72,10 +75,13 @@ abstract sealed class Shares {
     return share;
   }
 
-  /** Calls {@code sink} with what sender {@code share} sends of a demand, in order of the line. */
+  /**
+   * Calls {@code sink} with the parts that {@code share} sends of a demand, in the order of the
+   * line.
+   */
   abstract void of(int share, Demand demand, Sink sink);
 
-  /** Calls {@code sink} with what each sender sends to copy {@code copy} of a demand. */
+  /** Calls {@code sink} with the parts that each sender sends to copy {@code copy} of a demand. */
   final void into(Demand demand, int copy, Sink sink) {
     double start = begin(demand, copy);
     double end = start + length(demand);
@@ -91,17 +97,19 @@ abstract sealed class Shares {
     } while (start(++share) < end);
   }
 
-  /** Where what copy {@code copy} of a demand gets begins on the line. */
+  /**
+   * Returns the position on the line at which the data for copy {@code copy} of a demand begins.
+   */
   abstract double begin(Demand demand, int copy);
 
-  /** How long on the line that is. */
+  /** Returns the length on the line of the data for one copy of a demand. */
   abstract double length(Demand demand);
 
   /**
-   * Where the region of a demand is cut.
+   * Returns the row at which the region of a demand is cut.
    *
-   * @param into how far past the region's begin on the line the cut is asked for
-   * @param width how long one element is on the line
+   * @param into distance on the line from the region's begin to the requested cut
+   * @param width length of one element on the line
    */
   final long cut(Demand demand, double into, double width) {
     double length = demand.size * width;
@@ -115,8 +123,8 @@ abstract sealed class Shares {
   }
 
   /**
-   * Each sender's part of a region goes to all targets of the region, each of which gets such a
-   * part from every sender: what targets need alike is read once.
+   * Cuts a region into one part for each sender. Each part goes to all targets of the region, so it
+   * is read once.
    */
   private static final class Slices extends Shares {
     Slices(int senders, double total, DType wire) {
@@ -144,8 +152,9 @@ abstract sealed class Shares {
   }
 
   /**
-   * The copies of a region lie one after the other, and a target gets its copy from one sender, or
-   * from two. Those of small tensors are not cut: there a copy falls to whom it begins with.
+   * Lays the copies of a region one after the other on the line. A target gets its copy from one
+   * sender or from two. Copies of small tensors are not cut: the sender in whose stretch a copy
+   * begins sends it.
    */
   private static final class Copies extends Shares {
     private final boolean cuts;
@@ -192,7 +201,7 @@ abstract sealed class Shares {
       }
     }
 
-    /** The first copy that is cut at {@code place} no later than at {@code most}. */
+    /** Returns the first copy whose cut at {@code place} is at most {@code most}. */
     private int first(double place, Demand demand, long most) {
       double guess = (place - demand.start) / demand.size;
       int copy = (int) Math.max(0, Math.min(demand.copies, guess));
@@ -205,7 +214,7 @@ abstract sealed class Shares {
       return copy;
     }
 
-    /** Where in copy {@code copy} of a demand {@code place} lies. */
+    /** Returns the row of copy {@code copy} of a demand at {@code place}. */
     private long cut(double place, Demand demand, int copy) {
       double into = place - begin(demand, copy);
       if (!cuts && into > 0) {

@@ -7,13 +7,14 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * The sums of one or more plans, made in one pass that keeps no route: for plans of many ranks.
+ * The sums of one or more plans. They are computed in one pass that stores no route, so they suit
+ * plans of many ranks.
  *
- * @param sentBytes as {@link Traffic#sentBytes}
- * @param localBytes as {@link Traffic#localBytes}
- * @param reduceBytes as {@link Traffic#reduceBytes}
- * @param buckets how many {@link Bucket#pack} makes
- * @param hosts the same bytes by hosts
+ * @param sentBytes see {@link Traffic#sentBytes}
+ * @param localBytes see {@link Traffic#localBytes}
+ * @param reduceBytes see {@link Traffic#reduceBytes}
+ * @param buckets number of buckets that {@link Bucket#pack} makes
+ * @param hosts the same bytes, by hosts
  */
 public record Totals(
     long sentBytes, long localBytes, long reduceBytes, long buckets, HostTraffic hosts) {
@@ -23,7 +24,7 @@ public record Totals(
   }
 
   /**
-   * The totals of a transfer of {@code plans} together.
+   * Returns the totals of one transfer of {@code plans}.
    *
    * @throws InvalidArgumentException if a sum exceeds 64 bits
    */
@@ -47,7 +48,7 @@ public record Totals(
   }
 
   /**
-   * The totals of those routes alone that {@code rank} takes part in.
+   * Returns the totals of only those routes in which {@code rank} takes part.
    *
    * @throws InvalidArgumentException if a sum exceeds 64 bits
    */
@@ -63,7 +64,7 @@ public record Totals(
     return sums.totals();
   }
 
-  /** Totals that are being added up. */
+  /** Adds up totals. */
   private static final class Sums {
     final Bucket.Packing packing = new Bucket.Packing();
     final HostSums hosts = new HostSums();
@@ -71,7 +72,7 @@ public record Totals(
     private long local;
     private long reduced;
 
-    /** Adds routes of a plan, which are what moves unless one rank gathers the whole. */
+    /** Adds routes of a plan. Their bytes count unless one rank gathers the whole tensor. */
     void add(Plan plan, List<Route> routes) {
       for (Route route : routes) {
         packing.place(route, plan.options().bucketBytes());

@@ -11,12 +11,12 @@ import org.windlass.internal.Copies;
  * The bytes that routes move.
  *
  * @param links bytes between every two ranks that exchange any, by source, then target
- * @param sentBytes the sum of links whose ends differ
- * @param localBytes the sum of links whose ends are one rank
- * @param reads bytes of terms that ranks read on others to reduce {@code Partial}, in the source's
- *     dtype, by the rank that holds them, then the reader; beside those of {@code links}, which
- *     carry the source's own term
- * @param reduceBytes the sum of {@code reads}
+ * @param sentBytes sum of the links between two different ranks
+ * @param localBytes sum of the links from a rank to itself
+ * @param reads bytes of terms that ranks read on other ranks to reduce {@code Partial}. They are in
+ *     the source's dtype, ordered by the rank that holds them, then by the reader. The source's own
+ *     term is not among them; {@code links} carries it.
+ * @param reduceBytes sum of {@code reads}
  */
 public record Traffic(
     List<Link> links, long sentBytes, long localBytes, List<Link> reads, long reduceBytes) {
@@ -29,14 +29,14 @@ public record Traffic(
   /**
    * Wire bytes from one rank to another, or to itself.
    *
-   * @param source the rank that sends
-   * @param target the rank that gets
-   * @param bytes in the wire dtype
+   * @param source rank that sends
+   * @param target rank that receives
+   * @param bytes number of bytes in the wire dtype
    */
   public record Link(int source, int target, long bytes) {}
 
   /**
-   * The traffic of {@code routes}, each of whose targets reduces what it gets.
+   * Returns the traffic of {@code routes}, if every target reduces the terms itself.
    *
    * @throws InvalidArgumentException if a sum exceeds 64 bits
    */
@@ -55,7 +55,7 @@ public record Traffic(
   }
 
   /**
-   * The traffic of a transfer of {@code plans} together.
+   * Returns the traffic of one transfer of {@code plans}.
    *
    * @throws InvalidArgumentException if a sum exceeds 64 bits
    */
@@ -73,7 +73,7 @@ public record Traffic(
   }
 
   /**
-   * The traffic of those routes alone that {@code rank} takes part in.
+   * Returns the traffic of only those routes in which {@code rank} takes part.
    *
    * @throws InvalidArgumentException if a sum exceeds 64 bits
    */
@@ -87,15 +87,15 @@ public record Traffic(
     return sums.traffic();
   }
 
-  /** The traffic of routes, added up. */
+  /** Adds up the traffic of routes. */
   private static final class Sums {
     private final LinkSums links = new LinkSums();
     private final LinkSums reads = new LinkSums();
 
     /**
-     * Adds that of a route.
+     * Adds the traffic of a route.
      *
-     * @param readers who read its terms to reduce them
+     * @param readers the ranks that read the route's terms to reduce them
      */
     void add(Route route, List<Integer> readers) {
       try {

@@ -8,38 +8,45 @@ import java.util.stream.Collectors;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * The ways in which a transfer takes a tensor from sources to targets. The bits are the same in
- * all.
+ * The ways in which a transfer moves a tensor from sources to targets. All of them give the same
+ * bits.
  */
 public enum TransferMode {
   /**
-   * One pass from source memory to target memory, with nothing staged. What one route takes to
-   * several ranks is read, reduced and cast once. Where several of these live on one host and read
-   * it from another, one of them does, and stages it in the wire dtype for all, in at most two
-   * loads at a time: each of {@link PlanOptions#bucketBytes}, or of a 4,096th of what it stages
-   * where that is more.
+   * Moves data in one pass from source memory to target memory. Data that one route moves to
+   * several ranks is read, reduced and cast once.
+   *
+   * <p>If several targets live on one host and read from another host, one of them relays the data.
+   * It copies the data in the wire dtype into its staging buffer, from where the others read it.
+   * The staging buffer holds at most two loads. A load has {@link PlanOptions#bucketBytes}, or one
+   * 4,096th of the relayed bytes if that is more. Other data does not use staging buffers.
    */
   DIRECT,
   /**
-   * In {@link Bucket}s: the source prepares one in a stage, in the wire dtype, and each target
-   * finalizes it from there while the source prepares the next. A rank stages at most two buckets
-   * of {@link PlanOptions#bucketBytes} for each rank that it sends to; a bucket that is larger, a
-   * single route, goes in pieces of so much, or of a 4,096th of it where that is more (or of one
-   * element). What stays within a rank is not staged.
+   * Moves data in {@link Bucket}s through staging buffers. The source prepares a bucket in its
+   * staging buffer, in the wire dtype. Each target finalizes the bucket from there while the source
+   * prepares the next one.
+   *
+   * <p>For each rank that it sends to, a rank's staging buffer holds at most two buckets of {@link
+   * PlanOptions#bucketBytes}. A larger bucket is a single route, which is split into pieces. A
+   * piece has that size, or one 4,096th of the bucket if that is more, and at least one element.
+   * Data that stays within a rank does not use a staging buffer.
    */
   STAGED,
   /**
-   * The first rank of the source mesh gathers the whole tensor in the wire dtype, each part from
-   * itself or from one of the replicas; every target rank copies all of it, and then cuts its own
-   * piece out: what is usual, as a baseline. Of one tensor after another, two whole tensors at a
-   * time are staged on the root and on each target.
+   * Gathers and broadcasts whole tensors, as a baseline for comparison. The first rank of the
+   * source mesh gathers the whole tensor in the wire dtype, from itself and from replicas. Every
+   * target rank copies the whole tensor and then cuts its own part out of it.
+   *
+   * <p>Tensors move one after another. The staging buffers of the root and of each target hold two
+   * whole tensors.
    */
   GATHER_BROADCAST;
 
   /**
-   * The mode that {@link #toString} gives.
+   * Parses a mode from the text that {@link #toString} returns.
    *
-   * @throws InvalidArgumentException if there is none
+   * @throws InvalidArgumentException if no mode has that name
    */
   public static TransferMode parse(String text) {
     Objects.requireNonNull(text, "text");
@@ -55,7 +62,7 @@ public enum TransferMode {
                 .collect(Collectors.joining(", ")));
   }
 
-  /** {@code direct}, {@code staged} or {@code gather-broadcast}. */
+  /** Returns {@code direct}, {@code staged} or {@code gather-broadcast}. */
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT).replace('_', '-');
