@@ -97,7 +97,8 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * {@link #fromEnvironment(String, CommunicatorOptions, Duration)} with defaults and 60 seconds.
+   * Creates a job as {@link #fromEnvironment(String, CommunicatorOptions, Duration)} does, with
+   * default options and a deadline of 60 seconds.
    */
   public static Job fromEnvironment(String name) {
     return fromEnvironment(name, CommunicatorOptions.defaults(), Duration.ofSeconds(60));
@@ -127,8 +128,8 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * {@link #of(String, Communicator, CommunicatorOptions, Duration)} with default options, and the
-   * deadline of {@code communicator}.
+   * Creates a job as {@link #of(String, Communicator, CommunicatorOptions, Duration)} does, with
+   * default options. Links use the deadline of {@code communicator}.
    */
   public static Job of(String name, Communicator communicator, Duration deadline) {
     Objects.requireNonNull(communicator, "communicator");
@@ -158,8 +159,8 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Returns the value of {@code WINDLASS_LINK_RENDEZVOUS} in variables as {@link System#getenv()}
-   * has them; empty if it is not set. Checks its text, and looks up no host.
+   * Returns the value of {@code WINDLASS_LINK_RENDEZVOUS} in a map like {@link System#getenv()};
+   * empty if it is not set. Checks its text, and looks up no host.
    *
    * @throws InvalidArgumentException if it is neither a name, nor HOST:PORT, nor a store's address
    */
@@ -183,7 +184,8 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * {@link #connect(String, Role, Layout, Duration)} without a layout: each tensor names its own.
+   * Connects as {@link #connect(String, Role, Layout, Duration)} does, without a default layout.
+   * Each tensor names its own layout.
    */
   public Link connect(String linkName, Role role, Duration deadline) {
     return connect(linkName, role, null, null, until(deadline));
@@ -261,7 +263,7 @@ public final class Job implements AutoCloseable {
     return new Followers(this, linkName, binding);
   }
 
-  /** Collective: throws on every rank if a rank calls something other than this search. */
+  /** Throws on every rank if a rank calls something other than this search. Collective. */
   void requireSameSearch(String linkName, Until until) {
     exclusively(
         searching(linkName),
@@ -287,7 +289,7 @@ public final class Job implements AutoCloseable {
     return "look for followers of link '" + linkName + "'";
   }
 
-  /** Collective: {@link JobRanks#max}. */
+  /** Returns the maximum over the ranks of each number. Collective; see {@link JobRanks#max}. */
   long[] max(Until until, long... own) {
     return exclusively("look after followers", () -> ranks.max(until, own));
   }

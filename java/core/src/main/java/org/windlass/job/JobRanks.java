@@ -140,7 +140,10 @@ final class JobRanks implements AutoCloseable {
         });
   }
 
-  /** Collective: {@link #fromRank0} of a step that finds whether something is the case. */
+  /**
+   * Runs a test on rank 0, and returns its result on every rank. Collective; see
+   * {@link #fromRank0}.
+   */
   boolean testOnRank0(Until until, BooleanSupplier step) {
     return fromRank0(
         until,
@@ -175,7 +178,7 @@ final class JobRanks implements AutoCloseable {
     return max;
   }
 
-  /** Collective: returns what each rank has given. */
+  /** Returns the bytes of each rank. Collective. */
   byte[][] gather(Until until, byte[] own) {
     return Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own);
   }
