@@ -62,7 +62,7 @@ public final class NativeLoader {
 
   private static final String PLATFORM = PLATFORMS.getOrDefault(SYSTEM, "linux-x86_64");
 
-  /** This property is "false" inside JavaCPP's build tool. */
+  /** System property that is "false" inside JavaCPP's build tool. */
   private static final String BUILD_PROPERTY = "org.bytedeco.javacpp.loadlibraries";
 
   private static final String RESOURCES = "org/windlass/internal/" + PLATFORM + "/";

@@ -105,8 +105,9 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Collective over the ranks that a launcher started. Makes their communicator as {@link
-   * Communicator#fromEnvironment} does, and connects to the store where jobs find each other.
+   * Makes the communicator of the ranks that a launcher started, as
+   * {@link Communicator#fromEnvironment} does. Then connects to the store where jobs find each
+   * other. Collective over those ranks.
    *
    * @param name name of the job, at most 64 bytes without a slash. Jobs of a link have different
    *     names.
@@ -138,7 +139,7 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Collective over {@code communicator}: makes a job of its ranks. The caller closes the
+   * Makes a job of the ranks of {@code communicator}. Collective over them. The caller closes the
    * communicator.
    *
    * @param options options of links of which this job is the source
@@ -273,7 +274,7 @@ public final class Job implements AutoCloseable {
         });
   }
 
-  /** Collective, after {@link #requireSameSearch}: returns the names of targets on every rank. */
+  /** Returns the names of targets on every rank. Collective, after {@link #requireSameSearch}. */
   List<String> search(String linkName, Until until, Function<LinkSearch, List<String>> search) {
     Supplier<Encoding> step =
         () -> {

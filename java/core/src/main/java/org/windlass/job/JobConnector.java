@@ -53,7 +53,7 @@ final class JobConnector implements AutoCloseable {
   /** Jobs that hold keys which this job needs, as last seen by rank 0. */
   LinkSearch.Holders holders = new LinkSearch.Holders();
 
-  /** Whether the job was closed. */
+  /** True if the job was closed. */
   volatile boolean closed;
 
   private LinkSearch.Match match; // on rank 0: the other job that was found last

@@ -283,7 +283,7 @@ final class LinkPart {
         List.of());
   }
 
-  /** Thread-safe. */
+  /** Returns the progress of the run in progress, or of the last one. Thread-safe. */
   Progress progress() {
     return latest.progress();
   }

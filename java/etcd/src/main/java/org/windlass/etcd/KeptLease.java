@@ -28,7 +28,7 @@ final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoClo
   private final long id;
   private final Duration term;
 
-  /** Why the last attempt to renew the lease failed. */
+  /** Reason why the last attempt to renew the lease failed. */
   private volatile String why = "no answer";
 
   private volatile boolean isKept = true;

@@ -80,7 +80,7 @@ final class RoundsByKeys {
    * @param size number of all ranks, as the writer knows it
    * @param ranks ranks whose values these are
    * @param pieces number of pieces that follow
-   * @param begin first bytes of the values, each of which is an array
+   * @param begin first bytes of the values; each value is an array
    */
   private record Head(int number, int size, List<Integer> ranks, int pieces, byte[] begin) {
     byte[] toBytes() {

@@ -153,7 +153,7 @@ public final class Endpoint {
     return call(nativeCall, () -> closed ? failure() : null);
   }
 
-  /** @param obstacle returns the reason not to begin a queued call, or null */
+  /** Makes a call. {@code obstacle} returns the reason not to begin a queued one, or null. */
   private long call(NativeCall nativeCall, Supplier<RuntimeException> obstacle) {
     Thread thread = Thread.currentThread();
     if (mustHandOff(thread)) {

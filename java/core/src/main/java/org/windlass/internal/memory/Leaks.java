@@ -47,7 +47,11 @@ public final class Leaks {
     private final Throwable made;
     private volatile boolean closed;
 
-    /** @param what the name that a leak report uses; null if dropping the object is no leak */
+    /**
+     * Creates a resource that is not closed.
+     *
+     * @param what the name that a leak report uses; null if dropping the object is no leak
+     */
     protected Resource(String what) {
       this.what = what;
       this.made =

@@ -66,8 +66,8 @@ public final class AllGatherStart {
    * @return a {@code wl_comm_t*}
    * @throws WindlassException Mismatch if ranks have different versions or options, or send
    *     unexpected data. Unsupported if hosts can't reach one another, or one process has ranks of
-   *     several class loaders. DeadlineExceeded at the deadline. Resource if memory or descriptors
-   *     are missing.
+   *     several class loaders. Also
+   *     DeadlineExceeded and Resource.
    */
   public long join() {
     STARTING.put(steps.member(), handle);

@@ -69,7 +69,7 @@ public final class OwnStore implements AutoCloseable {
     OPEN.compute(asked.address(), (address, open) -> withoutStart(open));
   }
 
-  /** Closes the server if nobody else uses it. Idempotent. */
+  /** Closes the server if no other start or job uses it. Idempotent. */
   @Override
   public void close() {
     OPEN.compute(

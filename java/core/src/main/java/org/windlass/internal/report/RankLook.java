@@ -155,7 +155,11 @@ public record RankLook(
     return looks;
   }
 
-  /** @param states states of the processes already queried */
+  /**
+   * Returns one look at a rank.
+   *
+   * @param states states of the processes already queried
+   */
   private static RankLook look(
       Source source,
       int rank,

@@ -30,7 +30,7 @@ final class FrameChannel {
   private int taken;
   private int longest = Wire.HANDSHAKE_FRAME;
 
-  /** Null before both sides have proved the token. */
+  /** Seal of sent frames. Null before both sides have proved the token. */
   private Seal sent;
 
   private Seal received;

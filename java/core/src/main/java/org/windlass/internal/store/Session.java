@@ -54,7 +54,7 @@ final class Session {
   private boolean tookPart;
   private long requests;
 
-  /** Null before the HELLO. */
+  /** Greeting of this connection. Null before the HELLO. */
   private Greeting greeting;
 
   /** Member that the HELLO names. It counts only after the proof. */

@@ -220,7 +220,7 @@ public final class SocketStore implements Store {
 
   /** The body of a reply. It completes when the whole reply has arrived. */
   private static final class Reply extends CompletableFuture<ByteBuffer> {
-    /** Null if the reply is not to a GATHER. */
+    /** Runs once rank 0 is known to have joined. Null if the reply is not to a GATHER. */
     private final Runnable onRankZero;
 
     private final ByteArrayOutputStream pieces = new ByteArrayOutputStream();

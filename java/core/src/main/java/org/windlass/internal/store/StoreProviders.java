@@ -26,7 +26,7 @@ public final class StoreProviders {
       return Optional.empty();
     }
     if (!ADDRESS.matcher(text).matches()) {
-      // It may have a password.
+      // The message does not show the text, which may contain a password.
       throw new InvalidArgumentException(
           setting + " is no address of a store, such as etcd://10.0.0.1:2379/windlass: it has at"
               + " most 1000 letters of ASCII behind ://, and neither user nor password");

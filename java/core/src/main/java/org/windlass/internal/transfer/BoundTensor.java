@@ -13,7 +13,11 @@ import org.windlass.plan.Plan;
 
 /** One tensor of a transfer: its specs, its plan, and this rank's views of both ends. */
 public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target, Plan plan) {
-  /** Checks {@code view} against the part of {@code spec} that {@code rank} holds. */
+  /**
+   * Checks {@code view} against the part of {@code spec} that {@code rank} holds.
+   *
+   * @param role source or target
+   */
   public static void checkView(String call, String role, TensorSpec spec, Tensor view, int rank) {
     boolean member = spec.layout().mesh().contains(rank);
     if (!member) {
