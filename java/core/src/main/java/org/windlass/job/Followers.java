@@ -284,7 +284,8 @@ public final class Followers implements AutoCloseable {
    * @param version at least 0, and larger than the last one
    * @return the state of each follower. A lost one stays in the list until it comes again.
    * @throws MismatchException if no follower is linked and another job remains the source of this
-   *     link, for longer than the store keeps the keys of an ended job
+   *     link. The call throws it only after the time for which the store keeps the keys of an ended
+   *     job.
    * @throws WindlassException if this job's own ranks fail. A failure of a follower is part of its
    *     state instead.
    */

@@ -25,8 +25,8 @@ import org.windlass.internal.transfer.Until;
  * methods other than {@link #close}, which ends calls in progress.
  */
 final class JobStore implements AutoCloseable {
-  // Limits of three steps: one attempt to find or reach the store, a test whether it answers, and
-  // the wait for a presence key to disappear. The last one is less than the ranks' grace time.
+  // Limits of one attempt to find or reach the store, of a test whether it answers, and of the wait
+  // for a presence key to disappear. The last limit is less than the ranks' grace time.
   private static final Duration ATTEMPT_LIMIT = Duration.ofSeconds(5);
   private static final Duration PROBE_LIMIT = Duration.ofSeconds(2);
   private static final Duration REMOVAL_LIMIT = Duration.ofSeconds(3);

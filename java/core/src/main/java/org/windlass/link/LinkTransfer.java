@@ -40,7 +40,7 @@ import org.windlass.transfer.Transfer;
  *       arrives.
  * </ul>
  *
- * <p><b>Failures.</b> An exception means that the link is over, or that the call was wrong; the
+ * <p><b>Failures.</b> An exception means that the link is over, or that the call was wrong. The
  * methods list the exceptions after which the link goes on. A receiver with two halves keeps the
  * last version that it committed. In place, {@link #version} is empty if anything had moved, and
  * {@link #incomplete} names the tensors that hold parts of two versions. What was received stays
@@ -56,7 +56,7 @@ import org.windlass.transfer.Transfer;
  *       So do {@link #trySend} and {@link #tryReceive} that return without a version.
  *   <li>A send keeps a part of its deadline for the move: one second or twice the last move, and at
  *       most half of the deadline. A receive that was offered a version lasts as long as the send,
- *       and at most 2 s longer. Once both sides have come, a move has at least one second over each
+ *       and at most 2 s longer. Once both sides have arrived, a move has at least one second over each
  *       link.
  * </ul>
  *

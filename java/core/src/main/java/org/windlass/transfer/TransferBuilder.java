@@ -34,8 +34,8 @@ import org.windlass.plan.TransferMode;
 /**
  * Builds a {@link Transfer}, which redistributes tensors together. Each is a global tensor with its
  * layouts before and after, bound to this rank's local views. Every rank of the communicator adds
- * the same tensors in the same order, and calls {@link #register}. Plans
- * depend on which ranks share a host.
+ * the same tensors in the same order, and calls {@link #register}. Plans depend on which ranks
+ * share a host.
  *
  * <p>A view holds this rank's piece in the layout's local order, with any strides. Use
  * {@code narrow} for a part of a fused tensor, and {@code select} for a part of a stack. A view is

@@ -14,9 +14,9 @@ import org.windlass.CommunicatorOptions;
  * of partition r. Tasks of one executor are ranks of one process.
  *
  * <p>A communicator ends with its task. If the task succeeds, its communicator is closed. If it
- * fails, its communicator is aborted, so that no other task waits for it. Communicators made from it
- * are aborted too. Spark then runs the stage again, and the new tasks form a communicator of their own.
- * Spark does the same if an executor is lost. Tasks in an operation then get a
+ * fails, its communicator is aborted, so that no other task waits for it. Communicators made from
+ * it are aborted too. Spark then runs the stage again, and the new tasks form a communicator of
+ * their own. Spark does the same if an executor is lost. Tasks in an operation then get a
  * {@link org.windlass.error.PeerLostException}.
  */
 public final class SparkCommunicator {

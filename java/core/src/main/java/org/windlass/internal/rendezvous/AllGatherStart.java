@@ -66,8 +66,7 @@ public final class AllGatherStart {
    * @return a {@code wl_comm_t*}
    * @throws WindlassException Mismatch if ranks have different versions or options, or send
    *     unexpected data. Unsupported if hosts can't reach one another, or one process has ranks of
-   *     several class loaders. Also
-   *     DeadlineExceeded and Resource.
+   *     several class loaders. Also DeadlineExceeded and Resource.
    */
   public long join() {
     STARTING.put(steps.member(), handle);

@@ -54,8 +54,8 @@ public final class Start {
     }
 
     /**
-     * Returns the entries in which two such texts differ: first from {@code one},
-     * then from {@code other}.
+     * Returns the entries in which two such texts differ: first from {@code one}, then from
+     * {@code other}.
      */
     static List<String> difference(String one, String other) {
       List<String> ones = new ArrayList<>(List.of(one.split(BETWEEN)));
@@ -101,8 +101,8 @@ public final class Start {
    * @return a {@code wl_comm_t*} for each of {@code own}
    * @throws OthersGoneException if the other ranks can't join any more
    * @throws WindlassException DeadlineExceeded names the ranks that have not joined. Mismatch if
-   *     ranks have different versions, options or sizes. Unsupported if hosts
-   *     can't reach one another. Also Resource.
+   *     ranks have different versions, options or sizes. Unsupported if hosts can't reach one
+   *     another. Also Resource.
    */
   public static long[] join(
       AllGather all, List<Integer> own, int size, Config config, Host host, Duration deadline) {

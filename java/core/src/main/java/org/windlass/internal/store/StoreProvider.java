@@ -23,8 +23,7 @@ public interface StoreProvider {
    * @param deadline time limit for this call
    * @throws WindlassException InvalidArgument for a wrong address or variable. Mismatch if the rank
    *     is present already, or rank 0 runs another version. Resource if this member is refused.
-   *     Also
-   *     Unsupported, DeadlineExceeded and Aborted.
+   *     Also Unsupported, DeadlineExceeded and Aborted.
    */
   Store connect(
       String address, String name, Member member, Map<String, String> variables, Duration deadline);

@@ -8,9 +8,9 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
 /**
- * Encodes one rank's part of a transfer as words: its views of all tensors, the boxes that it
- * stages, and the boxes that it writes. {@code wl_transfer_config_t} in windlass.h defines the
- * words. Another process may make them, if it knows the plans and the rank's views.
+ * Encodes one rank's part of a transfer as words. The words describe its views of all tensors, the
+ * boxes that it stages, and the boxes that it writes. {@code wl_transfer_config_t} in windlass.h
+ * defines the words. Another process may make them, if it knows the plans and the rank's views.
  *
  * <p>A fingerprint comes first. Then follow the number of sources, targets, chunks and stages, and
  * the number of words of each. Then come their words.
