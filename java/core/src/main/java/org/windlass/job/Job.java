@@ -51,8 +51,8 @@ import org.windlass.link.LinkTransferBuilder;
  * }
  * }</pre>
  *
- * <p>Jobs find each other at a store, which the environment variable {@code
- * WINDLASS_LINK_RENDEZVOUS} names. It is HOST:PORT, an etcd:// address, or a name. HOST:PORT needs
+ * <p>Jobs find each other at a store, which the environment variable
+ * {@code WINDLASS_LINK_RENDEZVOUS} names. It is HOST:PORT, an etcd:// address, or a name. HOST:PORT needs
  * a token, as for the start of a communicator. A name serves jobs of one user on one host. The
  * first job opens the store, and has it until it closes. With HOST:PORT, only a job whose rank 0
  * runs on HOST opens it. Jobs that have connected do not need the store any more. If it is lost,

@@ -56,8 +56,8 @@ import org.windlass.transfer.Transfer;
  *       So do {@link #trySend} and {@link #tryReceive} that return without a version.
  *   <li>A send keeps a part of its deadline for the move: one second or twice the last move, and at
  *       most half of the deadline. A receive that was offered a version lasts as long as the send,
- *       and at most 2 s longer. Once both sides have arrived, a move has at least one second over each
- *       link.
+ *       and at most 2 s longer. Once both sides have arrived, a move has at least one second over
+ *       each link.
  * </ul>
  *
  * <p><b>Within one communicator</b> all ranks come to each version, as to a collective. A deadline
