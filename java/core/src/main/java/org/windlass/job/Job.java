@@ -52,10 +52,10 @@ import org.windlass.link.LinkTransferBuilder;
  * }</pre>
  *
  * <p>Jobs find each other at a store, which the environment variable
- * {@code WINDLASS_LINK_RENDEZVOUS} names. It is HOST:PORT, an etcd:// address, or a name. HOST:PORT needs
- * a token, as for the start of a communicator. A name serves jobs of one user on one host. The
- * first job opens the store, and has it until it closes. With HOST:PORT, only a job whose rank 0
- * runs on HOST opens it. Jobs that have connected do not need the store any more. If it is lost,
+ * {@code WINDLASS_LINK_RENDEZVOUS} names. It is HOST:PORT, an etcd:// address, or a name. HOST:PORT
+ * needs a token, as for the start of a communicator. A name serves jobs of one user on one host.
+ * The first job opens the store, and has it until it closes. With HOST:PORT, only a job whose rank
+ * 0 runs on HOST opens it. Jobs that have connected do not need the store any more. If it is lost,
  * one of the jobs that are left opens another.
  *
  * <p>The ranks of a source may be Python processes. The target makes their plans.

@@ -114,7 +114,7 @@ final class StartSteps {
     return member;
   }
 
-  /** Returns the member of a rank, once the first step has told it. */
+  /** Returns the member of a rank. It is known after the first step. */
   UUID member(int rank) {
     return members.get(rank);
   }
