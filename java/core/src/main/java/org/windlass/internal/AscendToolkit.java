@@ -3,7 +3,10 @@ package org.windlass.internal;
 
 import java.util.List;
 
-/** What this machine has of the Ascend toolkit (CANN), which the targets a2a3 and a5 take. */
+/**
+ * Reports which parts of the Ascend toolkit (CANN) this machine lacks. The targets a2a3 and a5 need
+ * it.
+ */
 record AscendToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {

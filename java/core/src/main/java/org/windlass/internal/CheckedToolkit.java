@@ -3,7 +3,10 @@ package org.windlass.internal;
 
 import java.util.List;
 
-/** The checked targets, whose kernels any x86-64 processor runs. A build may leave them out. */
+/**
+ * Toolkit of the checked targets. Any x86-64 processor runs their kernels. A build may leave these
+ * targets out.
+ */
 record CheckedToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {

@@ -9,8 +9,9 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * The copies that a call keeps of collections that it is given: nobody changes them, and they hold
- * no null. A null in it is a NullPointerException that names the argument and the place.
+ * Makes the copies that a call keeps of the collections it receives. The copies are unmodifiable
+ * and hold no null. A null element throws a NullPointerException that names the argument and the
+ * position.
  */
 public final class Copies {
   private Copies() {}
@@ -27,7 +28,7 @@ public final class Copies {
     return List.copyOf(values);
   }
 
-  /** The copy keeps the order. */
+  /** Returns an unmodifiable copy in the order of the original. */
   public static <K, V> Map<K, V> map(Map<? extends K, ? extends V> values, String name) {
     Map<K, V> copy = new LinkedHashMap<>(Objects.requireNonNull(values, name));
     copy.forEach(

@@ -8,7 +8,10 @@ import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/** What this machine has of NVIDIA's: nvcc, which compiles the target cuda, and the driver. */
+/**
+ * Reports which parts of NVIDIA's software this machine lacks: nvcc, which compiles the target
+ * cuda, or the driver.
+ */
 record CudaToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {
@@ -31,7 +34,7 @@ record CudaToolkit() implements TargetToolkit {
     return refusal == null ? "the CUDA driver, libcuda.so.1, opens and has a device" : refusal;
   }
 
-  /** Where cmake/cuda.cmake looks. */
+  /** Returns the path of nvcc. Looks in the same places as cmake/cuda.cmake. */
   private static String compiler() {
     String path = System.getenv("PATH");
     return Stream.concat(

@@ -5,20 +5,20 @@ import java.util.Arrays;
 import java.util.function.Function;
 
 /**
- * The cut of one tensor dimension under one layout. The mesh dimensions that shard it are levels,
- * outermost first; a cell is one coordinate on every level, numbered row-major. Cells partition the
- * dimension, and a cell's elements ascend in local order, so every count below has a closed form:
- * no question costs more than the number of levels.
+ * Describes how one layout cuts one tensor dimension. The mesh dimensions that shard it are levels,
+ * outermost first. A cell is one coordinate on every level; cells are numbered row-major. Cells
+ * partition the dimension, and a cell's elements ascend in local order. Every count below therefore
+ * has a closed form, and its cost is proportional to the number of levels.
  *
- * <p>Cuts follow the padded extent. What is counted and listed is the real extent alone: the real
+ * <p>Cuts follow the padded extent. Counts and lists include only the real extent. The real
  * elements of a cell are the first ones of its local order, and padding follows them.
  *
- * <p>A level cuts the local extent that the levels above it left into {@code split} pieces, and
- * each piece among {@code parts} coordinates in whole units; {@code Shard} has split 1, {@code
- * StridedShard} unit 1.
+ * <p>A level cuts the local extent that the levels above it left into {@code split} pieces. It
+ * divides each piece among {@code parts} coordinates in whole units. {@code Shard} has split 1,
+ * {@code StridedShard} unit 1.
  */
 public final class Cut {
-  /** Bounds the intervals that one cell is made of, and so memory. */
+  /** Largest number of intervals of one cell. It bounds memory. */
   private static final int MAX_PIECES = 1 << 24;
 
   private final long padded;
@@ -28,21 +28,21 @@ public final class Cut {
   private final int[] splits;
   private final long[] units;
 
-  /** Cells below one coordinate of a level. */
+  /** For each level, the number of cells below one of its coordinates. */
   private final int[] strides;
 
   private final int cells;
   private final Function<String, ? extends RuntimeException> refusal;
 
   /**
-   * The dimension and its levels.
+   * Creates the cut of one dimension. The arrays have one entry for each level.
    *
-   * @param extent how many of its first elements are real, of {@code padded}
-   * @param meshDims for each level its mesh dimension
-   * @param parts for each level its coordinates
-   * @param splits for each level the pieces that each coordinate has a part of
-   * @param units for each level the elements that stay together
-   * @param refusal makes what is thrown for a cut into too many pieces
+   * @param extent number of real elements; they are the first of {@code padded}
+   * @param meshDims mesh dimension of each level
+   * @param parts number of coordinates of each level
+   * @param splits number of pieces of each level; each coordinate has a part of every piece
+   * @param units number of elements that stay together, for each level
+   * @param refusal makes the exception for a cut into too many pieces
    */
   public Cut(
       long extent,
@@ -80,7 +80,7 @@ public final class Cut {
     return cells;
   }
 
-  /** The cell at the given coordinates of the whole mesh. */
+  /** Returns the cell at the given coordinates of the whole mesh. */
   public int cell(int[] meshCoordinates) {
     int cell = 0;
     for (int l = 0; l < parts.length; l++) {
@@ -89,17 +89,19 @@ public final class Cut {
     return cell;
   }
 
-  /** The coordinate of {@code cell} on a level. */
+  /** Returns the coordinate of {@code cell} on a level. */
   public int coordinate(int cell, int level) {
     return cell / strides[level] % parts[level];
   }
 
-  /** Elements of {@code cell}. */
+  /** Returns the number of elements of {@code cell}. */
   public long length(int cell) {
     return countBefore(extent, cell);
   }
 
-  /** Elements of {@code cell} whose global index is less than {@code index}. */
+  /**
+   * Returns the number of elements of {@code cell} whose global index is less than {@code index}.
+   */
   public long countBefore(long index, int cell) {
     long length = padded;
     long before = index;
@@ -111,7 +113,10 @@ public final class Cut {
     return before;
   }
 
-  /** Elements of all cells less than {@code cell} whose global index is less than {@code index}. */
+  /**
+   * Returns the number of elements with a global index less than {@code index} in all cells less
+   * than {@code cell}.
+   */
   public long countBelow(long index, int cell) {
     if (cell == cells) {
       return index;
@@ -128,7 +133,9 @@ public final class Cut {
     return below;
   }
 
-  /** Elements of {@code bounds} (start, end, start, end, ...) in {@code cell}. */
+  /**
+   * Returns how many elements of {@code bounds} (start, end, start, end, ...) are in {@code cell}.
+   */
   public long countIn(long[] bounds, int cell) {
     long count = 0;
     for (int i = 0; i < bounds.length; i += 2) {
@@ -137,7 +144,7 @@ public final class Cut {
     return count;
   }
 
-  /** Elements of {@code bounds} in all cells less than {@code cell}. */
+  /** Returns how many elements of {@code bounds} are in all cells less than {@code cell}. */
   public long countInBelow(long[] bounds, int cell) {
     long count = 0;
     for (int i = 0; i < bounds.length; i += 2) {
@@ -147,8 +154,9 @@ public final class Cut {
   }
 
   /**
-   * The cell that holds element number {@code n} of {@code bounds}, counted cell by cell. {@code n}
-   * is less than the elements of {@code bounds}; the cell is at least {@code from}.
+   * Returns the cell that holds element number {@code n} of {@code bounds}, counted cell by cell.
+   * {@code n} is less than the number of elements of {@code bounds}. The cell is at least
+   * {@code from}.
    */
   public int cellAt(long[] bounds, long n, int from) {
     int low = from;
@@ -165,8 +173,8 @@ public final class Cut {
   }
 
   /**
-   * The global intervals of {@code cell} in local order: start, end, start, end, ..., joined where
-   * they touch; 0, 0 for an empty cell.
+   * Returns the global intervals of {@code cell} in local order: start, end, start, end, ...
+   * Adjacent intervals are joined. An empty cell has the one interval 0, 0.
    */
   public long[] bounds(int cell) {
     long[] bounds = {0, padded};
@@ -179,7 +187,7 @@ public final class Cut {
     return length == 0 || bounds[0] >= extent ? new long[2] : clipped(bounds);
   }
 
-  /** The part of ascending {@code bounds} that is real. */
+  /** Returns the part of ascending {@code bounds} that lies in the real extent. */
   private long[] clipped(long[] bounds) {
     int end = bounds.length;
     while (bounds[end - 2] >= extent) {
@@ -215,14 +223,17 @@ public final class Cut {
     return spans.toArray();
   }
 
-  /** Of the first {@code before} of {@code length} elements, those of coordinate {@code x}. */
+  /**
+   * Returns how many of the first {@code before} of {@code length} elements coordinate {@code x}
+   * has.
+   */
   private long childBefore(int level, long length, long before, int x) {
     return siblingsBefore(level, length, before, x + 1) - siblingsBefore(level, length, before, x);
   }
 
   /**
-   * Of the first {@code before} of {@code length} elements, those of coordinates less than {@code
-   * x}.
+   * Returns how many of the first {@code before} of {@code length} elements belong to coordinates
+   * less than {@code x}.
    */
   private long siblingsBefore(int level, long length, long before, int x) {
     if (before == 0) {
@@ -242,8 +253,8 @@ public final class Cut {
   }
 
   /**
-   * Where coordinate {@code x} begins in a piece of {@code length} elements; {@code length} at the
-   * end.
+   * Returns the index at which coordinate {@code x} begins in a piece of {@code length} elements.
+   * Returns {@code length} for the end.
    */
   private long start(int level, long length, int x) {
     if (length == 0) {

@@ -7,36 +7,36 @@ import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * The deadline of a call, or of several that share one, and when it ends.
+ * The deadline of a call, or of several calls that share one, and the time at which it passes.
  *
- * @param deadline as the caller gave it
- * @param startNs when it began
- * @param limitNs how long it may take
+ * @param deadline the duration that the caller gave
+ * @param startNs time at which the deadline began, in nanoseconds
+ * @param limitNs time that the call may take, in nanoseconds
  */
 public record Deadline(Duration deadline, long startNs, long limitNs) {
-  /** Stands for the communicator's own, as the C ABI takes it. */
+  /** Value by which the C ABI takes the communicator's own deadline. */
   public static final long DEFAULT = 0;
 
   /**
-   * From now on.
+   * Returns a deadline that begins now.
    *
-   * @throws WindlassException for a deadline that is not positive
+   * @throws WindlassException if the deadline is not positive
    */
   public static Deadline of(Duration deadline) {
     return new Deadline(deadline, System.nanoTime(), nanos(deadline));
   }
 
-  /** What is left; 0 or less where it has passed. */
+  /** Returns the remaining nanoseconds: 0 or less after the deadline has passed. */
   public long leftNs() {
     return limitNs - (System.nanoTime() - startNs);
   }
 
-  /** What is left, at least a moment, as calls take it. */
+  /** Returns the remaining time in the form that calls take: at least 1 nanosecond. */
   public Duration left() {
     return Duration.ofNanos(Math.max(1, leftNs()));
   }
 
-  /** The same, but no more than {@code most}. */
+  /** Returns the remaining time, but at most {@code most}. */
   public Duration left(Duration most) {
     Duration left = left();
     return left.compareTo(most) < 0 ? left : most;
@@ -47,9 +47,10 @@ public record Deadline(Duration deadline, long startNs, long limitNs) {
   }
 
   /**
-   * Nanoseconds as the C ABI takes them, at least 1 and at most what a long holds.
+   * Returns {@code deadline} in the nanoseconds of the C ABI: at least 1, at most
+   * {@link Long#MAX_VALUE}.
    *
-   * @throws WindlassException for a deadline that is not positive
+   * @throws WindlassException if the deadline is not positive
    */
   public static long nanos(Duration deadline) {
     Objects.requireNonNull(deadline, "deadline");
@@ -63,7 +64,7 @@ public record Deadline(Duration deadline, long startNs, long limitNs) {
     }
   }
 
-  /** A time as messages have it: {@code 4.66 s}, {@code 20 ms}, {@code 1 us}. */
+  /** Formats a time for messages: {@code 4.66 s}, {@code 20 ms}, {@code 1 us}. */
   public static String text(Duration time) {
     long seconds = time.getSeconds();
     if (time.isZero() || seconds >= 1000 || seconds <= -1000) {
@@ -80,7 +81,7 @@ public record Deadline(Duration deadline, long startNs, long limitNs) {
     return length >= 1000 ? decimals(nanos) + " us" : nanos + " ns";
   }
 
-  /** So many thousandths. */
+  /** Formats a number of thousandths as a decimal number. */
   private static String decimals(long thousandths) {
     return BigDecimal.valueOf(thousandths, 3).stripTrailingZeros().toPlainString();
   }

@@ -6,11 +6,14 @@ import java.util.ArrayList;
 import java.util.List;
 import org.windlass.error.WindlassException;
 
-/** The error records of the C ABI, as exceptions. */
+/** Converts error records of the C ABI to exceptions. */
 public final class Failures {
   private Failures() {}
 
-  /** Returns if {@code code} is Ok; else throws what the record of {@code scratch} says. */
+  /**
+   * Returns if {@code code} is Ok. Otherwise throws the exception that the record of
+   * {@code scratch} describes.
+   */
   public static void check(int code, Scratch scratch) {
     if (code != Native.WL_OK) {
       throw of(code, scratch.errorBuffer());
@@ -18,8 +21,8 @@ public final class Failures {
   }
 
   /**
-   * The exception for {@code code}, with what the {@code wl_error_t} at the start of {@code error}
-   * says.
+   * Returns the exception for {@code code}, with the message of the {@code wl_error_t} at the start
+   * of {@code error}.
    */
   public static WindlassException of(int code, ByteBuffer error) {
     int operation = error.getInt(Structs.Error.OPERATION);
@@ -27,7 +30,10 @@ public final class Failures {
     return WindlassException.of(code, message, null, operation(operation), faultyRanks(error));
   }
 
-  /** The same failure as seen in {@code operation}, whose part the one that failed was. */
+  /**
+   * Returns {@code failure} as a failure of {@code operation}, which contains the operation that
+   * failed.
+   */
   public static WindlassException within(String operation, WindlassException failure) {
     WindlassException whole =
         WindlassException.of(

@@ -2,8 +2,8 @@
 package org.windlass.internal;
 
 /**
- * A stand-in before {@code org.bytedeco.javacpp.Loader} in the static initialisers that JavaCPP
- * generates into this package, so that {@link NativeLoader} alone decides where natives come from.
+ * Replaces {@code org.bytedeco.javacpp.Loader} in the static initialisers that JavaCPP generates
+ * into this package. Only {@link NativeLoader} then decides where natives are loaded from.
  */
 final class Loader {
   private Loader() {}

@@ -2,8 +2,8 @@
 package org.windlass.internal;
 
 /**
- * The log of Windlass, {@code org.windlass}. Its logger is made at the first message, since that
- * loads about 100 classes, which a process that starts need not wait for.
+ * The log of Windlass, {@code org.windlass}. The first message creates the logger. Creating it
+ * loads about 100 classes, which would delay the start of a process.
  */
 public final class Log {
   private Log() {}
@@ -12,12 +12,12 @@ public final class Log {
     static final System.Logger LOGGER = System.getLogger("org.windlass");
   }
 
-  /** Logs a warning as it is. */
+  /** Logs a warning verbatim. */
   public static void warn(String message) {
     Lazy.LOGGER.log(System.Logger.Level.WARNING, message);
   }
 
-  /** Logs a warning, whose format is one of {@link java.text.MessageFormat}. */
+  /** Logs a warning. The format is that of {@link java.text.MessageFormat}. */
   public static void warn(String format, Object... arguments) {
     Lazy.LOGGER.log(System.Logger.Level.WARNING, format, arguments);
   }

@@ -9,13 +9,13 @@ import org.bytedeco.javacpp.tools.InfoMap;
 import org.bytedeco.javacpp.tools.InfoMapper;
 
 /**
- * How JavaCPP reads windlass.h: into {@code Native}, whose static methods have the names of the C ABI
- * and take every pointer as a plain {@code long} address, so that a call allocates nothing. Structs make
- * no classes: code that fills or reads one asks {@link NativeStruct} for its offsets. A {@code const
- * char*} takes {@link NativeMemory#utf8}.
+ * Configures how JavaCPP maps windlass.h to {@code Native}. The static methods of {@code Native}
+ * have the names of the C ABI. They take every pointer as a plain {@code long} address, so a call
+ * allocates nothing. Structs have no classes: {@link NativeStruct} gives their offsets to code that
+ * fills or reads one. {@link NativeMemory#utf8} makes a {@code const char*}.
  *
- * <p>Nothing here needs the set-up in the generated {@code JNI_OnLoad}, which starts a thread and makes
- * a folder in the user's home, so export.map hides it.
+ * <p>Nothing here needs the set-up in the generated {@code JNI_OnLoad}, so export.map hides it.
+ * That set-up starts a thread and makes a folder in the user's home.
  */
 @Properties(
     value =
@@ -37,8 +37,8 @@ public class NativeConfig implements InfoMapper {
     infoMap.put(new Info("jni_support.h").skip());
     infoMap.put(new Info("WL_API").cppTypes().annotations());
 
-    // valueTypes without pointerTypes: the parser then maps every level of indirection to `long`,
-    // and makes no class for the struct itself.
+    // With valueTypes and without pointerTypes, the parser maps every level of indirection to
+    // `long`, and makes no class for the struct itself.
     infoMap.put(new Info(StructNames.ALL).valueTypes("long").cast().skip());
 
     infoMap.put(new Info("void").valueTypes("void").pointerTypes("long").cast());
@@ -64,7 +64,7 @@ public class NativeConfig implements InfoMapper {
     text(infoMap, "wl_kernel_name", "@Cast(\"const char*\") String", ofKernel);
     text(infoMap, "wl_kernel_signature", "@Cast(\"const char*\") String", ofKernel);
 
-    // The parser maps a `void**` to a class whatever it is told.
+    // The parser maps a `void**` to a class whatever its Info says.
     text(
         infoMap,
         "wl_memory_alloc",

@@ -24,18 +24,18 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * The loader of the native library and its JNI library, once for each class loader, from the first
- * of:
+ * Loads the native library and its JNI library, once for each class loader. It takes them from the
+ * first of these places:
  *
  * <ol>
  *   <li>the folder named by the system property {@value #PATH_PROPERTY} or, without it, the
- *       environment variable {@value #PATH_VARIABLE}; nothing else is tried when one is set;
+ *       environment variable {@value #PATH_VARIABLE}; if either is set, no other place is tried;
  *   <li>the jar with the classifier of this platform, {@code linux-x86_64} or {@code linux-arm64},
- *       copied to a fresh folder under {@code java.io.tmpdir} that is gone again when this returns;
+ *       copied to a fresh folder under {@code java.io.tmpdir} that the load deletes again;
  *   <li>the folders of {@code java.library.path}.
  * </ol>
  *
- * A failure is an {@link UnsatisfiedLinkError} that names each place and what was wrong with it.
+ * <p>A failure is an {@link UnsatisfiedLinkError} that names each place and the problem there.
  */
 public final class NativeLoader {
   /** System property with the folder that holds the libraries. */
@@ -44,16 +44,16 @@ public final class NativeLoader {
   /** Environment variable with the folder that holds the libraries. */
   public static final String PATH_VARIABLE = "WINDLASS_LIBRARY_PATH";
 
-  /** System property with the name of the target whose library is loaded; {@code sim} without it. */
+  /** System property that names the target of the library to load. Default: {@code sim}. */
   public static final String TARGET_PROPERTY = "org.windlass.target";
 
-  /** Environment variable with the same; the property comes first. */
+  /** Environment variable with the name of the target. The property takes precedence. */
   public static final String TARGET_VARIABLE = "WINDLASS_TARGET";
 
-  /** Target that every build has a library of. The others are here if their library is. */
+  /** The target that every build has a library for. Libraries of other targets are optional. */
   private static final String DEFAULT = "sim";
 
-  /** The platforms that have natives, by os.name and os.arch, as JavaCPP names them. */
+  /** The platforms that have natives, by os.name and os.arch, under their JavaCPP names. */
   private static final Map<String, String> PLATFORMS =
       Map.of("Linux amd64", "linux-x86_64", "Linux aarch64", "linux-arm64");
 
@@ -62,12 +62,12 @@ public final class NativeLoader {
 
   private static final String PLATFORM = PLATFORMS.getOrDefault(SYSTEM, "linux-x86_64");
 
-  /** "false" inside JavaCPP's build tool. */
+  /** System property that is "false" inside JavaCPP's build tool. */
   private static final String BUILD_PROPERTY = "org.bytedeco.javacpp.loadlibraries";
 
   private static final String RESOURCES = "org/windlass/internal/" + PLATFORM + "/";
 
-  /** What carries bytes between hosts; whoever stays on one needs neither it nor UCX. */
+  /** Library that carries bytes between hosts. Ranks on one host need neither it nor UCX. */
   private static final String UCX = "lib" + NativeConfig.LIBRARY + "-ucx.so";
 
   private static final int ELF_MAGIC = 0x464c457f;
@@ -76,25 +76,25 @@ public final class NativeLoader {
   private static final int ELF_SECTION_BYTES = 58;
   private static final int ELF_SECTIONS = 60;
 
-  /** What musl says of a library that wants glibc. */
+  /** Messages of musl about a library that needs glibc. */
   private static final Pattern OTHER_LIBC =
       Pattern.compile("Error relocating |Error loading shared library ld-linux-");
 
   /** The oldest version of the C library that natives load with. */
   private static final String GLIBC = "2.35";
 
-  /** What to do about a path that is beyond what the JVM's locale can name. */
+  /** Advice for a path that the JVM's locale can't name. */
   private static final String LOCALE = "in the JVM's locale; set LC_ALL=C.UTF-8";
 
   private static String loadedFrom;
 
-  /** What the libraries were copied from that are loaded; null where they lie in a folder. */
+  /** Place from which the loaded libraries were copied. Null if they were loaded from a folder. */
   private static Source copied;
 
-  /** Asked for by {@link #select}; null: by nobody. */
+  /** Target that {@link #select} or the settings chose. Null before that. */
   private static String selected;
 
-  /** Of devices' targets that aren't here, what has been told of the one that was named. */
+  /** Reason why the named target is not available here. Null until it is known. */
   private static String absence;
 
   private NativeLoader() {}
@@ -124,9 +124,9 @@ public final class NativeLoader {
   }
 
   /**
-   * Has {@link #load} take the library of that target, unless one is loaded.
+   * Makes {@link #load} take the library of {@code target}, unless a library is already loaded.
    *
-   * @return whether that target's is the one that is loaded, or will be
+   * @return true if the loaded library, or the one to be loaded, is that of {@code target}
    */
   public static synchronized boolean select(String target) {
     if (loadedFrom == null) {
@@ -135,7 +135,7 @@ public final class NativeLoader {
     return target.equals(target());
   }
 
-  /** The target whose library is loaded, or will be. */
+  /** Returns the target whose library is loaded or will be. */
   private static String target() {
     if (selected == null) {
       String named = named();
@@ -144,12 +144,12 @@ public final class NativeLoader {
     return selected;
   }
 
-  /** The target as whoever started this process has named it; null if nobody did. */
+  /** Returns the target that the property or the environment variable names, or null. */
   private static String named() {
     return System.getProperty(TARGET_PROPERTY, System.getenv(TARGET_VARIABLE));
   }
 
-  /** What {@code --target} says of the target that is named, once another's library is loaded. */
+  /** Returns why the named target is unavailable. Selects the default target to find out. */
   private static String absence() {
     if (absence == null) {
       String target = target();
@@ -172,14 +172,14 @@ public final class NativeLoader {
         : "environment variable " + TARGET_VARIABLE;
   }
 
-  /** What to say of a name that no target has. */
+  /** Returns the message for a name that no target has. */
   public static String unknown(String name) {
     Stream<String> others = TargetToolkit.ALL.stream().flatMap(each -> each.targets().stream());
     return "\"" + name + "\"; known are "
         + Stream.concat(Stream.of(DEFAULT), others).collect(Collectors.joining(", "));
   }
 
-  /** Whether there is a library of that target. */
+  /** Returns true if there is a library of {@code target}. */
   public static boolean has(String target) {
     return target.equals(DEFAULT)
         || TargetToolkit.of(target) != null && isThere(library(target));
@@ -190,7 +190,7 @@ public final class NativeLoader {
     return "lib" + NativeConfig.LIBRARY + suffix + ".so";
   }
 
-  /** Whether natives would be taken from where that file is. */
+  /** Returns true if natives would be loaded from the place that holds {@code file}. */
   private static boolean isThere(String file) {
     String named = System.getProperty(PATH_PROPERTY, System.getenv(PATH_VARIABLE));
     if (named == null) {
@@ -208,7 +208,7 @@ public final class NativeLoader {
     }
   }
 
-  /** The refusal of a name that no target has: whoever gave it is wrong, and no library lacks. */
+  /** Refuses a name that no target has. The setting is wrong; no library is missing. */
   static final class UnknownTargetError extends UnsatisfiedLinkError {
     private static final long serialVersionUID = 1L;
 
@@ -217,23 +217,23 @@ public final class NativeLoader {
     }
   }
 
-  /** In the order in which they are loaded. The JNI library is one for all targets. */
+  /** Returns the file names in load order. All targets share one JNI library. */
   private static List<String> files() {
     return List.of(library(target()), "lib" + NativeConfig.JNI_LIBRARY + ".so");
   }
 
-  /** Where the libraries came from. */
+  /** Returns the place from which the libraries were loaded. */
   public static synchronized String loadedFrom() {
     load();
     return loadedFrom;
   }
 
   /**
-   * Has the native library open that of UCX: the one beside it, or a copy of the one that lies where
-   * it was copied from, which is gone again when this returns.
+   * Makes the native library open the UCX library from the same folder. If the natives came from a
+   * jar, it opens a temporary copy, which this call deletes again.
    *
    * @param error a {@code wl_error_t*}
-   * @return as {@code wl_ucx_find}
+   * @return the code of {@code wl_ucx_find}
    */
   static synchronized int findUcx(long error) throws IOException {
     load();
@@ -324,7 +324,7 @@ public final class NativeLoader {
       return true;
     } catch (UnsatisfiedLinkError e) {
       if (isLoadedElsewhere(e)) {
-        // The JVM gives one file to one class loader only; a copy is another file.
+        // The JVM gives one file to one class loader only. A copy counts as another file.
         Source source = file -> new FileInputStream(folder.resolve(file).toFile());
         return fromCopy(place, source, tried);
       }
@@ -349,8 +349,8 @@ public final class NativeLoader {
   }
 
   /**
-   * Writes a new file in a folder of this process alone. It uses streams that ignore interrupts, as
-   * all file access here does: a load that an interrupt ends would never be tried again.
+   * Writes a new file in a folder that only this process uses. Like all file access here, it uses
+   * streams that ignore interrupts: a load that an interrupt ended would never be tried again.
    */
   private static void copy(InputStream in, Path file) throws IOException {
     try (OutputStream out = new FileOutputStream(file.toFile())) {
@@ -368,7 +368,7 @@ public final class NativeLoader {
     try {
       temporary = Paths.get(named).toAbsolutePath();
     } catch (InvalidPathException e) {
-      // Such as one beyond ASCII in the C locale.
+      // An example is a path beyond ASCII in the C locale.
       tried.add(
           place + "cannot be copied to the temporary folder " + named + ": no valid path here, "
               + LOCALE + " or another folder with -Djava.io.tmpdir");
@@ -400,10 +400,10 @@ public final class NativeLoader {
     }
   }
 
-  /** What the dynamic linker said; and what that means, where the natives don't fit the C library. */
+  /** Returns the dynamic linker's message; explains it if natives don't fit the C library. */
   private static String words(UnsatisfiedLinkError e) {
     String said = String.valueOf(e.getMessage());
-    // glibc's words of symbols that it lacks, and musl's of glibc.
+    // glibc names symbols that it lacks in this form.
     boolean isOld = said.contains("version `GLIBC_");
     boolean isOther = OTHER_LIBC.matcher(said).find();
     if (!isOld && !isOther) {
@@ -413,7 +413,7 @@ public final class NativeLoader {
         + " have it, and this system's C library is " + (isOld ? "an older one" : "another");
   }
 
-  /** Where copies are put. */
+  /** Returns the folder for temporary copies. */
   static String temporary() {
     return System.getProperty("java.io.tmpdir");
   }
@@ -425,7 +425,7 @@ public final class NativeLoader {
 
   private static String refusal(UnsatisfiedLinkError e, Path temporary) {
     String message = words(e);
-    // The words of the dynamic linker when mmap(PROT_EXEC) is refused.
+    // The dynamic linker reports a refused mmap(PROT_EXEC) in these words.
     if (message.contains("failed to map segment")) {
       return "allows no execution (noexec mount?): " + message + "; name another folder than "
           + temporary + " with -Djava.io.tmpdir, or unpack the natives and name their folder with -D"
@@ -441,7 +441,10 @@ public final class NativeLoader {
     }
   }
 
-  /** The dynamic linker maps what the headers of a file name, and a JVM ends where that is not there. */
+  /**
+   * Refuses a truncated file. The dynamic linker maps the ranges that the headers name, and the JVM
+   * crashes if the file ends before them.
+   */
   private static void requireWhole(Path file) {
     try (RandomAccessFile in = new RandomAccessFile(file.toFile(), "r")) {
       byte[] bytes = new byte[ELF_HEADER_BYTES];
@@ -451,7 +454,7 @@ public final class NativeLoader {
       if (isShort || header.getInt(0) != ELF_MAGIC) {
         throw new UnsatisfiedLinkError(file + " is no shared library");
       }
-      // The table of sections stands behind all of them.
+      // The table of sections follows all of them.
       long end =
           header.getLong(ELF_SECTIONS_AT)
               + (long) header.getShort(ELF_SECTION_BYTES) * header.getShort(ELF_SECTIONS);
@@ -468,7 +471,7 @@ public final class NativeLoader {
     return String.valueOf(e.getMessage()).contains("already loaded in another classloader");
   }
 
-  /** Loaded libraries stay mapped when their files are gone. */
+  /** Deletes the copies. Loaded libraries stay mapped after their files are deleted. */
   private static void delete(Path folder, List<String> files) {
     if (folder == null) {
       return;
@@ -485,9 +488,9 @@ public final class NativeLoader {
 
   private static native int abiVersion();
 
-  /** Why the Ascend runtime doesn't open, with what was looked for, and where; null: it does. */
+  /** Returns why the Ascend runtime doesn't open, with the places searched. Null: it opens. */
   static native String ascendRefusal();
 
-  /** Why no CUDA driver or device is here, as the driver puts it; null: both are. */
+  /** Returns the CUDA driver's reason why no driver or device is available, or null if both are. */
   static native String cudaRefusal();
 }

@@ -7,7 +7,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Direct buffers and addresses, each from the other; text for C. */
+/** Converts between direct buffers and addresses, and encodes text for C. */
 public final class NativeMemory {
   static {
     NativeLoader.load();
@@ -16,7 +16,8 @@ public final class NativeMemory {
   private NativeMemory() {}
 
   /**
-   * Views {@code bytes} bytes at {@code address}, in native byte order. The buffer keeps nothing alive.
+   * Returns a view of {@code bytes} bytes at {@code address}, in native byte order. The buffer does
+   * not keep the memory alive.
    *
    * @param bytes at most {@link Integer#MAX_VALUE}
    */
@@ -27,7 +28,10 @@ public final class NativeMemory {
     return view(address, bytes).order(ByteOrder.nativeOrder());
   }
 
-  /** Address of the first byte of a direct buffer, whatever its position; of a view or slice, of its own start. */
+  /**
+   * Returns the address of the first byte of a direct buffer, whatever its position. For a view or
+   * slice, this is its own start.
+   */
   public static long address(Buffer direct) {
     if (!direct.isDirect()) {
       throw new IllegalArgumentException("not a direct buffer: " + direct);
@@ -35,7 +39,7 @@ public final class NativeMemory {
     return addressOf(direct);
   }
 
-  /** A C string: UTF-8 with a NUL behind it. */
+  /** Returns {@code text} as a C string: UTF-8 with a final NUL. */
   public static byte[] utf8(String text) {
     if (text.indexOf('\0') >= 0) {
       throw new IllegalArgumentException("a NUL inside \"" + text + "\"");
@@ -44,7 +48,7 @@ public final class NativeMemory {
     return Arrays.copyOf(bytes, bytes.length + 1);
   }
 
-  /** A copy in native memory, in native byte order. */
+  /** Returns a copy in native memory, in native byte order. */
   public static ByteBuffer copy(int[] values) {
     ByteBuffer copy = Structs.allocate(values.length * Integer.BYTES);
     copy.asIntBuffer().put(values);

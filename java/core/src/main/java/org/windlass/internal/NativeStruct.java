@@ -2,8 +2,8 @@
 package org.windlass.internal;
 
 /**
- * Layout of the C ABI's structs, as the compiler of the JNI library saw it: for code that fills or
- * reads one in a direct buffer.
+ * Returns sizes and offsets of the C ABI's structs, from the compiler of the JNI library. Code that
+ * fills or reads a struct in a direct buffer uses them.
  */
 public final class NativeStruct {
   static {
@@ -12,12 +12,12 @@ public final class NativeStruct {
 
   private NativeStruct() {}
 
-  /** Bytes of one struct, such as {@code "wl_error_t"}. */
+  /** Returns the size in bytes of one struct, such as {@code "wl_error_t"}. */
   public static int bytes(String struct) {
     return find(struct);
   }
 
-  /** Bytes from the start of {@code struct} to {@code field}. */
+  /** Returns the offset in bytes of {@code field} in {@code struct}. */
   public static int offset(String struct, String field) {
     return find(struct + "." + field);
   }

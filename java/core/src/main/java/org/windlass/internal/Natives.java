@@ -6,12 +6,12 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 
 /**
- * The question whether the native library is there. A class that can't be initialised without it
- * gives its reason to the first caller alone, so what makes a tensor, a group or a file asks here
- * before.
+ * Tells whether the native library is loaded. A class that fails to initialise reports the reason
+ * to its first caller only. Code that makes a tensor, a group or a file therefore calls
+ * {@link #require} first.
  */
 public final class Natives {
-  /** Why it did not load; null if it did. */
+  /** Reason why the library did not load, or null if it loaded. */
   private static final UnsatisfiedLinkError REFUSAL = load();
 
   private Natives() {}
@@ -25,17 +25,17 @@ public final class Natives {
     }
   }
 
-  /** Each place where it was looked for, and what was wrong there; empty where it loaded. */
+  /** Returns each place that was searched and the problem there. Empty if the library loaded. */
   public static Optional<String> refusal() {
     return Optional.ofNullable(REFUSAL).map(Throwable::getMessage);
   }
 
   /**
-   * Refuses whatever needs it.
+   * Throws unless the native library is loaded.
    *
-   * @throws UnsupportedException names each place where the library was looked for, and what was
-   *     wrong there
-   * @throws InvalidArgumentException if the target of this process is a name that none has
+   * @throws UnsupportedException if it did not load; names each place searched and the problem
+   *     there
+   * @throws InvalidArgumentException if the setting names a target that does not exist
    */
   public static void require() {
     if (REFUSAL != null) {

@@ -3,15 +3,15 @@ package org.windlass.internal;
 
 import java.nio.ByteBuffer;
 
-/** How ranks in other processes get at memory outside windows. */
+/** Reports how ranks access memory of other processes outside windows. */
 public final class PeerMemory {
-  /** For this process alone, in place of a communicator. */
+  /** Stands for this process, in place of a communicator. */
   public static final long NO_COMM = 0;
 
   private PeerMemory() {}
 
   /**
-   * Which way it is, and why.
+   * Returns the way of access and the reason for it.
    *
    * @throws org.windlass.error.InvalidArgumentException if the setting names no way
    */
@@ -19,7 +19,7 @@ public final class PeerMemory {
     return of((memory, error) -> Native.wl_comm_peer_memory(comm, memory, error));
   }
 
-  /** What fills in a {@code wl_peer_memory_t}. */
+  /** Fills in a {@code wl_peer_memory_t}. */
   @FunctionalInterface
   public interface Question {
     int ask(long memory, long error);

@@ -7,23 +7,28 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * A process as others of its host name it: a {@code wl_process_t}.
+ * Identifies a process on its host: a {@code wl_process_t}.
  *
- * @param started tells it from a later one of that pid
- * @param pidNamespace in which the pid means it
+ * @param pid its process id
+ * @param started start time, which distinguishes it from a later process with the same pid
+ * @param pidNamespace namespace in which {@code pid} is valid
  */
 public record ProcessName(int pid, long started, long pidNamespace) {
-  /** Fields of {@code /proc/PID/stat} after the name. */
+  /** Index of a field of {@code /proc/PID/stat} after the name. */
   private static final int STATE = 0;
 
   private static final int START = 19;
 
-  /** This one. */
+  /** Returns the name of this process. */
   public static ProcessName own() {
     return filled((process, error) -> Native.wl_process_self(process, error));
   }
 
-  /** The one that has {@code pid} now; PeerLost where none has. */
+  /**
+   * Returns the name of the process that has {@code pid} now.
+   *
+   * @throws org.windlass.error.PeerLostException if no process has it
+   */
   public static ProcessName of(int pid) {
     return filled((process, error) -> Native.wl_process_named(pid, process, error));
   }
@@ -44,19 +49,19 @@ public record ProcessName(int pid, long started, long pidNamespace) {
     }
   }
 
-  /** What it does now: a {@code wl_process_state}. */
+  /** Returns its current state: a {@code wl_process_state}. */
   public int look() {
     try (Scratch scratch = Scratch.take()) {
       return Native.wl_process_look(in(scratch));
     }
   }
 
-  /** Whether it has not ended, where it lives in this process's pid namespace. */
+  /** Returns true unless it has ended. It must be in this process's pid namespace. */
   public boolean lives() {
     try {
       Path file = Path.of("/proc/" + pid + "/stat");
       String stat = Files.readString(file, StandardCharsets.ISO_8859_1);
-      // The name before them stands in brackets and may hold any character.
+      // The name that precedes the fields is in brackets and may hold any character.
       String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
       return "ZX".indexOf(fields[STATE].charAt(0)) < 0 && Long.parseLong(fields[START]) == started;
     } catch (IOException e) {
@@ -64,7 +69,10 @@ public record ProcessName(int pid, long started, long pidNamespace) {
     }
   }
 
-  /** Address of the struct, filled in; until the scratch's configuration changes. */
+  /**
+   * Fills in the struct and returns its address. It stays valid until the scratch's next
+   * configuration.
+   */
   public long in(Scratch scratch) {
     long address = scratch.config(Structs.Process.SIZE);
     scratch.configInt(Structs.Process.PID, pid);

@@ -6,8 +6,8 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
  * Native memory for the arguments of one call: an error record, an out-parameter, two tensor
- * descriptions, one element. Taken from a small pool without a lock; never shared between threads.
- * An {@link org.windlass.internal.call.Endpoint} keeps one for its calls, so that those take none.
+ * descriptions, one element. It comes from a small pool without a lock. Threads never share one. An
+ * {@link org.windlass.internal.call.Endpoint} keeps one for all its calls.
  */
 public final class Scratch implements AutoCloseable {
   private static final int MAX_DIMS = Native.WL_MAX_DIMS;
@@ -52,7 +52,7 @@ public final class Scratch implements AutoCloseable {
     }
   }
 
-  /** Address of a {@code wl_error_t} that is ready for a call. */
+  /** Returns the address of a {@code wl_error_t} that is ready for a call. */
   public long error() {
     return address;
   }
@@ -61,13 +61,13 @@ public final class Scratch implements AutoCloseable {
     return error;
   }
 
-  /** Address of an out-parameter of 8 bytes, zero. */
+  /** Returns the address of an out-parameter of 8 bytes, set to zero. */
   public long out() {
     buffer.putLong(OUT, 0);
     return address + OUT;
   }
 
-  /** Address of the same, which holds {@code value}. */
+  /** Returns the address of an out-parameter of 8 bytes, set to {@code value}. */
   public long out(long value) {
     buffer.putLong(OUT, value);
     return address + OUT;
@@ -77,17 +77,17 @@ public final class Scratch implements AutoCloseable {
     return buffer.getLong(OUT);
   }
 
-  /** Address of 8 bytes for one element. */
+  /** Returns the address of 8 bytes for one element. */
   public long element() {
     return address + ELEMENT;
   }
 
-  /** Address of 8 more bytes, for an element on its way to {@link #takeEncoded}. */
+  /** Returns the address of 8 more bytes. {@link #takeEncoded} moves an element from there. */
   public long encoded() {
     return address + ENCODED;
   }
 
-  /** Makes what lies at {@link #encoded} the element. */
+  /** Copies the value at {@link #encoded} to the element. */
   public void takeEncoded() {
     buffer.putLong(ELEMENT, buffer.getLong(ENCODED));
   }
@@ -105,13 +105,14 @@ public final class Scratch implements AutoCloseable {
   }
 
   /**
-   * Little-endian, so that the low bytes of {@code value} are the element of any narrower integer.
+   * Writes {@code value} in little-endian order, so that its low bytes are the element of any
+   * narrower integer type.
    */
   public void elementLong(long value) {
     buffer.putLong(ELEMENT, value);
   }
 
-  /** Address of {@code wl_tensor_t} number {@code slot}, 0 or 1, filled in. */
+  /** Fills in {@code wl_tensor_t} number {@code slot}, 0 or 1, and returns its address. */
   public long tensor(int slot, int dtype, long data, long[] shape, long[] strides) {
     int at = TENSORS + slot * TENSOR_BYTES;
     int shapeAt = at + Structs.Tensor.SIZE;
@@ -130,8 +131,8 @@ public final class Scratch implements AutoCloseable {
   }
 
   /**
-   * Address of a zeroed struct of {@code size} bytes, its size filled in: a configuration to fill
-   * in, or what a query fills in.
+   * Returns the address of a zeroed struct of {@code size} bytes with its size filled in. It serves
+   * as a configuration or as the result of a query.
    */
   public long config(int size) {
     for (int i = 0; i < CONFIG_BYTES; i += 4) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
-/** Arithmetic of shapes and strides that have been checked. */
+/** Arithmetic of checked shapes and strides. */
 public final class Shapes {
   private Shapes() {}
 
-  /** The product of a checked shape. */
+  /** Returns the product of a checked shape. */
   public static long numel(long[] shape) {
     long numel = 1;
     for (long extent : shape) {
@@ -14,7 +14,7 @@ public final class Shapes {
     return numel;
   }
 
-  /** Strides of a contiguous tensor with a checked shape. */
+  /** Returns the strides, in elements, of a contiguous tensor with a checked shape. */
   public static long[] contiguousStrides(long[] shape) {
     long[] strides = new long[shape.length];
     long stride = 1;
@@ -41,7 +41,10 @@ public final class Shapes {
     return true;
   }
 
-  /** Elements from the first to one past the last in memory; 0 if there are none. */
+  /**
+   * Returns the number of elements from the first to one past the last in memory. Returns 0 if
+   * there are none.
+   */
   public static long span(long[] shape, long[] strides) {
     long last = 0;
     for (int d = 0; d < shape.length; d++) {
@@ -53,7 +56,7 @@ public final class Shapes {
     return last + 1;
   }
 
-  /** What is wrong with {@code dim}, which is no dimension of {@code ndim}, in a message. */
+  /** Returns the message for {@code dim}, which is no dimension of {@code ndim}. */
   public static String badDimension(String what, String name, int dim, int ndim) {
     return what + ": " + name + " is " + dim + "; "
         + (ndim == 0 ? "a scalar has no dimensions" : "it must lie in [0, " + ndim + ")");

@@ -3,7 +3,9 @@ package org.windlass.internal;
 
 import java.util.Arrays;
 
-/** A growing list of half-open intervals, start, end, start, end, ..., joined where they touch. */
+/**
+ * A growing list of half-open intervals: start, end, start, end, ... Adjacent intervals are joined.
+ */
 public final class Spans {
   private long[] bounds = new long[2];
   private int size;

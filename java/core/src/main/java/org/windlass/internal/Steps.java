@@ -3,25 +3,27 @@ package org.windlass.internal;
 
 import java.util.List;
 
-/** A receiver of the steps of one rank in a run of a transfer; dtypes are those of the C ABI. */
+/** Receives the steps of one rank in a run of a transfer. Dtypes are those of the C ABI. */
 public interface Steps {
   /**
-   * Where a box begins.
+   * The place at which a box begins.
    *
-   * @param view a tensor of the transfer; or -1 - n: as a target the rank's staged box n, as a
-   *     source the n-th box that its rank stages for this one
-   * @param start in that view
+   * @param view number of a tensor of the transfer, or {@code -1 - n} for box n in staging memory.
+   *     For a target, n counts the rank's own staged boxes. For a source, n counts the boxes that
+   *     its rank stages for this one.
+   * @param start index of the first element in that view
    */
   record Place(int view, long[] start) {}
 
-  /** The next box that the rank stages, dense at {@code offset} of its phase's half. */
+  /** Stages the rank's next box, dense, at {@code offset} of its phase's half. */
   void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers);
 
   /**
-   * A box that the rank writes: what lies at {@code source} on each of {@code ranks}, folded by
-   * {@code op} where they are several, by way of dtype {@code wire}.
+   * Writes a box: combines the boxes at {@code source} on each of {@code ranks} by {@code op}, if
+   * there are several. Elements go by way of dtype {@code wire}.
    *
-   * @param phase in which it runs; one that reads a stage runs in the phase after that was staged
+   * @param phase phase in which it runs; a step that reads a staged box runs in the phase after it
+   *     was staged
    */
   void write(
       int phase, Place target, long[] length, List<Integer> ranks, Place source, int wire, int op);

@@ -6,18 +6,18 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Buffers for the C ABI's structs. {@link StructLayouts}, which the build generates from
- * windlass.h, has their sizes and the offsets of their fields.
+ * Allocates buffers for the C ABI's structs. The build generates {@link StructLayouts} from
+ * windlass.h: it has the sizes and field offsets.
  */
 public final class Structs extends StructLayouts {
   private Structs() {}
 
-  /** A zeroed direct buffer in native order, for structs and arrays of the C ABI. */
+  /** Returns a zeroed direct buffer in native order, for structs and arrays of the C ABI. */
   public static ByteBuffer allocate(int bytes) {
     return ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
   }
 
-  /** The text from {@code at} on, of at most {@code room} bytes, that NUL ends. */
+  /** Returns the NUL-terminated text at offset {@code at}, of at most {@code room} bytes. */
   public static String text(ByteBuffer struct, int at, int room) {
     byte[] bytes = new byte[room];
     int length = 0;
@@ -28,7 +28,7 @@ public final class Structs extends StructLayouts {
     return new String(bytes, 0, length, StandardCharsets.UTF_8);
   }
 
-  /** A {@code wl_experts_t} of rows side by side, with room for {@code rows} on a rank. */
+  /** Returns a {@code wl_experts_t} of adjacent rows, with room for {@code rows} on a rank. */
   public static ByteBuffer experts(
       int dtype, int ranks, int experts, int topK, long hidden, long tokens, long rows) {
     ByteBuffer struct = allocate(Experts.SIZE);

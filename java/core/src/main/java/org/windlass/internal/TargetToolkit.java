@@ -3,12 +3,12 @@ package org.windlass.internal;
 
 import java.util.List;
 
-/** What the targets other than {@code sim} need: who compiles their kernels, and who runs them. */
+/** The software that a target other than {@code sim} needs to compile and run its kernels. */
 public sealed interface TargetToolkit permits AscendToolkit, CheckedToolkit, CudaToolkit {
   /** All toolkits, in the order in which their targets are listed. */
   List<TargetToolkit> ALL = List.of(new CheckedToolkit(), new CudaToolkit(), new AscendToolkit());
 
-  /** Toolkit of {@code target}; null for {@code sim}. */
+  /** Returns the toolkit of {@code target}, or null for {@code sim}. */
   static TargetToolkit of(String target) {
     return ALL.stream()
         .filter(toolkit -> toolkit.targets().contains(target))
@@ -16,12 +16,13 @@ public sealed interface TargetToolkit permits AscendToolkit, CheckedToolkit, Cud
         .orElse(null);
   }
 
-  /** Targets whose kernels it compiles and runs. */
+  /** Returns the targets whose kernels this toolkit compiles and runs. */
   List<String> targets();
 
   /**
-   * What is missing here for {@code target}, with what was looked for, and where. Empty if nothing
-   * is missing that shows before an operation runs. Some target's library is loaded.
+   * Returns what {@code target} lacks on this machine, with the places searched. Returns an empty
+   * text if no problem is visible before an operation runs. The library of some target must be
+   * loaded.
    */
   String lacking(String target);
 }

@@ -6,15 +6,15 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import org.windlass.error.ResourceException;
 
-/** UCX, which carries bytes between hosts, as the native library opens it. */
+/** Opens UCX, which carries bytes between hosts, through the native library. */
 public final class UcxLibrary {
   private UcxLibrary() {}
 
   /**
-   * Opens it by the library that lies where the natives came from, once a process.
+   * Opens UCX with the library from the place of the natives, once in a process.
    *
-   * @throws WindlassException Unsupported where UCX is not installed, or that library is not there;
-   *     Resource where it can't be copied out of a jar
+   * @throws WindlassException Unsupported if UCX is not installed or that library is missing;
+   *     Resource if it can't be copied out of a jar
    */
   public static void open() {
     try (Scratch scratch = Scratch.take()) {
@@ -29,10 +29,10 @@ public final class UcxLibrary {
   }
 
   /**
-   * UCX's version, and the network devices that are here, such as {@code 1.13.1: eth0 lo}.
+   * Returns UCX's version and the network devices of this machine, such as {@code 1.13.1: eth0 lo}.
    *
-   * @throws WindlassException what {@link #open} does, and Unsupported where the settings of this
-   *     process name no network that is here
+   * @throws WindlassException as {@link #open} does; also Unsupported if this process's settings
+   *     name only networks that this machine lacks
    */
   public static String describe() {
     open();

@@ -23,7 +23,7 @@ public record Follower(
     Objects.requireNonNull(lost, "lost");
   }
 
-  /** Such as {@code inference: version 4, 1 behind}. */
+  /** Returns a text such as {@code inference: version 4, 1 behind}. */
   @Override
   public String toString() {
     String received = version.isPresent() ? "version " + version.getAsLong() : "no version yet";
@@ -31,7 +31,7 @@ public record Follower(
     return job + ": " + lost.map(why -> "lost (" + reason(why) + ")").orElse(current);
   }
 
-  /** Returns the message without the operation before it, which often names the link once more. */
+  /** Returns the message without its leading operation, which often repeats the link's name. */
   private static String reason(WindlassException why) {
     String message = why.getMessage();
     String operation = why.operation() + ": ";

@@ -45,8 +45,8 @@ import org.windlass.report.Report;
  * them. While the store where jobs find each other is lost, linked followers still get versions.
  */
 public final class Followers implements AutoCloseable {
-  // A send waits this long for the store, and a fourth of its deadline at most. If the store does
-  // not answer, sends do not ask it again for a multiple of the time that this one has waited.
+  // Limit of a send's wait for the store; it is also at most a fourth of the deadline. If the store
+  // does not answer, sends skip it for a multiple of the time spent waiting.
   private static final Duration SEARCH_LIMIT = Duration.ofSeconds(1);
   private static final int SEARCH_PAUSE = 10;
 
@@ -91,7 +91,7 @@ public final class Followers implements AutoCloseable {
       this.failure = failure;
     }
 
-    /** Sets the outcome to whether the link has ended. */
+    /** Sets the outcome by whether the link has ended. */
     void check() {
       Report report = link.communicator().report();
       WindlassException end = report.failure().orElse(null);
@@ -173,7 +173,7 @@ public final class Followers implements AutoCloseable {
     return all.values().stream().filter(each -> each.link != null).toList();
   }
 
-  /** Collective: loses the followers whose links have ended on a rank. */
+  /** Unlinks the followers whose links have ended on a rank. Collective. */
   private void checkLinks(Until until) {
     List<Entry> linked = linked();
     linked.forEach(Entry::check);
@@ -181,7 +181,10 @@ public final class Followers implements AutoCloseable {
     publish(linked);
   }
 
-  /** Collective: takes the highest outcome of the ranks, and loses the followers that one lost. */
+  /**
+   * Takes the highest outcome of the ranks, and unlinks the followers that one rank lost.
+   * Collective.
+   */
   private void settle(List<Entry> followers, Until until) {
     long[] outcomes = followers.stream().mapToLong(each -> each.outcome).toArray();
     long[] highest = outcomes.length == 0 ? outcomes : job.max(until, outcomes);
@@ -203,7 +206,7 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  /** Throws if this job's own ranks have failed, and lets go of the follower's link before. */
+  /** Throws if this job's own ranks have failed. Releases the follower's link before that. */
   private void requireAlive(Entry follower) {
     try {
       job.requireAlive();
@@ -241,7 +244,7 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  /** Collective: links each of these targets on all ranks, or on none. */
+  /** Links each of these targets on all ranks, or on none. Collective. */
   private void link(List<String> names, Until until) {
     for (String name : names) {
       Entry follower = all.computeIfAbsent(name, Entry::new);
@@ -280,8 +283,9 @@ public final class Followers implements AutoCloseable {
    *
    * @param version at least 0, and larger than the last one
    * @return the state of each follower. A lost one stays in the list until it comes again.
-   * @throws MismatchException if no follower is linked, and another job has been the source of this
-   *     link for longer than the store keeps the keys of a job that has ended
+   * @throws MismatchException if no follower is linked and another job remains the source of this
+   *     link. The call throws it only after the time for which the store keeps the keys of an ended
+   *     job.
    * @throws WindlassException if this job's own ranks fail. A failure of a follower is part of its
    *     state instead.
    */
@@ -313,8 +317,8 @@ public final class Followers implements AutoCloseable {
   }
 
   /**
-   * Ends the versions of all followers, which get that as a result ({@link
-   * LinkTransfer#finish(Duration)}). Then nothing more can be sent to them.
+   * Ends the versions of all followers. They get the end as a result
+   * ({@link LinkTransfer#finish(Duration)}). Then nothing more can be sent to them.
    *
    * @return the state of each follower
    * @throws WindlassException if this job's own ranks fail
@@ -365,8 +369,8 @@ public final class Followers implements AutoCloseable {
   }
 
   /**
-   * Returns why the last send could not search for targets; empty if it could. As long as sends
-   * can't search, they link no other followers.
+   * Returns why the last send could not search for targets; empty if it could. While sends can't
+   * search, they link no new followers.
    */
   public Optional<WindlassException> searchFailure() {
     return Optional.ofNullable(searchFailure);

@@ -52,11 +52,11 @@ import org.windlass.link.LinkTransferBuilder;
  * }</pre>
  *
  * <p>Jobs find each other at a store, which the environment variable
- * {@code WINDLASS_LINK_RENDEZVOUS} names. It is HOST:PORT, with a token as for the start of a
- * communicator; an etcd:// address; or a name, for jobs of one user on one host. The first job
- * opens the store, and has it until it closes. With HOST:PORT, only a job whose rank 0 runs on HOST
- * opens it. Jobs that have connected do not need the store any more. If it is lost, one of the jobs
- * that are left opens another.
+ * {@code WINDLASS_LINK_RENDEZVOUS} names. It is HOST:PORT, an etcd:// address, or a name. HOST:PORT
+ * needs a token, as for the start of a communicator. A name serves jobs of one user on one host.
+ * The first job opens the store, and has it until it closes. With HOST:PORT, only a job whose rank
+ * 0 runs on HOST opens it. Jobs that have connected do not need the store any more. If it is lost,
+ * one of the jobs that are left opens another.
  *
  * <p>The ranks of a source may be Python processes. The target makes their plans.
  *
@@ -97,15 +97,17 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * {@link #fromEnvironment(String, CommunicatorOptions, Duration)} with defaults and 60 seconds.
+   * Creates a job as {@link #fromEnvironment(String, CommunicatorOptions, Duration)} does, with
+   * default options and a deadline of 60 seconds.
    */
   public static Job fromEnvironment(String name) {
     return fromEnvironment(name, CommunicatorOptions.defaults(), Duration.ofSeconds(60));
   }
 
   /**
-   * Collective over the ranks that a launcher started. Makes their communicator as {@link
-   * Communicator#fromEnvironment} does, and connects to the store where jobs find each other.
+   * Makes the communicator of the ranks that a launcher started, as
+   * {@link Communicator#fromEnvironment} does. Then connects to the store where jobs find each
+   * other. Collective over those ranks.
    *
    * @param name name of the job, at most 64 bytes without a slash. Jobs of a link have different
    *     names.
@@ -127,8 +129,8 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * {@link #of(String, Communicator, CommunicatorOptions, Duration)} with default options, and the
-   * deadline of {@code communicator}.
+   * Creates a job as {@link #of(String, Communicator, CommunicatorOptions, Duration)} does, with
+   * default options. Links use the deadline of {@code communicator}.
    */
   public static Job of(String name, Communicator communicator, Duration deadline) {
     Objects.requireNonNull(communicator, "communicator");
@@ -137,7 +139,7 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Collective over {@code communicator}: makes a job of its ranks. The caller closes the
+   * Makes a job of the ranks of {@code communicator}. Collective over them. The caller closes the
    * communicator.
    *
    * @param options options of links of which this job is the source
@@ -158,8 +160,8 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Returns the value of {@code WINDLASS_LINK_RENDEZVOUS} in variables as {@link System#getenv()}
-   * has them; empty if it is not set. Checks its text, and looks up no host.
+   * Returns the value of {@code WINDLASS_LINK_RENDEZVOUS} in a map like {@link System#getenv()};
+   * empty if it is not set. Checks its text, and looks up no host.
    *
    * @throws InvalidArgumentException if it is neither a name, nor HOST:PORT, nor a store's address
    */
@@ -183,7 +185,8 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * {@link #connect(String, Role, Layout, Duration)} without a layout: each tensor names its own.
+   * Connects as {@link #connect(String, Role, Layout, Duration)} does, without a default layout.
+   * Each tensor names its own layout.
    */
   public Link connect(String linkName, Role role, Duration deadline) {
     return connect(linkName, role, null, null, until(deadline));
@@ -261,7 +264,7 @@ public final class Job implements AutoCloseable {
     return new Followers(this, linkName, binding);
   }
 
-  /** Collective: throws on every rank if a rank calls something other than this search. */
+  /** Throws on every rank if a rank calls something other than this search. Collective. */
   void requireSameSearch(String linkName, Until until) {
     exclusively(
         searching(linkName),
@@ -271,7 +274,7 @@ public final class Job implements AutoCloseable {
         });
   }
 
-  /** Collective, after {@link #requireSameSearch}: returns the names of targets on every rank. */
+  /** Returns the names of targets on every rank. Collective, after {@link #requireSameSearch}. */
   List<String> search(String linkName, Until until, Function<LinkSearch, List<String>> search) {
     Supplier<Encoding> step =
         () -> {
@@ -287,7 +290,7 @@ public final class Job implements AutoCloseable {
     return "look for followers of link '" + linkName + "'";
   }
 
-  /** Collective: {@link JobRanks#max}. */
+  /** Returns the maximum over the ranks of each number. Collective; see {@link JobRanks#max}. */
   long[] max(Until until, long... own) {
     return exclusively("look after followers", () -> ranks.max(until, own));
   }

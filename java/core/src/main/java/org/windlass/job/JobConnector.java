@@ -30,11 +30,11 @@ import org.windlass.link.LinkedJobs;
 import org.windlass.plan.Plan;
 
 /**
- * Connects a job to other jobs. Rank 0 finds the other job at the store. Then all ranks of both
- * join one communicator, of which they make a link.
+ * Connects a job to other jobs. Rank 0 finds the other job at the store. All ranks of both jobs
+ * then join one communicator and make a link of it.
  */
 final class JobConnector implements AutoCloseable {
-  /** Version of what jobs and their ranks exchange until they have connected. */
+  /** Version of the messages that jobs and their ranks exchange until they have connected. */
   private static final int PROTOCOL = 4;
 
   // Outcomes of an attempt to connect on a rank. All ranks of a job take the highest one.
@@ -50,10 +50,10 @@ final class JobConnector implements AutoCloseable {
   private final Host host;
   private final StepsMemo memo = new StepsMemo();
 
-  /** Jobs that hold keys which this job needs, as rank 0 has seen them. */
+  /** Jobs that hold keys which this job needs, as last seen by rank 0. */
   LinkSearch.Holders holders = new LinkSearch.Holders();
 
-  /** Whether the job was closed. */
+  /** True if the job was closed. */
   volatile boolean closed;
 
   private LinkSearch.Match match; // on rank 0: the other job that was found last
@@ -105,7 +105,7 @@ final class JobConnector implements AutoCloseable {
   }
 
   /**
-   * Collective: finds the other job and links with it. Returns null on all ranks if they are to try
+   * Finds the other job and links with it. Collective. Returns null on all ranks if they should try
    * again, because the store was lost or the other job gave up.
    */
   Link tryConnect(String linkName, Role role, Layout layout, String target, Until until) {

@@ -41,7 +41,7 @@ final class JobRanks implements AutoCloseable {
     T read(DataInputStream in) throws IOException;
   }
 
-  /** Collective over {@code communicator}, whose ranks it copies. */
+  /** Copies {@code communicator} for the ranks. Collective over it. */
   JobRanks(String job, Communicator communicator, Until until) {
     this.job = job;
     this.ranks = communicator.split(0, communicator.rank(), until.later(GRACE).left());
@@ -60,7 +60,7 @@ final class JobRanks implements AutoCloseable {
     return ranks;
   }
 
-  /** Collective: returns the ranks with another communicator, which the caller closes. */
+  /** Returns the ranks with another communicator, which the caller closes. Collective. */
   JobRanks copy(Until until) {
     return new JobRanks(job, ranks, until);
   }
@@ -74,7 +74,7 @@ final class JobRanks implements AutoCloseable {
   }
 
   /**
-   * Collective: runs a step on rank 0, and returns its result on every rank. If the step throws a
+   * Runs a step on rank 0, and returns its result on every rank. Collective. If the step throws a
    * {@link WindlassException} or an {@link OthersGoneException}, every rank throws the same.
    *
    * @param until deadline of the step
@@ -140,7 +140,10 @@ final class JobRanks implements AutoCloseable {
         });
   }
 
-  /** Collective: {@link #fromRank0} of a step that finds whether something is the case. */
+  /**
+   * Runs a test on rank 0, and returns its result on every rank. Collective; see
+   * {@link #fromRank0}.
+   */
   boolean testOnRank0(Until until, BooleanSupplier step) {
     return fromRank0(
         until,
@@ -152,8 +155,8 @@ final class JobRanks implements AutoCloseable {
   }
 
   /**
-   * Collective: throws Mismatch on every rank, which names both calls, if two ranks differ. The
-   * ranks can go on afterwards.
+   * Throws Mismatch on every rank if two ranks differ. The message names both calls. Collective.
+   * The ranks can go on afterwards.
    *
    * @param call name and arguments of the call on this rank
    */
@@ -163,7 +166,7 @@ final class JobRanks implements AutoCloseable {
         ranks, until.later(GRACE), Native.WL_OP_LINK, new Fingerprint().add(here), here);
   }
 
-  /** Collective: returns the maximum over the ranks of each number. */
+  /** Returns the maximum over the ranks of each number. Collective. */
   long[] max(Until until, long... own) {
     long[] max = own.clone();
     for (long[] each :
@@ -175,7 +178,7 @@ final class JobRanks implements AutoCloseable {
     return max;
   }
 
-  /** Collective: returns what each rank has given. */
+  /** Returns the bytes of each rank. Collective. */
   byte[][] gather(Until until, byte[] own) {
     return Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own);
   }

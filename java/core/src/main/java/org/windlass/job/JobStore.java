@@ -26,7 +26,7 @@ import org.windlass.internal.transfer.Until;
  */
 final class JobStore implements AutoCloseable {
   // Limits of one attempt to find or reach the store, of a test whether it answers, and of the wait
-  // for a presence key to disappear. The last one is less than the ranks' grace time.
+  // for a presence key to disappear. The last limit is less than the ranks' grace time.
   private static final Duration ATTEMPT_LIMIT = Duration.ofSeconds(5);
   private static final Duration PROBE_LIMIT = Duration.ofSeconds(2);
   private static final Duration REMOVAL_LIMIT = Duration.ofSeconds(3);

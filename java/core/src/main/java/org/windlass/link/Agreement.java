@@ -19,21 +19,21 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 
 /**
- * The agreement that the ranks of a {@link Link} come to from what each has offered: the same on
- * every rank, or the same {@link MismatchException} on every rank.
+ * Compares the offers of all ranks of a {@link Link} and derives the tensors to move. Every rank
+ * gets the same result, or every rank throws the same {@link MismatchException}.
  */
 final class Agreement {
   /**
-   * A tensor as it is sent and as one view takes it.
+   * A sent tensor and one view that receives it.
    *
-   * @param view counts the views that one name has on the receiving side
+   * @param view number of the view among those of the same name on the receiving side
    */
   record Pair(Offer.Sent from, TensorSpec to, int view) {}
 
   /** One side's name for a piece of memory. */
   private record Key(String name, int view) {}
 
-  /** Something that a rank has said first. */
+  /** A statement and the first rank that made it. */
   private record Said<T>(int rank, T what) {}
 
   private final BiFunction<Boolean, Layout, String> named;
@@ -43,8 +43,11 @@ final class Agreement {
   private final List<Pair> pairs = new ArrayList<>();
 
   /**
-   * @param encoded what {@link Offer#encode} made on each rank; equal ones may be one array
-   * @param named a layout as messages have it; of a sender's tensor, or of a receiver's
+   * Computes the agreement.
+   *
+   * @param encoded result of {@link Offer#encode} on each rank; equal ones may be one array
+   * @param named formats a layout for messages: of a sender's tensor if true, otherwise of a
+   *     receiver's
    */
   Agreement(byte[][] encoded, BiFunction<Boolean, Layout, String> named) {
     this.named = named;
@@ -62,17 +65,17 @@ final class Agreement {
     match();
   }
 
-  /** The pairs, in one order on every rank. */
+  /** Returns the pairs, in the same order on every rank. */
   List<Pair> pairs() {
     return pairs;
   }
 
-  /** Whether any rank asks for checksums. */
+  /** Returns true if any rank asks for checksums. */
   boolean checksums() {
     return offers.stream().anyMatch(Offer::checksums);
   }
 
-  /** Whether any rank receives into two halves. */
+  /** Returns true if any rank receives into two halves. */
   boolean doubled() {
     return offers.stream().anyMatch(offer -> !offer.receives().isEmpty() && !offer.inPlace());
   }
@@ -99,7 +102,7 @@ final class Agreement {
     }
   }
 
-  /** Checks that each rank has named what it holds a part of. */
+  /** Checks that each rank has named every tensor that it holds a part of. */
   private void requireMembers() {
     Map<Offer, Set<Key>> sentKeys = new IdentityHashMap<>();
     Map<Offer, Set<Key>> receivedKeys = new IdentityHashMap<>();
@@ -131,7 +134,7 @@ final class Agreement {
     }
   }
 
-  /** One key for each tensor: the views of one name are counted in order. */
+  /** Returns one key for each tensor. Views of one name are numbered in order. */
   private static Set<Key> keys(List<TensorSpec> specs) {
     Set<Key> keys = new LinkedHashSet<>();
     Map<String, Integer> views = new HashMap<>();

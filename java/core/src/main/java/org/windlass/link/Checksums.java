@@ -26,16 +26,16 @@ import org.windlass.plan.Transport;
 import org.windlass.transfer.Transfer;
 
 /**
- * The checksums that prove that a run of a transfer has arrived: for each route the sender's XXH64
- * of the region, as its targets are to hold it, against each target's own. Boxes of a region are
- * chained by the hash's seed.
+ * Verifies by checksums that all data of a run of a transfer has arrived. For each route, it
+ * compares the sender's XXH64 of the region with that of each target. The sender hashes the values
+ * that the targets should hold. The hash's seed chains the boxes of a region.
  */
 final class Checksums {
   private final Communicator communicator;
   private final Transfer transfer;
   private final SourceHash sourceHash;
 
-  /** What this rank sends and what it gets: tensor by tensor, in the order of the plans. */
+  /** Pieces that this rank sends, tensor by tensor in the order of the plans. */
   private final List<Piece> outgoing = new ArrayList<>();
 
   private final List<Piece> incoming = new ArrayList<>();
@@ -60,7 +60,8 @@ final class Checksums {
   }
 
   /**
-   * Collective, once it is registered: each rank tries to read what it is to hash of others.
+   * Checks that each rank can read the other ranks' sources that it must hash. Collective, after
+   * registration.
    *
    * @throws UnsupportedException on every rank, if one can't
    */
@@ -90,7 +91,9 @@ final class Checksums {
     }
   }
 
-  /** Whether all terms of what is sent are in reach: their first element is. */
+  /**
+   * Returns true if this rank can read all terms of the piece. The first element of each decides.
+   */
   private boolean reads(Piece piece) {
     if (piece.chunk.route().sources().size() == 1 || piece.chunk.boxes().isEmpty()) {
       return true;
@@ -107,9 +110,10 @@ final class Checksums {
   }
 
   /**
-   * Collective, while every rank still has its sources as they were sent, and its transfer pinned.
+   * Compares the hashes of senders and targets. Collective. Every rank must still have its sources
+   * as they were sent, and its transfer pinned.
    *
-   * @return null, or on every rank what to throw
+   * @return null if all are equal; otherwise the failure to throw on every rank
    */
   Failure verify(long version, Until until) {
     try {
@@ -134,9 +138,10 @@ final class Checksums {
   }
 
   /**
-   * What failed.
+   * A failed verification.
    *
-   * @param wrong this rank's tensors
+   * @param exception exception for every rank
+   * @param wrong names of this rank's tensors that differ
    */
   record Failure(VerificationFailedException exception, List<String> wrong) {}
 
@@ -164,7 +169,7 @@ final class Checksums {
         List.copyOf(wrong));
   }
 
-  /** The senders' hashes of what is {@link #incoming}. */
+  /** Returns the senders' hashes of the {@link #incoming} pieces. */
   private long[] exchange(Until until) {
     int size = communicator.size();
     long[] sendCounts = new long[size];

@@ -40,31 +40,31 @@ final class Handover implements AutoCloseable {
   private static final int OFFERED = 3;
   private static final int SIGNALS = 4;
 
-  /** Words that the senders put at the receivers. */
+  /** Index of a word that the senders put at the receivers. */
   private static final int VERSION = 0;
 
   private static final int LEFT_NS = 1;
   private static final int NEWEST = 2;
 
-  /** Registration that they wait with, {@link #NONE}, or {@link #FINISHED}. */
+  /** Registration for which the senders wait, {@link #NONE}, or {@link #FINISHED}. */
   private static final int WAITING = 3;
 
   private static final int WORDS = 4;
 
   private static final long NONE = -1;
 
-  /** No version follows. At rank 0 of the receivers only. */
+  /** Value that says that no version follows. Only rank 0 of the receivers has it. */
   private static final long FINISHED = -2;
 
-  // Outcomes that rank 0 tells its job.
+  // Outcomes that rank 0 sends to its job.
   private static final long FAILED = 0;
   private static final long LATE = 1;
   private static final long MOVES = 2;
   private static final long ENDS = 3;
 
   /**
-   * Time beyond a deadline for rank 0 to tell its result, and for a move that began before the
-   * deadline.
+   * Extra time after a deadline. Rank 0 uses it to send its result, and a move that began before
+   * the deadline uses it to complete.
    */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
@@ -102,11 +102,11 @@ final class Handover implements AutoCloseable {
   private long moveNs;
 
   /**
-   * Collective over both jobs.
+   * Creates the handover. Collective over both jobs.
    *
    * @param communicator senders first, then receivers
    * @param side the ranks of this job, in their order
-   * @param senders how many they are
+   * @param senders number of senders
    */
   Handover(Communicator communicator, Communicator side, int senders, Until until) {
     this.communicator = communicator;
@@ -128,10 +128,10 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Collective over the senders: waits until the receivers ask.
+   * Waits until the receivers ask for a version. Collective over the senders.
    *
-   * @param registration what the version is of
-   * @return for the move that follows; null where they have not asked in time
+   * @param registration number of the transfer's registration
+   * @return deadline of the move that follows; null if the receivers have not asked in time
    */
   Until offer(long registration, long version, Until until) {
     long[] told = led(until, agreed -> offered(registration, version, agreed));
@@ -140,10 +140,11 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Collective over the receivers: asks, and waits until the senders have a version.
+   * Asks for a version, and waits until the senders have one. Collective over the receivers.
    *
    * @param atEnd runs on every rank if the senders have finished
-   * @return for the move that follows; null if they have finished, or have had no version in time
+   * @return deadline of the move that follows; null if the senders have finished, or had no version
+   *     in time
    */
   Until ask(Until until, Runnable atEnd) {
     long[] told = led(until, this::asked);
@@ -153,7 +154,7 @@ final class Handover implements AutoCloseable {
     return told[0] == MOVES ? new Until(Math.max(1, told[1])).later(GRACE) : null;
   }
 
-  /** Collective over the senders: tells the receivers that no version follows. */
+  /** Tells the receivers that no version follows. Collective over the senders. */
   void finish(Until until) {
     requireAlike(led(until, this::finished)[0] == ENDS);
   }
@@ -164,16 +165,16 @@ final class Handover implements AutoCloseable {
     }
   }
 
-  /** Step of rank 0. Returns an outcome, and the time that is left for a move. */
+  /** A step of rank 0. It returns an outcome, and the time that is left for a move. */
   @FunctionalInterface
   private interface Step {
     long[] within(Until until);
   }
 
-  /** Collective over this job: returns the result of rank 0's step on every rank. */
+  /** Runs a step on rank 0, and returns its result on every rank. Collective over this job. */
   private long[] led(Until until, Step step) {
     long leastNs = until.leftNs(communicator);
-    // What this job's own ranks have for one another: not all come at one time.
+    // The ranks of this job arrive at different times, so they wait a little longer for each other.
     Until coming = new Until(leastNs).later(GRACE);
     for (long[] each : side.words(coming, Native.WL_OP_LINK_MOVE, leastNs)) {
       leastNs = Math.min(leastNs, each[0]);
@@ -185,7 +186,8 @@ final class Handover implements AutoCloseable {
         own = step.within(agreed);
       }
     } catch (RuntimeException | Error e) {
-      // Before others of this job are told: they would take the end of the link upon themselves.
+      // Rank 0 ends the link before the other ranks of this job hear of it. Otherwise the link
+      // would blame those.
       Link.end(communicator, "the handover", e, List.of());
       throw e;
     } finally {
@@ -217,7 +219,7 @@ final class Handover implements AutoCloseable {
       while (!until.isOver() && until.leftNs() > reserveNs) {
         if (signals.test(other, ASKED, ticket + 1)) {
           ticket++;
-          // A link is not to be lost to a deadline that passes now that both sides are there.
+          // Both sides have arrived, so a passed deadline must not end the link.
           Until moving = new Until(Math.max(until.leftNs(), RESERVE_NS));
           if (isConfirmed(version, moving)) {
             return new long[] {MOVES, Math.max(moving.leftNs(), RESERVE_NS)};
@@ -259,7 +261,7 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Puts the newest version, and the registration that the senders wait with, at every receiver.
+   * Puts the newest version, and the registration for which the senders wait, at every receiver.
    */
   private void announce(long version, long waiting) {
     if (communicator.failure().isPresent()) {
@@ -276,7 +278,7 @@ final class Handover implements AutoCloseable {
     window.put(own.narrow(0, word, 1), rank, words.narrow(0, word, 1));
   }
 
-  /** Returns once the receivers have the end, or have left: the senders may leave then. */
+  /** Returns once the receivers know of the end, or have left. The senders may leave then. */
   private long[] finished(Until until) {
     long pauseNs = FIRST_PAUSE_NS;
     while (!isEndThere()) {
@@ -354,10 +356,10 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Collective over this job, after a move: its ranks, as the link counts them, on which the move
-   * failed. If there are any, it fails on all.
+   * Returns the ranks of the link on which the move failed. If there are any, the move fails on all
+   * ranks of this job. Collective over this job, after a move.
    *
-   * @param until of the move
+   * @param until deadline of the move
    */
   List<Integer> without(boolean has, Until until) {
     List<Integer> without = new ArrayList<>();
@@ -382,7 +384,7 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Returns whether the senders wait with a version of a registration. For receivers; thread-safe.
+   * Returns true if the senders wait with a version of a registration. For receivers; thread-safe.
    */
   boolean isWaiting(long registration) {
     return words.getLong(WAITING) == registration && communicator.failure().isEmpty();

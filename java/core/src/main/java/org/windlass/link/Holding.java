@@ -7,18 +7,18 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 
 /**
- * The versions that a receiver's targets hold; a commit replaces it as one.
+ * State of the versions in a receiver's targets. A commit replaces it in one step.
  *
- * @param version the version that is held whole, or {@link #NONE}
- * @param half where it is
- * @param arriving the version that was or is being written over it, or {@link #NONE}
- * @param incomplete tensors that hold neither
- * @param failure why {@code arriving} didn't arrive; null while it may
+ * @param version the version that is complete, or {@link #NONE}
+ * @param half half that holds it
+ * @param arriving the version that a move writes or has written over it, or {@link #NONE}
+ * @param incomplete names of tensors that hold neither version completely
+ * @param failure why {@code arriving} did not arrive; null while it still may
  */
 record Holding(long version, int half, long arriving, List<String> incomplete, Throwable failure) {
   static final long NONE = -1;
 
-  /** A version that this rank has not been told yet. */
+  /** Stands for a version whose number this rank does not know yet. */
   static final long NEXT = -2;
 
   /** Nothing has arrived yet. */
@@ -36,7 +36,7 @@ record Holding(long version, int half, long arriving, List<String> incomplete, T
     return new Holding(NONE, half, arriving, tensors, cause);
   }
 
-  /** The half to read, or why there is none. */
+  /** Returns the half to read. Throws if there is none. */
   int readable(String what) {
     if (version != NONE) {
       return half;

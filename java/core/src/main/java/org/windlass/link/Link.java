@@ -26,9 +26,10 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 
 /**
- * A link of two sides of a communicator, senders and receivers, between which tensors move version
- * after version. Each side knows its own layouts alone: a trainer adds what it holds, a fleet names
- * what it takes, and {@link LinkTransferBuilder#register} makes one plan of both.
+ * A link between two sides of a communicator, senders and receivers. Tensors move from senders to
+ * receivers, version after version. Each side knows only its own layouts: a trainer adds its
+ * tensors, and a fleet names the ones that it receives. {@link LinkTransferBuilder#register} makes
+ * one plan from both.
  *
  * <pre>{@code
  * Link link = Link.open(comm, "policy", trainers, fleet);
@@ -47,21 +48,21 @@ import org.windlass.layout.Layout;
  * }
  * }</pre>
  *
- * <p>{@link org.windlass.job.Job#connect} makes one of two jobs, each with a communicator of its
- * own. There a layout is over ranks as its own job counts them.
+ * <p>{@link org.windlass.job.Job#connect} makes a link between two jobs, each with a communicator
+ * of its own. There, a layout uses the rank numbers of its own job.
  *
- * <p>A link has a communicator of its own: when it fails, each side goes on with its own work and
- * may join another.
+ * <p>A link has a communicator of its own. When it fails, each side goes on with its own work and
+ * may join another link.
  */
 public final class Link implements AutoCloseable {
   private final String name;
 
-  /** Text behind the name in messages. Says which ranks are of which job. */
+  /** Text after the name in messages. Says which ranks are of which job. */
   private final String whose;
 
   private final Communicator communicator;
 
-  /** Senders; null on other ranks. */
+  /** Senders. Null on a rank that does not send. */
   private final LinkSide senders;
 
   private final LinkRanks ranks;
@@ -71,10 +72,10 @@ public final class Link implements AutoCloseable {
   /** Handover between two jobs; null within one communicator. */
   private final Handover handover;
 
-  /** Whether the senders are Python ranks, whose parts of a plan the receivers make. */
+  /** True if the senders are Python ranks. The receivers make their parts of a plan. */
   private final boolean hasPythonSenders;
 
-  /** Layout of tensors for which none is named; may be null. */
+  /** Layout of tensors for which the caller names none. May be null. */
   private final Layout layout;
 
   /** Memo of this job; null within one communicator. */
@@ -90,7 +91,7 @@ public final class Link implements AutoCloseable {
 
   private volatile boolean closed;
 
-  /** Whether this rank's side has agreed that no version follows. */
+  /** True if this rank's side has agreed that no version follows. */
   private volatile boolean finished;
 
   private final Unclosed unclosed;
@@ -105,7 +106,7 @@ public final class Link implements AutoCloseable {
     protected void free() {}
   }
 
-  /** Collective over {@code communicator}, which it takes over. */
+  /** Opens a link over {@code communicator}, and takes it over. Collective. */
   private Link(
       String name, String whose, LinkRanks ranks, Communicator communicator, Handover handover,
       boolean hasPythonSenders, Layout layout, StepsMemo memo) {
@@ -142,11 +143,12 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Collective over two jobs: returns the link between them. Each job's layouts use its own ranks.
+   * Returns the link between two jobs. Each job's layouts use its own ranks. Collective over both
+   * jobs.
    *
    * @param communicator ranks of both jobs, the senders first; the link takes it over
    * @param side ranks of this job; the link takes it over
-   * @param memo of this job
+   * @param memo cached steps of this job's transfers
    * @hidden
    */
   @SuppressWarnings("exports")
@@ -171,17 +173,17 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Collective: joins two sides of a communicator, senders and receivers; they may be disjoint,
-   * equal or overlapping. Every rank calls it alike, also one of neither side. The link has a
-   * communicator, and so a failure record, of its own, and is closed on its own.
+   * Joins two sides of a communicator, senders and receivers. They may be disjoint, equal or
+   * overlapping. Collective: every rank makes the same call, also a rank of neither side. The link
+   * has its own communicator and so its own failure record. It is closed separately.
    *
-   * @param communicator whose ranks the sides name
-   * @param name what the link is called in messages, at most 64 bytes without a slash
-   * @param senders the ranks of one side, whatever their order and grid
-   * @param receivers the ranks of the other
+   * @param communicator the sides use its ranks
+   * @param name name of the link in messages, at most 64 bytes without a slash
+   * @param senders the ranks of one side, in any order and grid
+   * @param receivers the ranks of the other side
    * @return null on a rank of neither side
-   * @throws MismatchException on every rank, if ranks name another link or other sides; {@code
-   *     communicator} goes on
+   * @throws MismatchException on every rank, if ranks name another link or other sides;
+   *     {@code communicator} stays usable
    */
   public static Link open(
       Communicator communicator, String name, DeviceMesh senders, DeviceMesh receivers) {
@@ -230,10 +232,10 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Returns what a call of this rank throws for {@code failure}. Aborts the communicator, unless
-   * the failure is one that all ranks have.
+   * Returns the exception of this rank's call for {@code failure}. Aborts the communicator, unless
+   * all ranks have the same failure.
    *
-   * @param shared those that leave a communicator which lives are every rank's
+   * @param shared exception classes that every rank throws if the communicator has not failed
    * @hidden
    */
   public static RuntimeException failed(
@@ -277,20 +279,19 @@ public final class Link implements AutoCloseable {
 
   /**
    * Returns the communicator of both sides, in ascending order of their ranks. Between two jobs,
-   * senders come first. Ranks in errors of the link are its ranks. Its failure is the failure of
-   * the link, and {@link Communicator#abort} on it ends the link. Only the link calls operations on
-   * it.
+   * senders come first. Errors of the link use its ranks. Its failure is the failure of the link,
+   * and {@link Communicator#abort} on it ends the link. Only the link calls operations on it.
    */
   public Communicator communicator() {
     return communicator;
   }
 
-  /** Returns whether this rank is a sender. */
+  /** Returns true if this rank is a sender. */
   public boolean sends() {
     return sends;
   }
 
-  /** Returns whether this rank is a receiver. A rank may be both. */
+  /** Returns true if this rank is a receiver. A rank may be both. */
   public boolean receives() {
     return receives;
   }
@@ -301,10 +302,10 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Begins a call of this thread. All transfers of a link share its communicator, so that one
+   * Begins a call of this thread. All transfers of a link share its communicator, so only one
    * thread at a time calls operations.
    *
-   * @throws InvalidArgumentException where another thread does; nothing was sent
+   * @throws InvalidArgumentException if another thread is in a call; nothing was sent
    */
   void enter(String what) {
     Thread other = caller.compareAndExchange(null, Thread.currentThread());
@@ -322,7 +323,7 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  /** {@link #enter(String)} of all of {@code links}, or of none. */
+  /** Begins a call on all of {@code links}, or on none. */
   static void enter(String what, List<Link> links) {
     for (int i = 0; i < links.size(); i++) {
       try {
@@ -338,7 +339,7 @@ public final class Link implements AutoCloseable {
     links.forEach(Link::leave);
   }
 
-  /** Returns the senders; null on other ranks. */
+  /** Returns the senders. Null on a rank that does not send. */
   LinkSide senders() {
     return senders;
   }
@@ -352,7 +353,7 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * {@code what} as messages name it: "register on link 'policy'". For packages of Windlass.
+   * Returns the text of a call for messages: "register on link 'policy'". For packages of Windlass.
    *
    * @hidden
    */
@@ -374,7 +375,7 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * For packages of Windlass.
+   * Returns the cached steps of this job's transfers. For packages of Windlass.
    *
    * @hidden
    */
@@ -383,7 +384,7 @@ public final class Link implements AutoCloseable {
     return memo == null ? new StepsMemo() : memo;
   }
 
-  /** Returns the layout of a tensor for which none is named. */
+  /** Returns the layout of a tensor for which the caller names none. */
   Layout layout(String what) {
     if (layout == null) {
       throw new InvalidArgumentException(
@@ -393,12 +394,12 @@ public final class Link implements AutoCloseable {
     return layout;
   }
 
-  /** Returns the number of transfers registered before. All ranks count them alike. */
+  /** Returns the number of earlier registrations. It is the same on all ranks. */
   int nextRegistration() {
     return registrations++;
   }
 
-  /** Has {@link #close} close a transfer, too. */
+  /** Makes {@link #close} close a transfer, too. */
   void keep(LinkTransfer transfer) {
     synchronized (transfers) {
       transfers.removeIf(each -> each.get() == null);
@@ -437,7 +438,7 @@ public final class Link implements AutoCloseable {
       synchronized (transfers) {
         closed = true;
       }
-      // A call that is ending still says what of its transfer is incomplete, and does this itself.
+      // A call in progress reports which tensors are incomplete, and closes the transfers itself.
       if (caller.get() == null) {
         kept().forEach(LinkTransfer::close);
       }
@@ -459,7 +460,7 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  /** Closes a communicator. Returns what that throws, or null. */
+  /** Closes a communicator. Returns the exception of that, or null. */
   private static WindlassException closing(Communicator communicator) {
     try {
       communicator.close();

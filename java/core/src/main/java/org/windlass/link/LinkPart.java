@@ -41,7 +41,7 @@ final class LinkPart {
   /** Names of this rank's targets that have parts of the version whose move failed last. */
   private Supplier<List<String>> incomplete = List::of;
 
-  /** Refusal that all ranks of the link threw, with nothing moved; null for none. */
+  /** Refusal that all ranks of the link threw before anything moved. Null for none. */
   private UnsupportedException refusal;
 
   /** Transfer that ran last. Thread-safe. */
@@ -58,7 +58,10 @@ final class LinkPart {
     }
   }
 
-  /** Collective: {@link Checksums#checkSources}. */
+  /**
+   * Checks on all ranks that checksums can read the sources. Collective; see
+   * {@link Checksums#checkSources}.
+   */
   void checkSources(Until until) {
     if (!checksums.isEmpty()) {
       checksums.get(0).checkSources(until);
@@ -82,7 +85,8 @@ final class LinkPart {
    * Waits for the other side.
    *
    * @param named the version that this rank names, or {@link Transfer#ANY_VERSION}
-   * @return for the move; null if the senders have finished, or the other side has not come in time
+   * @return deadline of the move; null if the senders have finished, or the other side did not
+   *     arrive in time
    */
   Until come(boolean isSender, long named, Until until) {
     incomplete = List::of;
@@ -96,11 +100,11 @@ final class LinkPart {
   }
 
   /**
-   * Collective over the link: moves a version into a half, and checks it. Between two jobs, it
+   * Moves a version into a half, and checks it. Collective over the link. Between two jobs, it
    * fails on all ranks of a job if it fails on one.
    *
-   * @param version gets the one that all name, where the call throws too, or {@link
-   *     Transfer#FINISHED}; it stays as it is where nothing has moved
+   * @param version receives the version that all ranks name, or {@link Transfer#FINISHED}, even if
+   *     the call throws. It is unchanged if nothing has moved.
    */
   void move(int half, long named, long[] version, Until until) {
     Handover handover = link.handover();
@@ -173,7 +177,9 @@ final class LinkPart {
     }
   }
 
-  /** Collective over the senders; within one communicator over the link. */
+  /**
+   * Ends the versions. Collective over the senders, or over the whole link within one communicator.
+   */
   void finish(Until until) {
     if (link.isFinished()) {
       return;
@@ -186,13 +192,17 @@ final class LinkPart {
     }
   }
 
-  /** Returns the failures that all ranks have, with {@code failure} if it is a refusal. */
+  /**
+   * Returns the exception classes that all ranks throw, with the class of {@code failure} if it is
+   * a refusal.
+   */
   private List<Class<? extends WindlassException>> shared(Throwable failure) {
     return failure == refusal ? List.of(UnsupportedException.class) : SHARED;
   }
 
   /**
-   * Moves and verifies a version. Peers hash this rank's sources, which stay until that is over.
+   * Moves and verifies a version. Peers hash this rank's sources, which stay until the verification
+   * is over.
    */
   private Checksums.Failure moveAndVerify(int half, long named, long[] version, Until until) {
     TransferHandle sources = latest.handle();
@@ -221,7 +231,7 @@ final class LinkPart {
     Link.end(link.communicator(), what, failure, shared(failure));
   }
 
-  /** Between two jobs: returns whether the senders wait with a version. Thread-safe. */
+  /** Returns true if the senders wait with a version. Between two jobs only. Thread-safe. */
   boolean isThere() {
     return link.handover().isWaiting(registration);
   }
@@ -233,7 +243,7 @@ final class LinkPart {
     return incomplete.get();
   }
 
-  /** Returns what a call throws for {@code failure}; see {@link Link#failed}. */
+  /** Returns the exception of a call for {@code failure}; see {@link Link#failed}. */
   RuntimeException failed(String what, long version, Throwable failure) {
     String operation = operation(what, version, ANY);
     return Link.failed(link.communicator(), operation, failure, shared(failure));
@@ -248,9 +258,9 @@ final class LinkPart {
   }
 
   /**
-   * Returns what a call throws if the other side did not come. The links go on.
+   * Returns the exception of a call for which the other side did not arrive. The links go on.
    *
-   * @param before the parts that have moved {@code version} by then
+   * @param before the parts that have moved {@code version} so far
    */
   WindlassException late(String what, List<LinkPart> before, long version) {
     String moved =
@@ -273,7 +283,7 @@ final class LinkPart {
         List.of());
   }
 
-  /** Thread-safe. */
+  /** Returns the progress of the run in progress, or of the last one. Thread-safe. */
   Progress progress() {
     return latest.progress();
   }
@@ -293,7 +303,7 @@ final class LinkPart {
           });
     } catch (RuntimeException | Error e) {
       List<Class<? extends WindlassException>> shared = List.of(VerificationFailedException.class);
-      // The link's failure too, which the other ranks of the link look at.
+      // This is the link's failure too. The other ranks of the link see it there.
       Link.failed(link.communicator(), link.operation("checkReplicas"), e, shared);
       throw Link.failed(link.senders().communicator(), link.operation("checkReplicas"), e, shared);
     }

@@ -7,7 +7,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 
-/** The ranks of a link's two sides, as the link counts them and as each side counts its own. */
+/** Converts ranks between the numbers of a link and the numbers of each side. */
 final class LinkRanks {
   private final String name;
   private final Side sending;
@@ -16,16 +16,16 @@ final class LinkRanks {
   /**
    * One side of a link.
    *
-   * @param mesh ranks of the side, as the side counts them
-   * @param counted all ranks that are counted so, ascending
-   * @param first rank of the link of the first one of those
+   * @param mesh ranks of the side, in the side's numbers
+   * @param counted all ranks that those numbers count, ascending
+   * @param first link's number of the first one of them
    */
   private record Side(DeviceMesh mesh, int[] counted, int first) {
     int linked(int rank) {
       return first + Arrays.binarySearch(counted, rank);
     }
 
-    /** Returns a rank of the link as the side counts it; -1 if the side has no such rank. */
+    /** Returns the side's number of a rank of the link, or -1 if the side has no such rank. */
     int own(int linked) {
       int place = linked - first;
       return place >= 0 && place < counted.length ? counted[place] : -1;
@@ -39,7 +39,9 @@ final class LinkRanks {
       return Arrays.binarySearch(linked(), linked) >= 0;
     }
 
-    /** Returns a job's {@code size} ranks, before which the link counts {@code first} others. */
+    /**
+     * Returns a job's {@code size} ranks. The link counts {@code first} other ranks before them.
+     */
     static Side ofJob(int size, int first) {
       return new Side(DeviceMesh.of(size), IntStream.range(0, size).toArray(), first);
     }
@@ -51,12 +53,15 @@ final class LinkRanks {
     this.receiving = receiving;
   }
 
-  /** Returns those of two jobs, each of which counts its own ranks. */
+  /** Returns the ranks of two jobs. Each job counts its own ranks. */
   static LinkRanks ofJobs(String name, int senders, int receivers) {
     return new LinkRanks(name, Side.ofJob(senders, 0), Side.ofJob(receivers, senders));
   }
 
-  /** Returns those of one communicator, of which {@code both} are on a side, ascending. */
+  /**
+   * Returns the ranks of two sides of one communicator. {@code both} lists the ranks of either
+   * side, ascending.
+   */
   static LinkRanks within(String name, DeviceMesh senders, DeviceMesh receivers, int[] both) {
     return new LinkRanks(name, new Side(senders, both, 0), new Side(receivers, both, 0));
   }
@@ -69,7 +74,7 @@ final class LinkRanks {
     return receiving.has(linked);
   }
 
-  /** Returns the senders as the link counts them, ascending. */
+  /** Returns the senders in the link's numbers, ascending. */
   int[] senders() {
     return sending.linked();
   }
@@ -82,7 +87,7 @@ final class LinkRanks {
     return isSender ? sending : receiving;
   }
 
-  /** Returns {@code layout} by ranks of the link. Its ranks belong to one side. */
+  /** Returns {@code layout} in the link's rank numbers. Its ranks belong to one side. */
   Layout linked(String what, boolean isSender, Layout layout) {
     Side side = side(isSender);
     int[] linked = new int[layout.mesh().size()];
@@ -99,7 +104,9 @@ final class LinkRanks {
     return new Layout(layout.mesh().ranks(linked), layout.placements());
   }
 
-  /** Returns the text of a layout by ranks of the link, as its side has named it. */
+  /**
+   * Returns the text of a layout in the numbers of its side. {@code layout} has the link's numbers.
+   */
   String named(boolean isSender, Layout layout) {
     Side side = side(isSender);
     DeviceMesh mesh = layout.mesh();
@@ -113,7 +120,7 @@ final class LinkRanks {
     return new Layout(mesh.ranks(own), layout.placements()).toString();
   }
 
-  /** Returns a rank of the link as that side counts it, which has it. */
+  /** Returns the side's number of a rank of the link, which must belong to that side. */
   int counted(boolean isSender, int linked) {
     return side(isSender).own(linked);
   }

@@ -13,13 +13,13 @@ import org.windlass.internal.transfer.Until;
 
 /**
  * The ranks of one side of a link, with a communicator of their own. A failure of that communicator
- * ends the link on all ranks. Its message has the ranks as the link counts them.
+ * ends the link on all ranks. Its message has the ranks in the link's numbers.
  */
 final class LinkSide {
   private final Communicator link;
   private final Communicator own;
 
-  /** For each rank of the side its rank of the link, ascending. */
+  /** The link's number of each rank of the side, ascending. */
   private final int[] linked;
 
   /** Name in messages, such as "their job". */
@@ -45,7 +45,10 @@ final class LinkSide {
     return linked[rank];
   }
 
-  /** Collective over the side: {@link Gathered#words}. */
+  /**
+   * Gathers the words of all ranks of the side, as {@link Gathered#words} does. Collective over the
+   * side.
+   */
   long[][] words(Until until, int operation, long... words) {
     return on(() -> Gathered.words(own, until::leftNs, operation, words));
   }
@@ -55,7 +58,7 @@ final class LinkSide {
     try {
       return call.get();
     } catch (WindlassException e) {
-      // What leaves the side alive names no rank as the side counts it.
+      // An exception after which the side lives has no rank numbers of the side.
       boolean isOver = own.failure().filter(record -> record.code() == e.code()).isPresent();
       throw isOver ? linked(e) : e;
     }
@@ -64,7 +67,7 @@ final class LinkSide {
   /**
    * Ends the link, unless it has ended, as a failure of {@code ranks} of the link.
    *
-   * @return what the link failed of, which every rank is told
+   * @return the failure of the link, which every rank reports
    */
   WindlassException failed(int code, List<Integer> ranks, String message) {
     link.endpoint().fail(code, ranks, message);
@@ -81,7 +84,7 @@ final class LinkSide {
     String message =
         whose(failure.faultyRanks(), ranks) + ". In the numbers of " + name + ": "
             + failure.getMessage();
-    // A deadline that passes says of a link that it goes on, which this one doesn't.
+    // A passed deadline would mean that the link goes on. This link has ended.
     int told = code == Native.WL_DEADLINE_EXCEEDED ? Native.WL_ABORTED : code;
     WindlassException whole = failed(told, ranks, message);
     whole.addSuppressed(failure);

@@ -40,7 +40,7 @@ import org.windlass.transfer.Transfer;
  *       arrives.
  * </ul>
  *
- * <p><b>Failures.</b> An exception means that the link is over, or that the call was wrong; the
+ * <p><b>Failures.</b> An exception means that the link is over, or that the call was wrong. The
  * methods list the exceptions after which the link goes on. A receiver with two halves keeps the
  * last version that it committed. In place, {@link #version} is empty if anything had moved, and
  * {@link #incomplete} names the tensors that hold parts of two versions. What was received stays
@@ -56,8 +56,8 @@ import org.windlass.transfer.Transfer;
  *       So do {@link #trySend} and {@link #tryReceive} that return without a version.
  *   <li>A send keeps a part of its deadline for the move: one second or twice the last move, and at
  *       most half of the deadline. A receive that was offered a version lasts as long as the send,
- *       and at most 2 s longer. Once both sides have come, a move has at least one second over each
- *       link.
+ *       and at most 2 s longer. Once both sides have arrived, a move has at least one second over
+ *       each link.
  * </ul>
  *
  * <p><b>Within one communicator</b> all ranks come to each version, as to a collective. A deadline
@@ -72,7 +72,7 @@ public final class LinkTransfer implements AutoCloseable {
   private static final long ANY = Transfer.ANY_VERSION;
   private static final long FINISHED = Transfer.FINISHED;
 
-  /** Parts in the order of their links' names, in which all ranks move over them. */
+  /** Parts in the order of their links' names. All ranks move over them in this order. */
   private final List<LinkPart> parts;
 
   private final List<Link> links;
@@ -82,12 +82,12 @@ public final class LinkTransfer implements AutoCloseable {
 
   private final Targets targets;
 
-  /** Half for the next version. For the thread of the call. */
+  /** Half for the next version. Only the thread of the call uses it. */
   private int next;
 
   private volatile Holding holding = Holding.NOTHING;
 
-  /** In place: the call in progress; null for none. */
+  /** The call in progress in place. Null for none. */
   private volatile Overwriting overwriting;
 
   LinkTransfer(List<LinkPart> parts, Targets targets) {
@@ -98,22 +98,22 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Sends this rank's tensors. Sources may be changed when it returns; every target has them then.
+   * Sends this rank's tensors. When it returns, every target has them, and the sources may change.
    * On a rank that is a receiver too, its own targets have them.
    *
    * @param version 0 or more; the same on every sender
    * @throws MismatchException on every rank, if ranks name other versions; nothing has moved, and
    *     the link goes on
-   * @throws UnsupportedException on every rank, if memory outside windows can't be read as {@code
-   *     WINDLASS_PEER_MEMORY} asks; nothing has moved, and the link goes on
-   * @throws VerificationFailedException on every rank, if what arrived is not what was sent;
+   * @throws UnsupportedException on every rank, if memory outside windows can't be read as
+   *     {@code WINDLASS_PEER_MEMORY} asks; nothing has moved, and the link goes on
+   * @throws VerificationFailedException on every rank, if received data differs from sent data;
    *     nothing is committed, and the link goes on
    */
   public void send(long version) {
     send(version, Deadline.DEFAULT);
   }
 
-  /** {@link #send(long)} with a deadline of its own. */
+  /** Sends as {@link #send(long)} does, with the given deadline. */
   public void send(long version, Duration deadline) {
     send(version, Deadline.nanos(deadline));
   }
@@ -124,11 +124,11 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * {@link #send(long, Duration)} for loops without a catch block.
+   * Sends as {@link #send(long, Duration)} does, for loops without a catch block.
    *
-   * @return false if the receivers have not asked for a version before the deadline; then nobody
-   *     has it, and the link goes on. All senders get the same result. Within one communicator,
-   *     where receivers come to every version, it returns true.
+   * @return false if the receivers have not asked for a version before the deadline. Then no
+   *     receiver has it, and the link goes on. All senders get the same result. Within one
+   *     communicator, where receivers come to every version, it returns true.
    * @throws WindlassException if the link is over, or the call was wrong as of {@link #send(long)}
    */
   public boolean trySend(long version, Duration deadline) {
@@ -144,19 +144,19 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** {@link #finish(Duration)} with the deadline of the communicator. */
+  /** Ends the versions as {@link #finish(Duration)} does, with the deadline of the communicator. */
   public void finish() {
     finish(Deadline.DEFAULT);
   }
 
   /**
-   * Collective over the senders: ends the versions. Nothing more can be sent over the links of this
-   * transfer. Receivers get that as a result ({@link #isFinished}), whether they wait now or ask
-   * later, and keep the version that they hold. Idempotent.
+   * Ends the versions. Collective over the senders. Nothing more can be sent over the links of this
+   * transfer. Receivers get the end as a result ({@link #isFinished}), whether they wait now or ask
+   * later. They keep the version that they hold. Idempotent.
    *
    * <p>Between two jobs it does not wait until receivers ask, and the senders may leave when it
-   * returns. Receivers that have left already are no failure. Within one communicator receivers
-   * come to it by a receive, as to a version.
+   * returns. Receivers that have left already are no failure. Within one communicator, receivers
+   * take part by a receive, as in a version.
    *
    * @param deadline limit of the call; if it passes, the link is over
    */
@@ -194,21 +194,23 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * {@link #receive()} with a deadline of its own. Between two jobs, the link goes on if the
-   * deadline passes and the senders had no version. Ranks of one job wait 2 s longer for one
-   * another. If one does not come by then, the link ends.
+   * Receives as {@link #receive()} does, with the given deadline. Between two jobs, the link goes
+   * on if the deadline passes and the senders had no version. Ranks of one job wait 2 s longer for
+   * one another. If one does not come by then, the link ends.
    */
   public long receive(Duration deadline) {
     return receive(ANY, Deadline.nanos(deadline));
   }
 
-  /** {@link #receive()} of one version: if the senders send another, none is received. */
+  /**
+   * Receives one version as {@link #receive()} does. If the senders send another, none is received.
+   */
   public void receive(long version) {
     requireVersion("receive", version);
     receive(version, Deadline.DEFAULT);
   }
 
-  /** {@link #receive(long)} with a deadline of its own. */
+  /** Receives as {@link #receive(long)} does, with the given deadline. */
   public void receive(long version, Duration deadline) {
     requireVersion("receive", version);
     receive(version, Deadline.nanos(deadline));
@@ -220,7 +222,7 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * {@link #receive(Duration)} for loops without a catch block.
+   * Receives as {@link #receive(Duration)} does, for loops without a catch block.
    *
    * <pre>{@code
    * while (!weights.isFinished()) {
@@ -228,9 +230,9 @@ public final class LinkTransfer implements AutoCloseable {
    * }
    * }</pre>
    *
-   * @return the version; empty if the senders had none before the deadline, or have finished, as
-   *     {@link #isFinished} says then. All receivers get the same result. Within one communicator
-   *     senders come to every receive, and a deadline that passes is an exception.
+   * @return the version; empty if the senders had none before the deadline, or have finished (see
+   *     {@link #isFinished}). All receivers get the same result. Within one communicator senders
+   *     come to every receive, and a deadline that passes is an exception.
    * @throws WindlassException if the link is over, or the call was wrong as of {@link #receive()}
    */
   public OptionalLong tryReceive(Duration deadline) {
@@ -241,8 +243,8 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Whether the senders have finished ({@link #finish()}), so that no version follows. A receive
-   * finds that out, on all ranks of the receivers alike. Thread-safe.
+   * Returns true if the senders have finished ({@link #finish()}), so that no version follows. A
+   * receive finds that out, on all receivers at once. Thread-safe.
    */
   public boolean isFinished() {
     return links.stream().anyMatch(Link::isFinished);
@@ -266,7 +268,7 @@ public final class LinkTransfer implements AutoCloseable {
   /**
    * Result of a move.
    *
-   * @param late why nothing came; null if it came
+   * @param late why no version arrived; null if one did
    */
   private record Outcome(long version, WindlassException late) {
     long orThrow() {
@@ -318,14 +320,14 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** Says what targets in place hold after a version that has moved over some links or in part. */
+  /** Records the content of in-place targets after a version that moved only in part. */
   private void keep(long version, LinkPart at, Throwable failure) {
     if (targets.isInPlace() && version >= 0) {
       holding = Holding.overwritten(version).incomplete(at.incomplete(), failure);
     }
   }
 
-  /** Throws where a link was finished in place of a version that this rank sends or has begun. */
+  /** Throws if a link was finished while this rank sends, or has begun, a version. */
   private void requireEnd(long named, LinkPart part) {
     if (named >= 0 && (link.sends() || part != parts.get(0))) {
       throw new AbortedException(
@@ -333,7 +335,7 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** What {@code receive} throws if the senders have finished. */
+  /** Returns the exception of {@code receive} after the senders have finished. */
   private WindlassException finished(String what) {
     String operation = link.operation(what);
     return new AbortedException(
@@ -347,15 +349,15 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * {@link #send(long, Duration)} on a thread of the link's own, behind what was queued there
-   * before.
+   * Sends as {@link #send(long, Duration)} does, on the link's own thread, after earlier queued
+   * calls.
    */
   public Operation<Void> sendAsync(long version, Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
     return link.communicator().runAsync(queued -> send(version, deadlineNs));
   }
 
-  /** {@link #receive(Duration)} likewise. */
+  /** Receives as {@link #receive(Duration)} does, on the link's own thread. */
   public Operation<Long> receiveAsync(Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
     return link.communicator().supplyAsync(queued -> receive(ANY, deadlineNs));
@@ -371,7 +373,7 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Returns whether the senders wait with a version now, which {@link #receive} would get. For
+   * Returns true if the senders wait with a version now. {@link #receive} would get it. For
    * receivers between two jobs.
    */
   public boolean isThere() {
@@ -387,7 +389,7 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** Returns the version that this receiver holds whole; empty before the first one. */
+  /** Returns the version that this receiver holds completely; empty before the first one. */
   public OptionalLong version() {
     requireReceiver("version");
     long version = held().version();
@@ -408,10 +410,10 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Returns this receiver's part of a tensor, in the version that it holds. {@code bound} is a view
-   * that was bound, or another view of the same memory between bound ones, such as the fused tensor
-   * that they were narrowed from.
+   * Returns this receiver's part of a tensor, in the version that it holds.
    *
+   * @param bound a view that was bound, or another view of the same memory between bound views,
+   *     such as the fused tensor from which they were narrowed
    * @throws InvalidArgumentException if there is none, or {@code bound} lies elsewhere
    * @throws AbortedException if a version failed to arrive in place
    */
@@ -448,9 +450,10 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Collective over the senders: {@link Transfer#checkReplicas} of what they send.
+   * Checks the replicas of the sources as {@link Transfer#checkReplicas} does. Collective over the
+   * senders.
    *
-   * @throws VerificationFailedException on every sender, as there
+   * @throws VerificationFailedException on every sender, if two replicas differ
    */
   public void checkReplicas() {
     requireSender("checkReplicas");
@@ -464,7 +467,7 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Releases sources and targets, once a call in progress is over. Closing the link does this too.
+   * Releases sources and targets after a call in progress. Closing the link does this too.
    * Idempotent.
    */
   @Override

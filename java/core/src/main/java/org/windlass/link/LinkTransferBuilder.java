@@ -33,22 +33,22 @@ import org.windlass.transfer.Transfer;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * Builder of a {@link LinkTransfer}. A rank adds the tensors of its own side, in any order, and
- * only those that it has a part of. {@link #register} finds each name's other side.
+ * Builder of a {@link LinkTransfer}. A rank adds the tensors of its own side, in any order. It adds
+ * only tensors that it has a part of. {@link #register} finds each name's other side.
  *
  * <p>Layouts use the ranks of the communicator that the link was opened on. Between two jobs, each
- * job uses its own ranks. Views may have any strides, as those of a {@link TransferBuilder}: a part
- * of a fused tensor is a {@code narrow}. One name may be received into several views (tied
+ * job uses its own ranks. Views may have any strides, like those of a {@link TransferBuilder}: a
+ * part of a fused tensor is a {@code narrow}. One name may be received into several views (tied
  * embeddings).
  *
- * <p>A transfer over several links, by {@link #and}, moves as one: a receiver commits a version
- * once it has come whole over all of them. Every rank of a link names the same ones that it has in
+ * <p>A transfer over several links, by {@link #and}, moves as one. A receiver commits a version
+ * once it is complete over all of them. Every rank of a link names the same ones that it has in
  * common with others.
  *
- * <p>The methods that begin with {@code default} hold for tensors that are added after them.
+ * <p>The methods that begin with {@code default} apply to tensors that are added after them.
  */
 public final class LinkTransferBuilder {
-  /** Tensors that are bound on one link. */
+  /** Tensors of one link. */
   private record Share(
       Link link,
       List<Offer.Sent> sends,
@@ -61,7 +61,7 @@ public final class LinkTransferBuilder {
     }
   }
 
-  /** Shares by the links' names, in whose order they are registered and move. */
+  /** Shares by link name. They are registered and moved in this order. */
   private final SortedMap<String, Share> shares = new TreeMap<>();
 
   /** Link of each tensor. */
@@ -82,10 +82,10 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Adds the tensors that follow to {@code link}. They move together with those before.
+   * Adds the tensors that follow to {@code link}. They move together with the earlier ones.
    *
-   * @param link where this rank is on the same side as on the links before; links that move as one
-   *     have different names
+   * @param link link on which this rank is on the same side as on the earlier links; links that
+   *     move together have different names
    */
   public LinkTransferBuilder and(Link link) {
     Objects.requireNonNull(link, "link");
@@ -108,24 +108,24 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * {@link TransferBuilder#defaultWire} of the tensors that are added after this call. The senders'
-   * choice holds.
+   * Sets {@link TransferBuilder#defaultWire} for tensors added after this call. The senders' choice
+   * applies.
    */
   public LinkTransferBuilder defaultWire(DType dtype) {
     return choose("defaultWire", moving.withWire(dtype));
   }
 
   /**
-   * {@link TransferBuilder#defaultBucketBytes} of the tensors that are added after this call. The
-   * senders' choice holds.
+   * Sets {@link TransferBuilder#defaultBucketBytes} for tensors added after this call. The senders'
+   * choice applies.
    */
   public LinkTransferBuilder defaultBucketBytes(long bytes) {
     return choose("defaultBucketBytes", moving.withBucketBytes(bytes));
   }
 
   /**
-   * {@link TransferBuilder#defaultMode} of the tensors that are added after this call. The senders'
-   * choice holds.
+   * Sets {@link TransferBuilder#defaultMode} for tensors added after this call. The senders' choice
+   * applies.
    */
   public LinkTransferBuilder defaultMode(TransferMode mode) {
     return choose("defaultMode", moving.withMode(mode));
@@ -138,8 +138,8 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Receives into the views themselves, without a second half. There is nothing to read while a
-   * version arrives, and after a failure.
+   * Receives into the views themselves, without a second half. No version is readable while one
+   * arrives, nor after a failure.
    */
   public LinkTransferBuilder inPlace() {
     inPlace = true;
@@ -148,11 +148,12 @@ public final class LinkTransferBuilder {
 
   /**
    * Verifies versions on all ranks, if one rank calls it. For each region, sender and receiver
-   * compute XXH64 of its elements as the target holds them: reduced, then rounded to the wire dtype
-   * and to the target's. The sender reads its sources once more, and the receiver its targets.
-   * Device memory is copied through host memory for that. {@link #register} refuses it if terms of
-   * a {@code Partial} are in several processes outside windows of {@link Link#communicator}, or if
-   * the senders are Python ranks.
+   * compute XXH64 of the elements in the form of the target. That is: reduced, then rounded to the
+   * wire dtype and to the target's dtype. The sender reads its sources once more, and the receiver
+   * its targets. Device memory is copied through host memory for that.
+   *
+   * <p>{@link #register} refuses checksums in two cases: terms of a {@code Partial} are in several
+   * processes outside windows of {@link Link#communicator}, or the senders are Python ranks.
    */
   public LinkTransferBuilder checksums() {
     checksums = true;
@@ -162,17 +163,17 @@ public final class LinkTransferBuilder {
   /**
    * Adds a tensor to send.
    *
-   * @param name what both sides call it; once on the sending side
-   * @param shape of the whole tensor
-   * @param source this rank's part; null where it holds nothing
-   * @param layout of the whole tensor over senders; may hold {@code Partial}
+   * @param name name on both sides; the sending side uses it once
+   * @param shape shape of the whole tensor
+   * @param source this rank's part; null if it holds nothing
+   * @param layout layout of the whole tensor over senders; may hold {@code Partial}
    */
   public LinkTransferBuilder add(String name, long[] shape, Tensor source, Layout layout) {
     return add(spec(name, shape, source, layout), source);
   }
 
   /**
-   * {@link #add(String, long[], Tensor, Layout)} under the layout with which this job connected.
+   * Adds a tensor to send, under the layout with which this job connected.
    *
    * @param source this rank's part; a rank that holds nothing adds nothing
    */
@@ -185,8 +186,8 @@ public final class LinkTransferBuilder {
   /**
    * Adds a tensor to send, which may be padded.
    *
-   * @param spec the whole tensor over senders; its name once on the sending side
-   * @param source this rank's part; null where it holds nothing
+   * @param spec the whole tensor over senders; the sending side uses its name once
+   * @param source this rank's part; null if it holds nothing
    */
   public LinkTransferBuilder add(TensorSpec spec, Tensor source) {
     TensorSpec linked = linked("add", "source", true, spec, source);
@@ -204,20 +205,21 @@ public final class LinkTransferBuilder {
   /**
    * Names a tensor to receive.
    *
-   * @param name what both sides call it; once for each view
-   * @param shape of the whole tensor, the same as the sender's
-   * @param target this rank's part, of a dtype that the sent one casts to; null where it takes
-   *     nothing. The first version goes here, and where there are two halves every second one
-   * @param layout of the whole tensor over receivers; without {@code Partial}
+   * @param name name on both sides; used once for each view
+   * @param shape shape of the whole tensor, the same as the sender's
+   * @param target this rank's part, of a dtype to which the sent one can be cast; null if it
+   *     receives nothing. It is the first half: with two halves, every second version goes here,
+   *     from the first one on.
+   * @param layout layout of the whole tensor over receivers; without {@code Partial}
    */
   public LinkTransferBuilder into(String name, long[] shape, Tensor target, Layout layout) {
     return into(spec(name, shape, target, layout), target);
   }
 
   /**
-   * {@link #into(String, long[], Tensor, Layout)} under the layout with which this job connected.
+   * Names a tensor to receive, under the layout with which this job connected.
    *
-   * @param target this rank's part; a rank that takes nothing names nothing
+   * @param target this rank's part; a rank that receives nothing names nothing
    */
   public LinkTransferBuilder into(String name, long[] shape, Tensor target) {
     requireAll(name, shape);
@@ -226,10 +228,10 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Names a tensor to receive, which may be padded, also where the sent one is not.
+   * Names a tensor to receive. It may be padded even if the sent one is not.
    *
    * @param spec the whole tensor over receivers; without {@code Partial}
-   * @param target as of the other form
+   * @param target this rank's part, as in {@link #into(String, long[], Tensor, Layout)}
    */
   public LinkTransferBuilder into(TensorSpec spec, Tensor target) {
     Objects.requireNonNull(spec, "spec");
@@ -252,14 +254,14 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Returns a tensor's description. A rank that holds nothing needs no dtype, since nobody learns
+   * Returns a tensor's description. A rank that holds nothing needs no dtype, since peers don't use
    * it.
    */
   private static TensorSpec spec(String name, long[] shape, Tensor view, Layout layout) {
     return TensorSpec.of(name, view == null ? DType.U8 : view.dtype(), layout, shape);
   }
 
-  /** Returns the checked tensor, by ranks of the link. */
+  /** Returns the checked tensor, in the link's rank numbers. */
   private TensorSpec linked(
       String call, String role, boolean isSender, TensorSpec spec, Tensor view) {
     if (registered) {
@@ -286,16 +288,16 @@ public final class LinkTransferBuilder {
     return linked;
   }
 
-  /** Collective over the link: finds what the other side calls by the same names, and plans. */
+  /** Matches the tensors of both sides by name, and makes the plans. Collective over the link. */
   public LinkTransfer register() {
     return register(Deadline.DEFAULT);
   }
 
   /**
-   * {@link #register()} with a deadline of its own.
+   * Registers as {@link #register()} does, with the given deadline.
    *
-   * @throws MismatchException on every rank, if a name stands on one side alone, shapes differ, or
-   *     ranks of a side disagree; the link goes on
+   * @throws MismatchException on every rank, if only one side has a name, shapes differ, or ranks
+   *     of a side disagree; the link goes on
    */
   public LinkTransfer register(Duration deadline) {
     return register(Deadline.nanos(deadline));
@@ -330,7 +332,7 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Returns what {@code register} throws for a failure on the link of a share, which may end all
+   * Returns the exception of {@code register} for a failure on a share's link. It may end all
    * links.
    */
   private RuntimeException failed(Share at, Throwable failure) {
@@ -344,7 +346,7 @@ public final class LinkTransferBuilder {
     return Link.failed(at.link.communicator(), operation, failure, shared);
   }
 
-  /** Collective over a link: makes a transfer for each half. */
+  /** Makes a transfer for each half. Collective over a link. */
   private LinkPart join(Share share, Targets views, Until until) {
     Link link = share.link;
     byte[] offer = offer(share);
@@ -371,9 +373,9 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Result of the agreement of all ranks of a link, before it is bound to memory.
+   * Agreement of all ranks of a link, before it is bound to memory.
    *
-   * @param halves each the same tensors, into the targets of one half
+   * @param halves one builder for each half, with the same tensors
    */
   record Planned(Agreement agreement, List<TransferBuilder> halves) {}
 
@@ -424,8 +426,7 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Returns a builder of what all ranks agreed on, with this rank's views and the targets of one
-   * half.
+   * Returns a builder of the agreed tensors, with this rank's views and the targets of one half.
    */
   private static TransferBuilder builder(Share share, Agreement agreement, Targets views,
       int half) {

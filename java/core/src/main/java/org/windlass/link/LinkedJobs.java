@@ -4,18 +4,18 @@ package org.windlass.link;
 import org.windlass.layout.Layout;
 
 /**
- * Two jobs of a link, as both of them know each other. For packages of Windlass.
+ * Describes two linked jobs, identically in both. For packages of Windlass.
  *
- * @param whose text behind the link's name in messages; says which ranks are of which job
+ * @param whose text after the link's name in messages; says which ranks are of which job
  * @param senders number of ranks of the source, which are the first ones of the link
- * @param hasPythonSenders whether the senders are Python ranks
+ * @param hasPythonSenders true if the senders are Python ranks
  * @param from layout of tensors for which the source names none; may be null
  * @param to layout of tensors for which the target names none; may be null
  * @hidden
  */
 public record LinkedJobs(
     String whose, int senders, boolean hasPythonSenders, Layout from, Layout to) {
-  /** Returns the text that all ranks of both jobs have alike, Python ranks too. */
+  /** Returns a text that is the same on all ranks of both jobs, Python ranks too. */
   String text(String name) {
     return "connects as '" + name + "' from layout " + qualified(from) + " to layout "
         + qualified(to) + whose;

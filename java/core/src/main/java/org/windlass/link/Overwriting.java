@@ -6,7 +6,7 @@ import java.util.List;
 import org.windlass.transfer.Transfer;
 
 /**
- * A call in place, which overwrites the version that is held once all ranks have come. Then a
+ * An in-place call. It overwrites the held version once all ranks have arrived. From then on, a
  * transfer has begun more moves than before the call.
  */
 record Overwriting(List<Transfer> transfers, long[] before) {

@@ -30,13 +30,13 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
 /**
- * The parts of a plan that Python ranks bind, which send over a link and plan nothing.
- * After the offers each Python rank states where its views lie; the first receiver makes the {@link
- * TransferWords} of each, and all ranks are given them, or what they refuse alike. docs/python.md
- * has both encodings.
+ * Makes the parts of a plan for Python ranks. Python ranks send over a link, but make no plans.
+ * After the offers, each Python rank states the addresses of its views. The first receiver makes
+ * the {@link TransferWords} of each rank, and all ranks receive them. If it refuses, all ranks
+ * throw the same exception. docs/python.md has both encodings.
  */
 final class PythonTables {
-  /** Changes whenever an encoding does. */
+  /** Version of the encodings. Raise it with every change of one. */
   static final int FORMAT = 1;
 
   private static final byte MADE = 0;
@@ -48,8 +48,9 @@ final class PythonTables {
   private PythonTables() {}
 
   /**
-   * Collective over the link, Python ranks too: what {@code plan} gives on this rank, once Python
-   * ranks have theirs of it. Where it throws, on all receivers alike, Python ranks throw the same.
+   * Returns the result of {@code plan} after Python ranks have received their parts of it. If it
+   * throws on all receivers, Python ranks throw the same. Collective over the link, Python ranks
+   * too.
    */
   static LinkTransferBuilder.Planned told(Link link, Until until,
       Supplier<LinkTransferBuilder.Planned> plan) {
@@ -82,7 +83,7 @@ final class PythonTables {
     return Gathered.bytes(link.communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER, own);
   }
 
-  /** What each Python rank has stated, by its rank and the tensors' names. */
+  /** Returns the views that each Python rank has stated, by rank and tensor name. */
   private static Map<Integer, Map<String, TransferWords.Binding>> checked(
       Link link, LinkTransferBuilder.Planned planned, byte[][] stated) {
     if (planned.agreement().checksums()) {
@@ -103,10 +104,10 @@ final class PythonTables {
   }
 
   /**
-   * What a Python rank has stated, by the tensors' names.
+   * Decodes the views of a Python rank. The keys are tensor names.
    *
-   * @param names of what is sent
-   * @throws MismatchException if it is malformed
+   * @param names names of the sent tensors
+   * @throws MismatchException if the bytes are malformed
    */
   static Map<String, TransferWords.Binding> decode(
       int rank, byte[] bytes, Set<String> names) {
@@ -158,8 +159,8 @@ final class PythonTables {
   }
 
   /**
-   * Refuses a view that is not what {@code rank} holds of the tensor; null for none. Senders that
-   * are Python ranks have the same ranks in the link as in their job.
+   * Refuses a view that does not match {@code rank}'s part of the tensor; null for none. Senders
+   * that are Python ranks have the same ranks in the link as in their job.
    */
   private static void check(
       Link link, int rank, TensorSpec spec, TransferWords.Binding view) {
@@ -181,7 +182,7 @@ final class PythonTables {
     }
   }
 
-  /** A dtype by its number, which comes from another process. */
+  /** Returns the name of a dtype's number, which comes from another process. */
   static String named(int code) {
     return Arrays.stream(DType.values())
         .filter(dtype -> code >= 0 && dtype.code() == code)
@@ -203,7 +204,7 @@ final class PythonTables {
               out.writeInt(planned.halves().size());
               out.writeInt(views.size());
               for (int rank : link.ranks().senders()) {
-                // Of all halves: a Python rank sends the same, wherever it goes.
+                // These words serve all halves: a Python rank sends the same to each.
                 long[] words = TransferWords.of(bound(planned, views.get(rank)), rank, memo);
                 ByteBuffer bytes =
                     ByteBuffer.allocate(Math.multiplyExact(words.length, Long.BYTES));
@@ -254,7 +255,7 @@ final class PythonTables {
         });
   }
 
-  /** What the first receiver refuses; null for nothing. */
+  /** Returns the refusal of the first receiver, or null for none. */
   private static WindlassException refusal(byte[] told) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(told))) {
       in.readInt();

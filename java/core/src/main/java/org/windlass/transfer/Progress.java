@@ -2,8 +2,8 @@
 package org.windlass.transfer;
 
 /**
- * The progress of a run, over the ranks of this process. The totals are those of all ranks: where
- * some live in other processes, it ends below them.
+ * Progress of a run, summed over the ranks of this process. The totals include all ranks. If some
+ * ranks live in other processes, the counts end below the totals.
  *
  * @param tensors tensors whose last byte has been written
  * @param totalTensors tensors that one run writes
@@ -12,7 +12,7 @@ package org.windlass.transfer;
  */
 public record Progress(int tensors, int totalTensors, long bytes, long totalBytes) {
   /**
-   * Both together. For packages of Windlass.
+   * Returns the sum of two progresses. For packages of Windlass.
    *
    * @hidden
    */
@@ -24,7 +24,7 @@ public record Progress(int tensors, int totalTensors, long bytes, long totalByte
         totalBytes + other.totalBytes);
   }
 
-  /** {@code 12 of 291 tensors, 1048576 of 16060522496 bytes}. */
+  /** Returns a text such as {@code 12 of 291 tensors, 1048576 of 16060522496 bytes}. */
   @Override
   public String toString() {
     return tensors + " of " + totalTensors + " tensors, " + bytes + " of " + totalBytes + " bytes";

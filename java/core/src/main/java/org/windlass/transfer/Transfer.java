@@ -36,20 +36,20 @@ import org.windlass.plan.Plan;
 import org.windlass.plan.TransferMode;
 
 /**
- * A transfer: a {@link TransferBuilder} bound to memory on every rank. Each {@link #run} moves
- * every tensor once, in the {@link TransferMode} of its plan. The memory of the views, and of what
- * is staged, stays until the transfer is closed.
+ * A {@link TransferBuilder}'s transfer, bound to memory on every rank. Each {@link #run} moves
+ * every tensor once, in the {@link TransferMode} of its plan. The memory of the views, and staging
+ * memory, stays until the transfer is closed.
  */
 public final class Transfer implements AutoCloseable {
   /**
-   * For packages of Windlass.
+   * Version that a rank names to accept any version. For packages of Windlass.
    *
    * @hidden
    */
   public static final long ANY_VERSION = Native.WL_ANY_VERSION;
 
   /**
-   * For packages of Windlass: what {@link #move} takes and gives if no version follows.
+   * Value of {@link #move} for "no version follows". For packages of Windlass.
    *
    * @hidden
    */
@@ -61,7 +61,7 @@ public final class Transfer implements AutoCloseable {
   private final TransferHandle handle;
   private final Memory[] memories;
 
-  /** Padding of this rank's targets in the host's memory, and in a device's. */
+  /** Padding of this rank's targets in host memory, and in device memory. */
   private final Tensor[] padding;
 
   private final Tensor[] devicePadding;
@@ -96,9 +96,9 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Collective.
+   * Creates a transfer on all ranks. Collective.
    *
-   * @param isOfLink whether a link closes it, so that nobody else has to
+   * @param isOfLink true if a link closes it
    */
   static Transfer create(
       Communicator communicator,
@@ -141,8 +141,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Every rank binds both ends of every tensor, if only as nothing: so a tensor has one binding
-   * index on all ranks.
+   * Returns the binding of a view. Every rank binds both ends of every tensor, if only as empty. A
+   * tensor therefore has the same binding index on all ranks.
    */
   private static TransferWords.Binding binding(TensorSpec spec, Tensor view) {
     if (view == null || view.numel() == 0) {
@@ -158,7 +158,7 @@ public final class Transfer implements AutoCloseable {
         view.strides());
   }
 
-  /** Pins the memory of every view, each memory once. */
+  /** Pins the memory of every view. Views of the same memory share one pin. */
   private static Memory[] hold(List<BoundTensor> tensors) {
     Map<Memory, Boolean> held = new LinkedHashMap<>();
     for (BoundTensor tensor : tensors) {
@@ -178,15 +178,14 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Collective: moves every tensor once, under the version after the last one that this transfer
-   * ran.
+   * Moves every tensor once. Its version follows the last one that this transfer ran. Collective.
    */
   public void run() {
     run(lastVersion + 1);
   }
 
   /**
-   * Collective: moves every tensor once. Outputs are complete when it returns.
+   * Moves every tensor once. Outputs are complete when it returns. Collective.
    *
    * @param version must be the same on every rank
    */
@@ -194,7 +193,7 @@ public final class Transfer implements AutoCloseable {
     run(version, Deadline.DEFAULT);
   }
 
-  /** {@link #run(long)} with a deadline of its own. */
+  /** Runs as {@link #run(long)} does, with the given deadline. Collective. */
   public void run(long version, Duration deadline) {
     run(version, Deadline.nanos(deadline));
   }
@@ -229,12 +228,12 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Collective: runs the transfer under the version that ranks name. Each rank names a version,
+   * Runs the transfer under the version that ranks name. Collective. Each rank names a version,
    * {@link #ANY_VERSION}, or {@link #FINISHED}. A rank whose view was closed takes no part. It
    * throws, and must abort the communicator.
    *
-   * @param named what this rank names
-   * @param version gets the one that all name, where the call throws too; it stays as it is where
+   * @param named the version that this rank names
+   * @param version receives the version that all ranks name, even if the call throws; unchanged if
    *     nothing has moved
    * @hidden
    */
@@ -325,7 +324,7 @@ public final class Transfer implements AutoCloseable {
     return code;
   }
 
-  /** Returns what a run throws if the memory of a view was closed; else null. */
+  /** Returns the exception of a run if the memory of a view was closed; otherwise null. */
   private ClosedException closedView() {
     for (Memory memory : memories) {
       if (!memory.usable()) {
@@ -362,8 +361,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Returns the names of this rank's targets of which a run has not written every byte; all names
-   * once closed.
+   * Returns the names of this rank's targets that a run has not written completely; all names once
+   * closed.
    *
    * @hidden
    */
@@ -379,7 +378,7 @@ public final class Transfer implements AutoCloseable {
     return List.copyOf(names);
   }
 
-  /** Returns the bytes written of each tensor on {@code rank}; on all ranks if that is -1. */
+  /** Returns the bytes written of each tensor on {@code rank}, or on all ranks if it is -1. */
   private long[] moved(int rank) {
     if (!handle.pin()) {
       throw new ClosedException("progress: the transfer was closed");
@@ -411,8 +410,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Collective: checks that ranks which hold the same part of a tensor hold the same bits. A run
-   * does not check that.
+   * Checks that ranks with the same part of a tensor hold the same bits. Collective. A run does not
+   * check that.
    *
    * @throws VerificationFailedException on every rank; it names the tensor, the index of the first
    *     element that differs, and both ranks
@@ -429,7 +428,7 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * For packages of Windlass.
+   * Returns the tensors with this rank's views. For packages of Windlass.
    *
    * @hidden
    */
@@ -439,7 +438,7 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * For packages of Windlass.
+   * Returns the native handle. For packages of Windlass.
    *
    * @hidden
    */
@@ -448,7 +447,7 @@ public final class Transfer implements AutoCloseable {
     return handle;
   }
 
-  /** Releases the views, once a run in progress is over. Idempotent. */
+  /** Releases the views after a run in progress. Idempotent. */
   @Override
   public void close() {
     bound.closed();

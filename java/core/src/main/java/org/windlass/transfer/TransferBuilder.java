@@ -32,15 +32,15 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * Builder of a {@link Transfer}, which redistributes tensors together. Each is a global tensor with
- * its layouts before and after, bound to this rank's local views. Every rank of the communicator
- * adds the same tensors in the same order, and calls {@link #register}. Plans know which ranks of
- * the communicator live on one host.
+ * Builds a {@link Transfer}, which redistributes tensors together. Each is a global tensor with its
+ * layouts before and after, bound to this rank's local views. Every rank of the communicator adds
+ * the same tensors in the same order, and calls {@link #register}. Plans depend on which ranks
+ * share a host.
  *
- * <p>A view holds this rank's piece in the layout's local order, with any strides: fused tensors
- * are bound by {@code narrow}, stacks by {@code select}. It is null on a rank outside the layout's
- * mesh, and may be null where the piece is empty. Several tensors may come from one source (tied
- * embeddings); every target element is written by one of them.
+ * <p>A view holds this rank's piece in the layout's local order, with any strides. Use
+ * {@code narrow} for a part of a fused tensor, and {@code select} for a part of a stack. A view is
+ * null on a rank outside the layout's mesh, and may be null if the piece is empty. Several tensors
+ * may have one source (tied embeddings). Exactly one tensor writes each target element.
  */
 public final class TransferBuilder {
   private final Communicator communicator;
@@ -129,10 +129,10 @@ public final class TransferBuilder {
   /**
    * Adds a tensor.
    *
-   * @param from the tensor as it lies; tensors of one name agree in all of it
+   * @param from the tensor before the transfer; tensors of one name must have equal specs
    * @param source this rank's piece of {@code from}, or null
-   * @param to the tensor as it shall lie: another dtype is a cast, another name is a renaming; its
-   *     layout holds no {@code Partial}
+   * @param to the tensor after the transfer: another dtype is a cast, another name is a renaming;
+   *     its layout holds no {@code Partial}
    * @param target this rank's piece of {@code to}, or null
    */
   public TransferBuilder add(TensorSpec from, Tensor source, TensorSpec to, Tensor target) {
@@ -205,12 +205,12 @@ public final class TransferBuilder {
     return Plan.stagingBytes(plans(), communicator.rank());
   }
 
-  /** Collective: binds the plans to memory on all ranks. The builder is used up. */
+  /** Binds the plans to memory on all ranks. Collective. The builder can't be used afterwards. */
   public Transfer register() {
     return register(Deadline.DEFAULT);
   }
 
-  /** {@link #register()} with a deadline of its own. */
+  /** Registers as {@link #register()} does, with the given deadline. */
   public Transfer register(Duration deadline) {
     return register(Deadline.nanos(deadline));
   }
@@ -220,7 +220,7 @@ public final class TransferBuilder {
   }
 
   /**
-   * For packages of Windlass.
+   * Registers a transfer that a link may own. For packages of Windlass.
    *
    * @hidden
    */

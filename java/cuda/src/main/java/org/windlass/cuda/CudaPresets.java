@@ -3,15 +3,15 @@ package org.windlass.cuda;
 
 import java.util.Optional;
 
-/** The CUDA presets of Bytedeco, as this process finds them. */
+/** Checks whether this process can use Bytedeco's CUDA presets. */
 public final class CudaPresets {
   private static final String RUNTIME = "org.bytedeco.cuda.global.cudart";
 
   private CudaPresets() {}
 
   /**
-   * Why calls of the presets can't be made here: their classes are not on the class path, their
-   * natives are not, or there is no driver; empty if they can.
+   * Returns the reason why this process can't call the presets. Their classes or natives may be
+   * missing from the class path, or there may be no driver. Empty if calls work.
    */
   public static Optional<String> refusal() {
     try {
@@ -25,7 +25,10 @@ public final class CudaPresets {
     }
   }
 
-  /** From the second time on a class that could not be initialised has its reason as the cause. */
+  /**
+   * Returns the reason of a failed load. After the first attempt, the JVM reports it only as the
+   * cause of the error.
+   */
   private static String reason(LinkageError refused) {
     boolean again = refused instanceof NoClassDefFoundError && refused.getCause() != null;
     return again ? refused.getCause().getMessage() : refused.getMessage();

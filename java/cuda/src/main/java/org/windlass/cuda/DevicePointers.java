@@ -7,15 +7,16 @@ import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 
-/** Pointers of JavaCPP to device memory, as tensors, and tensors as such pointers. */
+/** Converts JavaCPP pointers to device memory into tensors, and tensors into such pointers. */
 public final class DevicePointers {
   private DevicePointers() {}
 
   /**
-   * A tensor over device memory from {@code pointer}'s position on, as {@link Tensor#ofDevice} has
-   * it. A pointer with a limit, as one that was given a capacity, says how many bytes there are; of
-   * one without, such as cudaMalloc leaves, there must be as many as the shape takes. The tensor
-   * keeps {@code pointer} reachable, and frees nothing: the memory must outlive its use.
+   * Returns a tensor over device memory that starts at {@code pointer}'s position, like
+   * {@link Tensor#ofDevice}. The limit of a pointer, such as one that was given a capacity, says
+   * how many bytes there are. A pointer of cudaMalloc has no limit. The memory must then hold all
+   * bytes of the shape. The tensor keeps {@code pointer} reachable, and frees nothing. The memory
+   * must outlive its use.
    *
    * @throws InvalidArgumentException if {@code pointer} is a null pointer, or holds too few bytes
    */
@@ -35,7 +36,7 @@ public final class DevicePointers {
     return Tensor.ofDevice(address, bytes, pointer, dtype, shape);
   }
 
-  /** What position and limit count in; any number where both are 0. */
+  /** Returns the bytes of one unit of position and limit. Any number does if both are 0. */
   private static long elementBytes(Pointer pointer) {
     int size = pointer.sizeof();
     if (size <= 0 && (pointer.position() != 0 || pointer.limit() > 0)) {
@@ -47,7 +48,9 @@ public final class DevicePointers {
     return size;
   }
 
-  /** What the shape takes; 0 for one that is none, which Tensor refuses. */
+  /**
+   * Returns the number of bytes of the shape. Returns 0 for an invalid shape, which Tensor refuses.
+   */
   private static long bytesOf(DType dtype, long[] shape) {
     try {
       long numel = 1;
@@ -61,8 +64,8 @@ public final class DevicePointers {
   }
 
   /**
-   * A pointer to the first element of a contiguous tensor, whose capacity is the tensor's bytes. It
-   * keeps the tensor reachable, and frees nothing.
+   * Returns a pointer to the first element of a contiguous tensor. Its capacity is the tensor's
+   * bytes. It keeps the tensor reachable, and frees nothing.
    *
    * @throws InvalidArgumentException if the tensor is not contiguous
    */

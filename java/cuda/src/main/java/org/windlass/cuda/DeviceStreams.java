@@ -6,14 +6,17 @@ import org.bytedeco.cuda.cudart.CUstream_st;
 import org.windlass.Collectives;
 import org.windlass.StreamCollectives;
 
-/** Streams of the presets, whose class is the same in the driver's and in the runtime's API. */
+/**
+ * Enqueues collectives on streams of the presets. The driver API and the runtime API have the same
+ * stream class.
+ */
 public final class DeviceStreams {
   private DeviceStreams() {}
 
   /**
-   * A rank's collectives on {@code stream}, as {@link Collectives#onStream(long)} has them. A null
-   * pointer is the legacy default stream, as it is for the presets. The stream lives until what is
-   * enqueued on it is over.
+   * Returns a rank's collectives on {@code stream}, like {@link Collectives#onStream(long)}. A null
+   * pointer is the legacy default stream, as in the presets. The stream must live until the
+   * operations enqueued on it are over.
    */
   public static StreamCollectives on(Collectives comm, CUstream_st stream) {
     return comm.onStream(Objects.requireNonNull(stream, "stream").address());

@@ -19,11 +19,11 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.store.Member;
 
 /**
- * The entry of a member into a store in etcd. Rank 0 becomes the owner. Every other member waits
- * for an owner, puts its statement, and waits until the owner has copied it.
+ * Admits a member into a store in etcd. Rank 0 becomes the owner. Every other member waits for an
+ * owner, puts its statement, and waits until the owner has copied it.
  *
- * <p>So a member never takes the key of a killed process for an owner. If such a key is in the
- * way, the member waits for its lease to expire. A key that stays longer is a live process's.
+ * <p>So a member never takes the key of a killed process for an owner. If such a key is in the way,
+ * the member waits for its lease to expire. If a key stays longer, its process is alive.
  */
 final class Admission {
   /** Time beyond a lease's term that a member waits for its keys to expire. */
@@ -37,7 +37,7 @@ final class Admission {
   private final Member member;
   private final Call call;
 
-  /** Limit from when a key was in the way first; null before. */
+  /** Limit that starts when a key is first in the way. Null before that. */
   private Deadline patience;
 
   /** The state of the store without an owner is {@code nobody}. */

@@ -9,10 +9,10 @@ import org.windlass.internal.store.HostAndPort;
 
 /**
  * The address of an etcd and a prefix of its keys, {@code etcd://HOST:PORT[,HOST:PORT]/PREFIX}.
- * Several hosts are the members of one etcd, any of which may be down.
+ * Several hosts are the members of one etcd. Any of them may be down.
  *
  * @param endpoints such as {@code 127.0.0.1:2379}
- * @param prefix without a slash at either end
+ * @param prefix prefix without a slash at either end
  */
 record EtcdAddress(List<String> endpoints, String prefix) {
   static final String SCHEME = "etcd";
@@ -22,7 +22,11 @@ record EtcdAddress(List<String> endpoints, String prefix) {
   private static final Pattern ENDPOINT =
       Pattern.compile("([A-Za-z0-9.-]+|\\[[0-9A-Fa-f:.]+\\]):(?<port>[0-9]{1,5})");
 
-  /** Parses an address; InvalidArgument for another text. */
+  /**
+   * Parses an address.
+   *
+   * @throws org.windlass.error.InvalidArgumentException if the text is not an address
+   */
   static EtcdAddress parse(String text) {
     Matcher form = FORM.matcher(text);
     String wrong = "it has no endpoints, or no prefix of letters, digits and . _ - /";
@@ -46,12 +50,12 @@ record EtcdAddress(List<String> endpoints, String prefix) {
     return port >= 1 && port <= HostAndPort.LAST_PORT;
   }
 
-  /** Endpoints in the form that jetcd takes. */
+  /** Returns the endpoints in the form that jetcd takes. */
   String[] uris() {
     return endpoints.stream().map(endpoint -> "http://" + endpoint).toArray(String[]::new);
   }
 
-  /** The address as it was given. */
+  /** Returns the address as it was given. */
   @Override
   public String toString() {
     return SCHEME + "://" + String.join(",", endpoints) + "/" + prefix;

@@ -42,7 +42,7 @@ final class EtcdConnection implements AutoCloseable {
   static final String USER = "WINDLASS_ETCD_USER";
   static final String PASSWORD = "WINDLASS_ETCD_PASSWORD";
 
-  /** Names a file of PEM certificates that vouch for the etcd. It turns TLS on. */
+  /** Variable that names a file of PEM certificates which vouch for the etcd. It turns TLS on. */
   static final String AUTHORITIES = "WINDLASS_ETCD_CA";
 
   /** Interval of pings. By default, a server accepts no interval below 5 s. */

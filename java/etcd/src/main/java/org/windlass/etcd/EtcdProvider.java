@@ -9,16 +9,16 @@ import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreProvider;
 
-/** The provider of stores in etcd; {@link EtcdAddress} has the form of their addresses. */
+/** Provides stores in etcd. {@link EtcdAddress} has the form of their addresses. */
 public final class EtcdProvider implements StoreProvider {
-  /** Longest time for which the keys of a killed process stay. */
+  /** Seconds for which the keys of a killed process stay at most. */
   private final long leaseSeconds;
 
   public EtcdProvider() {
     this(10);
   }
 
-  /** All members of a store have leases of the same term. */
+  /** Creates a provider. All members of a store must have leases of the same term. */
   EtcdProvider(long leaseSeconds) {
     this.leaseSeconds = leaseSeconds;
   }

@@ -199,7 +199,7 @@ final class EtcdStore implements Store {
     return response;
   }
 
-  /** Returns what a transaction has read first; null for an absent key. */
+  /** Returns the first key that a transaction has read; null for an absent key. */
   private static KeyValue found(TxnResponse response) {
     List<KeyValue> found = response.getGetResponses().get(0).getKvs();
     return found.isEmpty() ? null : found.get(0);

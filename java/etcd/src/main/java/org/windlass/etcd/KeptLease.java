@@ -28,7 +28,7 @@ final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoClo
   private final long id;
   private final Duration term;
 
-  /** Why the last attempt to renew the lease failed. */
+  /** Reason why the last attempt to renew the lease failed. */
   private volatile String why = "no answer";
 
   private volatile boolean isKept = true;
@@ -54,11 +54,11 @@ final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoClo
     return term;
   }
 
-  /** The lease was renewed. */
+  /** Ignores the news that the lease was renewed. */
   @Override
   public void onNext(LeaseKeepAliveResponse response) {}
 
-  /** An attempt to renew the lease failed. The client makes another one. */
+  /** Keeps the reason of a failed renewal. The client tries again. */
   @Override
   public void onError(Throwable failure) {
     why = EtcdConnection.text(failure);
@@ -67,7 +67,7 @@ final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoClo
     }
   }
 
-  /** The term has passed since the lease was renewed. */
+  /** Handles the end of the term since the last renewal. */
   @Override
   public void onCompleted() {
     end("it has not renewed a lease of " + Deadline.text(term) + ": " + why);

@@ -40,7 +40,7 @@ record Owner(String root, long created, long lease) {
     return new Cmp(key(), Cmp.Op.EQUAL, CmpTarget.createRevision(created));
   }
 
-  /** True if {@code found}, which was read at {@link #key()}, is this owner's. */
+  /** Returns true if {@code found}, which was read at {@link #key()}, is this owner's. */
   boolean isIn(List<KeyValue> found) {
     return !found.isEmpty() && found.get(0).getCreateRevision() == created;
   }
@@ -66,7 +66,9 @@ record Owner(String root, long created, long lease) {
         () -> etcd.kv().txn().If(isPresent(), isSame).Then(ops).Else(read, readOwner).commit());
   }
 
-  /** Key of a member's statement, or the prefix of all of them if {@code who} is empty. */
+  /**
+   * Returns the key of a member's statement, or the prefix of all of them if {@code who} is empty.
+   */
   ByteSequence member(String who) {
     return place("member/", who);
   }
@@ -75,7 +77,7 @@ record Owner(String root, long created, long lease) {
     return place("admitted/", who);
   }
 
-  /** Key of the admission that belongs to a member's statement. */
+  /** Returns the key of the admission for a member's statement. */
   ByteSequence admitted(ByteSequence member) {
     return admitted(rest(member(""), member));
   }
@@ -84,7 +86,7 @@ record Owner(String root, long created, long lease) {
     return place("value/", key);
   }
 
-  /** The key of the store that has its value at {@code place}. */
+  /** Returns the key of the store whose value is at {@code place}. */
   String keyOf(ByteSequence place) {
     return rest(value(""), place);
   }

@@ -30,25 +30,25 @@ import org.windlass.internal.store.RoundFailures;
 import org.windlass.internal.store.Store;
 
 /**
- * The rounds of one all-gather at a store that has keys only. The process of rank 0 collects what
- * the others say, and publishes it.
+ * Runs the rounds of one all-gather at a store that has only keys. The process of rank 0 collects
+ * the values of the other processes, and publishes all of them.
  *
  * <pre>
- * NAME/rank/R    {@link Head} of what a process says; R is its lowest rank
- * NAME/all       {@link Head} of what all say, by the process of rank 0
- * NAME/I/rank/R  piece I of a long value, from 1 on; NAME/I/all the same
+ * NAME/rank/R    {@link Head} of a process's values; R is its lowest rank
+ * NAME/all       {@link Head} of all values, by the process of rank 0
+ * NAME/I/rank/R  piece I of a long value, from 1 on; NAME/I/all likewise
  * NAME/failed    {@link Head} of the first failure: its code, faulty ranks and message stand in
  *                place of size, ranks and values; rank 0's process removes it
  * </pre>
  *
- * <p>A process holds its keys, and writes pieces before their head. Each round replaces the values:
- * a process speaks again only after all have read what it said before.
+ * <p>A process holds its keys, and writes pieces before their head. Each round replaces the values.
+ * A process writes again only after all processes have read its last value.
  */
 final class RoundsByKeys {
   /** Time between two looks for a failure, while this waits for a key. */
   private static final Duration LOOK_INTERVAL = Duration.ofSeconds(1);
 
-  /** Time for what follows a deadline. */
+  /** Extra time for messages after a deadline. */
   private static final Duration LAST_WORD = Duration.ofSeconds(2);
 
   private static final int PIECE = Limits.VALUE / 2;
@@ -76,11 +76,11 @@ final class RoundsByKeys {
   /**
    * Begin of a value.
    *
-   * @param number of the round
-   * @param size number of all ranks, as the writer has it
-   * @param ranks whose values these are
+   * @param number number of the round
+   * @param size number of all ranks, as the writer knows it
+   * @param ranks ranks whose values these are
    * @param pieces number of pieces that follow
-   * @param begin of the values, each of which is an array
+   * @param begin first bytes of the values; each value is an array
    */
   private record Head(int number, int size, List<Integer> ranks, int pieces, byte[] begin) {
     byte[] toBytes() {
@@ -144,7 +144,7 @@ final class RoundsByKeys {
     }
   }
 
-  /** Says that this process goes, if the all-gather is not over. */
+  /** Announces that this process leaves, if the all-gather is not over. */
   void quit() {
     try {
       if (number > 0 && !held.isEmpty()) {
@@ -152,7 +152,7 @@ final class RoundsByKeys {
       }
       forget();
     } catch (RuntimeException e) {
-      // Its keys go with its lease.
+      // Its keys disappear with its lease.
     }
   }
 
@@ -168,7 +168,7 @@ final class RoundsByKeys {
     return name + "/" + (piece == 0 ? "" : piece + "/") + key;
   }
 
-  /** Writes what {@code ranks} say in this round. */
+  /** Writes the values of {@code ranks} in this round. */
   private void put(String key, Collection<Integer> ranks, IntFunction<byte[]> said) {
     byte[] all =
         Encoding.bytes(
@@ -192,7 +192,7 @@ final class RoundsByKeys {
     }
   }
 
-  /** Waits for this round's value of a key, which {@code rank} writes, and adds what it says. */
+  /** Waits for this round's value of a key, which {@code rank} writes, and adds its content. */
   private void take(String key, int rank, byte[][] said) {
     Head head = await(key, rank);
     ByteArrayOutputStream all = new ByteArrayOutputStream();
@@ -240,7 +240,7 @@ final class RoundsByKeys {
     }
   }
 
-  /** Throws if the all-gather has failed, or the missing ranks come no more. */
+  /** Throws if the all-gather has failed, or if missing ranks can't join any more. */
   private void look() {
     store.get(place(0, FAILED), until.left()).map(RoundsByKeys::failure).ifPresent(
         failure -> {
@@ -263,7 +263,10 @@ final class RoundsByKeys {
     }
   }
 
-  /** The failure of a round whose deadline has passed: names the ranks that have not come. */
+  /**
+   * Returns the failure of a round whose deadline has passed. It names the ranks that have not
+   * joined.
+   */
   private WindlassException late() {
     Set<Integer> missing = new TreeSet<>(IntStream.range(0, size).boxed().toList());
     for (String place : store.keys(place(0, RANK), LAST_WORD)) {
@@ -306,14 +309,14 @@ final class RoundsByKeys {
         : store.get(place, LAST_WORD).map(RoundsByKeys::failure).orElse(why);
   }
 
-  /** Tells the others why this process goes, if it has come. Returns the reason that all throw. */
+  /** Publishes why this process leaves, if it has joined. Returns the reason that all throw. */
   private WindlassException failed(WindlassException why) {
     WindlassException told = held.isEmpty() ? why : tell(why);
     cleanUp();
     return told;
   }
 
-  /** Removes what this process has said, once a round has failed. */
+  /** Removes this process's values after a failed round. */
   private void cleanUp() {
     try {
       forget();
@@ -325,7 +328,7 @@ final class RoundsByKeys {
             .ifPresent(failure -> store.compareAndSet(place, failure, null, LAST_WORD));
       }
     } catch (RuntimeException e) {
-      // The keys go with the lease.
+      // The keys disappear with the lease.
     }
   }
 

@@ -14,8 +14,8 @@ import org.windlass.internal.store.Texts;
 /**
  * A member's description of itself.
  *
- * @param protocol the version of how the member's library uses etcd
- * @param library the version of the member's library
+ * @param protocol version of the library's use of etcd
+ * @param library version of the member's library
  * @param who the member's name in errors
  */
 record Statement(int protocol, String library, String who) {
@@ -27,13 +27,13 @@ record Statement(int protocol, String library, String who) {
     try {
       host = Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
     } catch (IOException e) {
-      // The name above is for this.
+      // The default name above stays.
     }
     String who = member + " (process " + ProcessHandle.current().pid() + " of " + host + ")";
     return new Statement(PROTOCOL, member.library(), who);
   }
 
-  /** Encodes the statement. The lease tells two statements of one rank apart. */
+  /** Encodes the statement. The lease distinguishes two statements of one rank. */
   ByteSequence toBytes(long lease) {
     return ByteSequence.from(
         Encoding.bytes(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * A store of {@code org.windlass.internal.rendezvous} that lies in etcd, for ranks that find each
- * other at an etcd which is there anyway.
+ * Implements a store of {@code org.windlass.internal.rendezvous} in etcd, for ranks that find each
+ * other at an existing etcd.
  */
 package org.windlass.etcd;

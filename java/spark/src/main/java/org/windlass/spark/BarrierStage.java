@@ -17,29 +17,29 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction1;
 
-/** A barrier stage as Java calls it, whose API of Spark has none. */
+/** Runs barrier stages from Java, for which Spark's API lacks a call. */
 public final class BarrierStage {
   private BarrierStage() {}
 
   /**
    * The work of one task.
    *
-   * @param <T> what its partition has
-   * @param <R> its result
+   * @param <T> type of the elements of its partition
+   * @param <R> type of its result
    */
   @FunctionalInterface
   public interface Body<T, R> extends Serializable {
-    /** Runs in the task whose partition has {@code rows}. */
+    /** Runs in the task of the partition that has {@code rows}. */
     R run(Iterator<T> rows) throws Exception;
   }
 
   /**
-   * Runs {@code body} on every partition of {@code rows}, on all of them at once: the executors have
-   * a slot for each. Where one fails, Spark tries all anew, {@code
-   * spark.stage.maxConsecutiveAttempts} times at most: so it does with a barrier stage that ends in a
-   * shuffle, as this one does, and with no other.
+   * Runs {@code body} on every partition of {@code rows}, on all of them at once. The executors
+   * need a slot for each. If one task fails, Spark runs all again, at most
+   * {@code spark.stage.maxConsecutiveAttempts} times. Spark does so only with a barrier stage that
+   * ends in a shuffle, such as this one.
    *
-   * @return what each partition's has returned, in their order; serializable
+   * @return the results of the partitions, in their order; results must be serializable
    */
   public static <T, R> List<R> call(JavaRDD<T> rows, Body<T, R> body) {
     Objects.requireNonNull(body, "body");
@@ -50,7 +50,7 @@ public final class BarrierStage {
     return JavaPairRDD.fromJavaRDD(results.toJavaRDD()).partitionBy(each).values().collect();
   }
 
-  /** A body as Spark calls it: its result behind the partition that it is of. */
+  /** A body in the form that Spark calls. Its result follows the number of its partition. */
   private static final class Task<T, R>
       extends AbstractFunction1<
           scala.collection.Iterator<T>, scala.collection.Iterator<Tuple2<Integer, R>>>

@@ -13,7 +13,7 @@ import java.util.concurrent.TimeoutException;
 import org.apache.spark.BarrierTaskContext;
 import org.windlass.launch.Rendezvous;
 
-/** The all-gather of a barrier stage, as one of its tasks has it. */
+/** The all-gather of a barrier stage, for one of its tasks. */
 final class StageRendezvous implements Rendezvous {
   private final BarrierTaskContext task;
 
@@ -31,7 +31,7 @@ final class StageRendezvous implements Rendezvous {
     return task.getTaskInfos().length;
   }
 
-  /** On a thread of its own: Spark's call takes neither a deadline nor an interrupt. */
+  /** Runs on a thread of its own: Spark's call takes neither a deadline nor an interrupt. */
   @Override
   public List<byte[]> allGather(byte[] own, Duration deadline) throws Exception {
     String said = Base64.getEncoder().encodeToString(own);
@@ -45,7 +45,7 @@ final class StageRendezvous implements Rendezvous {
           .toList();
     } catch (TimeoutException e) {
       String why = "not all tasks of stage " + task.stageId() + " have called it";
-      // Ends the call, which else goes on: this task has no part in the stage any more.
+      // Ends the call, which would otherwise continue: this task no longer takes part in the stage.
       task.markInterrupted(why);
       throw new TimeoutException(why);
     } catch (ExecutionException e) {
@@ -56,7 +56,10 @@ final class StageRendezvous implements Rendezvous {
     }
   }
 
-  /** Of what is no start's, its letters: whoever reads it says so. */
+  /**
+   * Decodes a message. Returns the raw characters of one that is not from a start; its reader
+   * reports the error.
+   */
   private static byte[] decoded(String said) {
     try {
       return Base64.getDecoder().decode(said);

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Communicators of the tasks of Spark's barrier stages. */
+/** Creates communicators of the tasks of Spark's barrier stages. */
 package org.windlass.spark;

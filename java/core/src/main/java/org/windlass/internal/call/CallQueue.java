@@ -13,10 +13,17 @@ import org.windlass.error.ResourceException;
 import org.windlass.internal.Native;
 
 /**
- * The calls that one rank's communicator makes on a thread of its own, in the order in which they
- * came: asynchronous ones; those of virtual and ForkJoin threads, whose carriers and workers a
- * blocked native call would take away from others; and any that come while one is here. The thread
- * starts with the first call and ends when idle.
+ * Runs calls of one rank's communicator on a thread of its own, in arrival order. It takes three
+ * kinds of calls:
+ *
+ * <ul>
+ *   <li>asynchronous calls;
+ *   <li>calls of virtual and ForkJoin threads: a blocked native call would hold their carrier or
+ *       worker;
+ *   <li>any call that arrives while the queue has calls.
+ * </ul>
+ *
+ * <p>The thread starts with the first call and ends when idle.
  */
 final class CallQueue {
   private static final long IDLE_SECONDS = 10;
@@ -36,14 +43,18 @@ final class CallQueue {
   private final Runnable started;
   private final ThreadPoolExecutor executor;
 
-  /** Calls that wait here or run. */
+  /** Number of calls that wait or run. */
   @SuppressWarnings("unused") // through UNFINISHED
   private volatile int unfinished;
 
   /** The thread that makes the calls, or the last one that did. */
   private volatile Thread thread;
 
-  /** @param started runs before a thread does */
+  /**
+   * Creates an idle queue.
+   *
+   * @param started runs before a thread starts
+   */
   CallQueue(String name, Runnable started) {
     this.name = name;
     this.started = started;
@@ -72,23 +83,23 @@ final class CallQueue {
     return made;
   }
 
-  /** Whether a call from {@code caller} would overtake one that is here. */
+  /** Returns true if a direct call from {@code caller} would overtake a queued one. */
   boolean precedes(Thread caller) {
     return (int) UNFINISHED.getOpaque(this) != 0 && caller != thread;
   }
 
-  /** Whether others depend on {@code thread} not being blocked in native code. */
+  /** Returns true if other work needs {@code thread} not to block in native code. */
   static boolean mustNotBlock(Thread thread) {
     return thread.getClass() != Thread.class
         && (thread instanceof ForkJoinWorkerThread || virtual(thread));
   }
 
-  /** Whether calls wait here or run. */
+  /** Returns true if calls wait or run. */
   boolean hasCalls() {
     return (int) UNFINISHED.getOpaque(this) != 0;
   }
 
-  /** Whether {@code caller} is the thread that makes the calls. */
+  /** Returns true if {@code caller} is the thread that makes the calls. */
   boolean runs(Thread caller) {
     return caller == thread;
   }
@@ -104,12 +115,12 @@ final class CallQueue {
     }
   }
 
-  /** Drops a call that shall not run. */
+  /** Drops a call that must not run. */
   void remove(QueuedCall<?> call) {
     executor.remove(call);
   }
 
-  /** Says that one call is over. */
+  /** Records the end of one call. */
   void left() {
     UNFINISHED.getAndAdd(this, -1);
   }

@@ -6,8 +6,8 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Structs;
 
 /**
- * The {@code wl_call_t} of one rank. The one caller of the rank's {@link Endpoint} states each
- * collective in it: first {@link #of}, then each field that the operation uses.
+ * The {@code wl_call_t} of one rank. The one caller of the rank's {@link Endpoint} describes each
+ * collective in it. It calls {@link #of} first, then sets each field that the operation uses.
  */
 public final class CallStruct {
   private final ByteBuffer struct = Structs.allocate(Structs.Call.SIZE);
@@ -47,7 +47,7 @@ public final class CallStruct {
     return this;
   }
 
-  /** What a collective of equal parts uses besides its buffers. */
+  /** Sets the fields of a collective of equal parts, except its buffers. */
   public CallStruct equalParts(int op, int root, long rows, int algorithm) {
     struct.putInt(Structs.Call.OP, op);
     struct.putInt(Structs.Call.ROOT, root);
@@ -56,21 +56,21 @@ public final class CallStruct {
     return this;
   }
 
-  /** Addresses of lists, 0 for none. */
+  /** Sets the addresses of the lists of input counts and offsets. 0 means none. */
   public CallStruct inParts(long counts, long offsets) {
     struct.putLong(Structs.Call.IN_COUNTS, counts);
     struct.putLong(Structs.Call.IN_OFFSETS, offsets);
     return this;
   }
 
-  /** Addresses of lists, 0 for none. */
+  /** Sets the addresses of the lists of output counts and offsets. 0 means none. */
   public CallStruct outParts(long counts, long offsets) {
     struct.putLong(Structs.Call.OUT_COUNTS, counts);
     struct.putLong(Structs.Call.OUT_OFFSETS, offsets);
     return this;
   }
 
-  /** Address of the list for what comes from each rank, 0 for none. */
+  /** Sets the address of the list of counts received from each rank. 0 means none. */
   public CallStruct received(long counts) {
     struct.putLong(Structs.Call.RECEIVED_COUNTS, counts);
     return this;

@@ -6,8 +6,8 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Structs;
 
 /**
- * Native memory for the 64-bit words that describe one call, as many as it takes. Whoever is in
- * that call uses it alone.
+ * Native memory for the 64-bit words that describe one call. It grows as needed. Only the thread in
+ * that call uses it.
  */
 public final class CallWords {
   private LongBuffer words;
@@ -31,7 +31,7 @@ public final class CallWords {
     return this;
   }
 
-  /** Of the first word, until the next {@link #begin}. */
+  /** Returns the address of the first word. It is valid until the next {@link #begin}. */
   public long address() {
     return address;
   }

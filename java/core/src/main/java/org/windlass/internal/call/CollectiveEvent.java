@@ -15,9 +15,9 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * One operation of one rank, for JDK Flight Recorder. Off unless a recording enables it: {@code
- * -XX:StartFlightRecording:+windlass.Collective#enabled=true}. One-sided operations, and calls that
- * were refused, make none.
+ * Records one operation of one rank for JDK Flight Recorder. It is off unless a recording enables
+ * it: {@code -XX:StartFlightRecording:+windlass.Collective#enabled=true}. One-sided operations and
+ * refused calls make no event.
  */
 @Name("windlass.Collective")
 @Label("Collective")
@@ -65,17 +65,17 @@ final class CollectiveEvent extends Event {
   @Description("Ok, or the code of the failure")
   String result;
 
-  /** Of the rank's last operation before this call. */
+  /** Sequence number of the rank's last operation before this call. */
   private transient int before;
 
   private CollectiveEvent() {}
 
-  /** Whether a recording has this event enabled. */
+  /** Returns true if a recording has this event enabled. */
   static boolean wanted() {
     return ANY.isEnabled();
   }
 
-  /** Starts the event of a call that is about to be made on {@code comm}, a {@code wl_comm_t*}. */
+  /** Starts the event of a call that is about to run on {@code comm}, a {@code wl_comm_t*}. */
   static CollectiveEvent begin(long comm) {
     CollectiveEvent event = new CollectiveEvent();
     event.before = lastSequence(comm);

@@ -12,7 +12,7 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.memory.Lifetime;
 
 /**
- * One rank's {@code wl_comm_t}, and how it fails and ends. It is freed once it has ended and no
+ * Owns one rank's {@code wl_comm_t}, its failure and its end. It is freed after it has ended and no
  * window, transfer or failed call needs it.
  */
 final class CommHandle extends Lifetime {
@@ -62,7 +62,7 @@ final class CommHandle extends Lifetime {
     }
   }
 
-  /** Ends the communicator on every rank, unless it has ended, as a failure of these ranks. */
+  /** Ends the communicator on every rank, unless it has ended. The failure names these ranks. */
   void fail(int code, List<Integer> faultyRanks, String message) {
     if (pin()) {
       try {

@@ -15,21 +15,21 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.memory.Lifetime;
 
 /**
- * One rank's native communicator and what a call on it needs: the right to be the one call in
- * progress, its arguments, and an error record. Calls that don't run on their caller go to {@link
- * OwnThreads}. It doesn't reach the public object, so that the cleaner may free it.
+ * One rank's native communicator and the state of its calls: the one call in progress, its
+ * arguments, and an error record. {@link OwnThreads} makes calls that don't run on their caller. It
+ * holds no reference to the public object, so the cleaner may free it.
  *
- * <p>A call is {@link #begin}, the native function with {@link #error}, then {@link #end} after
- * success or {@link #settle} after anything else.
+ * <p>A call is {@link #begin}, then the native function with {@link #error}. After success
+ * {@link #end} follows, otherwise {@link #settle}.
  */
 public final class Endpoint {
   private static final VarHandle CALLER;
   private static final VarHandle CALLS;
 
-  /** Whether this JDK image has what events are made of. */
+  /** True if this JDK image has the classes of Flight Recorder events. */
   private static final boolean EVENTS = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 
-  /** Of one wait for what is enqueued. */
+  /** Nanoseconds of one wait for an enqueued operation. */
   private static final long LOOK_NS = 1_000_000_000L;
 
   static {
@@ -51,10 +51,10 @@ public final class Endpoint {
   public final int rank;
   public final int size;
 
-  /** Arguments of the call in progress, its error record among them. */
+  /** Arguments and error record of the call in progress. */
   public final Scratch scratch = Scratch.take();
 
-  /** Where the one caller states its collective. */
+  /** Struct in which the one caller describes its collective. */
   public final CallStruct call = new CallStruct();
 
   private final CommHandle comm;
@@ -64,30 +64,30 @@ public final class Endpoint {
   /** The thread whose call is in progress. */
   private volatile Thread caller;
 
-  /** Calls begun so far; written by the caller alone. */
+  /** Number of calls begun so far. Only the caller writes it. */
   private long calls;
 
-  /** Of the call in progress, when a recording wants it; the caller's alone. */
+  /** Event of the call in progress, if a recording wants it. Only the caller uses it. */
   private CollectiveEvent event;
 
-  /** The value of {@link #calls} at the watcher's last look, or -1. */
+  /** The value of {@link #calls} when the watcher last looked, or -1. */
   private long watchedCalls = -1;
 
   private volatile boolean closed;
 
   private volatile boolean isOwned;
 
-  /** What an abort that a user asks for ends too, or null. */
+  /** Communicator that an abort by the user ends too, or null. */
   private volatile Endpoint abortedToo;
 
-  /** Made on first use. */
+  /** Created on first use. */
   private volatile RankLists lists;
 
-  /** Made on first use; the caller's alone. */
+  /** Created on first use. Only the caller uses it. */
   private CallWords words;
 
   /**
-   * Takes over a native handle.
+   * Takes ownership of a native handle.
    *
    * @param handle a {@code wl_comm_t*}
    */
@@ -102,7 +102,7 @@ public final class Endpoint {
     Watcher.add(this);
   }
 
-  /** Keeps the native handle valid until {@link #release}, even once the communicator is gone. */
+  /** Keeps the native handle valid until {@link #release}, even after the communicator ended. */
   public void retain() {
     comm.pin();
   }
@@ -111,13 +111,13 @@ public final class Endpoint {
     comm.unpin();
   }
 
-  /** Where the one caller puts the lists of its call. */
+  /** Returns the lists in which the one caller passes its call's arguments. */
   public RankLists lists() {
     RankLists made = lists;
     return made != null ? made : makeLists();
   }
 
-  /** Where the one caller puts words that describe its call. */
+  /** Returns the words in which the one caller describes its call. */
   public CallWords words() {
     if (words == null) {
       words = new CallWords();
@@ -132,30 +132,28 @@ public final class Endpoint {
     return lists;
   }
 
-  /** A native call with an out-parameter of 8 bytes. */
+  /** Makes a native call with an out-parameter of 8 bytes. */
   @FunctionalInterface
   public interface NativeCall {
     int call(long out, long error);
   }
 
   /**
-   * Makes a collective call that names no memory of the caller's. The caller keeps the communicator
+   * Makes a collective call that names no memory of the caller. The caller keeps the communicator
    * reachable.
    *
-   * @return its out-parameter
+   * @return the value of the out-parameter
    */
   public long call(NativeCall nativeCall) {
     return call(nativeCall, this::failure);
   }
 
-  /** {@link #call} of what is called on a communicator that has failed. */
+  /** Makes a {@link #call} that is allowed on a failed communicator. */
   public long callAfterFailure(NativeCall nativeCall) {
     return call(nativeCall, () -> closed ? failure() : null);
   }
 
-  /**
-   * @param obstacle gives what keeps it from beginning where it is queued, null for nothing
-   */
+  /** Makes a call. {@code obstacle} returns the reason not to begin a queued one, or null. */
   private long call(NativeCall nativeCall, Supplier<RuntimeException> obstacle) {
     Thread thread = Thread.currentThread();
     if (mustHandOff(thread)) {
@@ -172,7 +170,7 @@ public final class Endpoint {
     }
   }
 
-  /** Makes the collective that {@link #call} states. Returns its {@code wl_code}. */
+  /** Makes the collective that {@link #call} describes. Returns its {@code wl_code}. */
   public int submit() {
     return Native.wl_submit(handle, call.address(), error);
   }
@@ -183,7 +181,7 @@ public final class Endpoint {
       throw inUse();
     }
     CALLS.setOpaque(this, calls + 1);
-    // The class of the event takes long to load: not before the first recording.
+    // Loading the event class takes long, so it waits for the first recording.
     if (EVENTS && FlightRecorder.isInitialized() && CollectiveEvent.wanted()) {
       try {
         event = CollectiveEvent.begin(handle);
@@ -194,7 +192,7 @@ public final class Endpoint {
     }
   }
 
-  /** Ends a call that succeeded or that never reached the native side. */
+  /** Ends a call that succeeded, or that never reached the native side. */
   public void end() {
     if (event != null) {
       finishEvent();
@@ -214,8 +212,8 @@ public final class Endpoint {
   }
 
   /**
-   * Ends a call that failed. {@code a} and {@code b}, either of which may be null, are unpinned
-   * once no rank can touch them.
+   * Ends a call that failed. Unpins {@code a} and {@code b}, which may be null, once no rank can
+   * access them.
    */
   public RuntimeException settle(int code, Lifetime a, Lifetime b) {
     try {
@@ -226,7 +224,7 @@ public final class Endpoint {
     }
   }
 
-  /** The same of {@code pinned}, of which some may be null. */
+  /** Ends a failed call like {@link #settle(int, Lifetime, Lifetime)}. Elements may be null. */
   public RuntimeException settle(int code, Lifetime[] pinned) {
     try {
       return Failures.of(code, scratch.errorBuffer());
@@ -258,18 +256,18 @@ public final class Endpoint {
     }
   }
 
-  /** Unpins {@code pinned} once no rank can touch memory named in a failed operation. */
+  /** Unpins {@code pinned} once no rank can access memory that a failed operation named. */
   public void keepUntilQuiet(Lifetime pinned) {
     pins.keep(pinned);
     Watcher.add(this);
   }
 
-  /** Whether the communicator has failed. */
+  /** Returns true if the communicator has failed. */
   public boolean failed() {
     return comm.failed();
   }
 
-  /** The failure record as an exception, or null while the communicator lives. */
+  /** Returns the failure record as an exception, or null if the communicator has not failed. */
   public WindlassException failure() {
     return comm.failure();
   }
@@ -280,8 +278,8 @@ public final class Endpoint {
   }
 
   /**
-   * Ends the communicator on every rank, unless it has ended, as a failure of {@code faultyRanks},
-   * where {@link #abort} names this rank.
+   * Ends the communicator on every rank, unless it has ended. The failure names
+   * {@code faultyRanks}; that of {@link #abort} names this rank.
    *
    * @param code a {@code wl_code} other than Ok
    */
@@ -289,12 +287,12 @@ public final class Endpoint {
     comm.fail(code, faultyRanks, message);
   }
 
-  /** Lets {@link #abortAsAsked} end {@code other} too, which may be null. */
+  /** Makes {@link #abortAsAsked} end {@code other} too. It may be null. */
   public void abortsToo(Endpoint other) {
     abortedToo = other;
   }
 
-  /** {@link #abort} as a user asks for it: with the one that {@link #abortsToo} names. */
+  /** Aborts for the user: ends this communicator and the one of {@link #abortsToo}. */
   public void abortAsAsked(String reason) {
     abort(reason);
     Endpoint too = abortedToo;
@@ -304,9 +302,9 @@ public final class Endpoint {
   }
 
   /**
-   * Ends the call in progress, waits until it has left, and leaves the communicator. Idempotent.
+   * Ends the call in progress, waits for its end, and leaves the communicator. Idempotent.
    *
-   * @throws RuntimeException what the native close says, once the communicator is left
+   * @throws RuntimeException the failure that the native close reports, after leaving
    */
   public void close() {
     RuntimeException failure = leave();
@@ -327,15 +325,15 @@ public final class Endpoint {
     }
   }
 
-  /** Closes, and lets go of the native handle once nothing retains it. */
+  /** Closes the communicator. Frees the native handle once nothing retains it. */
   public void free() {
     leave(); // nobody is there to be told
     comm.end();
   }
 
   /**
-   * Whether calls are queued on the communicator's own thread, or run there, and {@code caller} may
-   * go on without them.
+   * Returns true if calls wait or run on the communicator's own thread and {@code caller} does not
+   * wait for them.
    */
   public boolean hasQueuedBeside(Thread caller) {
     return threads.hasQueuedBeside(caller);
@@ -345,7 +343,7 @@ public final class Endpoint {
     threads.waits(caller);
   }
 
-  /** Marks it as a part of something else, which is reported instead if nobody closes it. */
+  /** Marks this communicator as a part of another object, which reports the leak instead. */
   public void own() {
     isOwned = true;
   }
@@ -355,34 +353,34 @@ public final class Endpoint {
   }
 
   /**
-   * Whether a thread of the communicator's own has made calls, or followed what was enqueued; or
-   * one of those that came from it.
+   * Returns true if a thread of this communicator, or of one made from it, has made calls or
+   * followed enqueued operations.
    */
   public boolean hasOwnThread() {
     return threads.areUsed();
   }
 
-  /** Says which communicator this one came from. */
+  /** Records the communicator from which this one was made. */
   public void cameFrom(Endpoint other) {
     threads.cameFrom(other.threads);
   }
 
-  /** Whether a call from {@code thread} takes its turn behind others on the communicator's own. */
+  /** Returns true if a call from {@code thread} must wait behind queued calls. */
   public boolean mustQueue(Thread thread) {
     return threads.calls.precedes(thread);
   }
 
   /**
-   * Whether a call from {@code thread} that may block runs on the communicator's own thread: others
-   * are queued before it, or {@code thread} must not block.
+   * Returns true if a blocking call from {@code thread} must run on the communicator's own thread:
+   * other calls are queued, or {@code thread} must not block.
    */
   public boolean mustHandOff(Thread thread) {
     return threads.calls.precedes(thread) || CallQueue.mustNotBlock(thread);
   }
 
   /**
-   * Runs {@code call} on the communicator's own thread, after those queued before it; the caller
-   * waits and may be interrupted.
+   * Runs {@code call} on the communicator's own thread, after the calls queued before it. The
+   * caller waits and may be interrupted.
    */
   public <T> T handOff(Supplier<T> call) {
     return submit(call).join();
@@ -404,12 +402,12 @@ public final class Endpoint {
   }
 
   /**
-   * Follows what a call has enqueued, on a thread beside the communicator's own.
+   * Follows an enqueued operation on a thread beside the communicator's call thread.
    *
-   * @param ticket of {@code wl_submit}
-   * @param a pinned until it is over, or as long as this communicator if a graph holds it; or null
-   * @param b the same; may be {@code a}
-   * @param reachable kept so until it is over
+   * @param ticket the ticket of {@code wl_submit}
+   * @param a pinned until the end, or as long as this communicator if a graph holds it; or null
+   * @param b a second pinned object with the same rules; may be {@code a}
+   * @param reachable object that stays reachable until the end
    */
   public QueuedCall<Void> follow(long ticket, Lifetime a, Lifetime b, Object reachable) {
     if (ticket == 0) {
@@ -450,7 +448,7 @@ public final class Endpoint {
     }
   }
 
-  /** The watcher's look, on its thread alone. True if it should look again soon. */
+  /** Looks at the call, on the watcher's thread only. Returns true to look again soon. */
   boolean look() {
     if (!comm.pin()) {
       return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.call;
 
-/** A communicator, as packages below its own know it. */
+/** Gives internal packages access to a communicator's native calls. */
 public interface EndpointOwner {
-  /** Its calls of the native library. */
+  /** Returns the endpoint that makes its native calls. */
   Endpoint endpoint();
 }

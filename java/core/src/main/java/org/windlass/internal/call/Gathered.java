@@ -12,19 +12,21 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.memory.Memory;
 
 /**
- * The words and bytes of all ranks, on every rank: steps of one of the C ABI's operations. Ranks
- * are given as their communicator, and the time that each step has as the C ABI takes it.
+ * Exchanges words and bytes of all ranks, so that every rank has them. The exchange is a step of an
+ * operation of the C ABI. Callers pass the communicator, and the remaining time of each step in
+ * nanoseconds.
  */
 public final class Gathered {
-  /** The most bytes that one rank gives. */
+  /** The most bytes that one rank may give. */
   public static final int MOST_BYTES = 1 << 26;
 
   private Gathered() {}
 
   /**
-   * Collective: element {@code r} is what rank {@code r} gives; all ranks give as many words.
+   * Gathers the words of all ranks. Collective. All ranks give the same number of words.
    *
    * @param ranks a communicator
+   * @return an array whose element {@code r} has the words of rank {@code r}
    */
   public static long[][] words(EndpointOwner ranks, LongSupplier leftNs, int operation, long... own) {
     Endpoint endpoint = ranks.endpoint();
@@ -42,12 +44,13 @@ public final class Gathered {
   }
 
   /**
-   * Collective: element {@code r} is what rank {@code r} gives; ranks that give the same share one
-   * array, whose bytes one of them sends. Where a rank says that it gives more than {@link
-   * #MOST_BYTES} it throws a mismatch on every rank.
+   * Gathers the bytes of all ranks. Collective. Ranks that give equal bytes share one array, and
+   * only one of them sends it. If a rank gives more than {@link #MOST_BYTES}, the call throws a
+   * mismatch on every rank.
    *
    * @param ranks a communicator
    * @param own at most {@link #MOST_BYTES}
+   * @return an array whose element {@code r} has the bytes of rank {@code r}
    */
   public static byte[][] bytes(EndpointOwner ranks, LongSupplier leftNs, int operation, byte[] own) {
     Endpoint endpoint = ranks.endpoint();
@@ -92,9 +95,10 @@ public final class Gathered {
   }
 
   /**
-   * Gathers {@code in} of all ranks, in order.
+   * Gathers {@code in} of all ranks, in rank order.
    *
-   * @param counts the bytes of each rank's {@code in}; null where all give as many words
+   * @param counts number of bytes of each rank's {@code in}; null if all ranks give the same number
+   *     of words
    */
   private static void exchange(
       EndpointOwner ranks, LongSupplier leftNs, int operation, Memory in, Memory out, long[] counts) {

@@ -6,14 +6,14 @@ import java.util.List;
 import org.windlass.internal.memory.Lifetime;
 
 /**
- * The pins that calls leave behind: those of failed calls, until no rank can touch their memory any
- * more, and those of calls that a CUDA graph holds, until this rank has left the communicator. Any
- * thread.
+ * Holds the pins that calls leave behind. Pins of failed calls last until no rank can access their
+ * memory. Pins of calls that a CUDA graph holds last until this rank has left the communicator.
+ * Thread-safe.
  */
 final class LeftPins {
   private final CommHandle comm;
 
-  /** Pins of failed calls. The handle is pinned while there are any. */
+  /** Pins of failed calls. The handle is pinned while the list is not empty. */
   private final List<Lifetime> failed = new ArrayList<>();
 
   private final List<Lifetime> captured = new ArrayList<>();
@@ -22,7 +22,7 @@ final class LeftPins {
     this.comm = comm;
   }
 
-  /** Keeps {@code pinned} until no rank can touch memory that a failed operation named. */
+  /** Keeps {@code pinned} until no rank can access memory that a failed operation named. */
   synchronized void keep(Lifetime pinned) {
     if (failed.isEmpty()) {
       comm.pin();
@@ -40,7 +40,7 @@ final class LeftPins {
     return !failed.isEmpty();
   }
 
-  /** Takes the pins of failed calls back if no rank can touch their memory any more. */
+  /** Releases the pins of failed calls if no rank can access their memory any more. */
   void drain() {
     List<Lifetime> quiet;
     synchronized (this) {
@@ -53,7 +53,7 @@ final class LeftPins {
     comm.unpin();
   }
 
-  /** Takes the pins of captured calls back. */
+  /** Releases the pins of captured calls. */
   void releaseCaptured() {
     List<Lifetime> pinned;
     synchronized (this) {

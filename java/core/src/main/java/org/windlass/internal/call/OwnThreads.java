@@ -2,8 +2,8 @@
 package org.windlass.internal.call;
 
 /**
- * The threads of a communicator: one makes the calls that don't run on their caller, and another
- * follows what calls have enqueued on streams. Each starts with its first call.
+ * The two threads of a communicator. One makes the calls that don't run on their caller. The other
+ * follows operations that calls have enqueued on streams. Each starts with its first call.
  */
 final class OwnThreads {
   private final int rank;
@@ -50,12 +50,12 @@ final class OwnThreads {
     origin = other;
   }
 
-  /** Returns true if one of them, or of communicators that came from this one, has started. */
+  /** Returns true if a thread of this communicator, or of one made from it, has started. */
   boolean areUsed() {
     return areUsed;
   }
 
-  /** Notes which thread waits without a limit; null once it no longer does. */
+  /** Records the thread that waits without a limit. Null means that it no longer waits. */
   void waits(Thread caller) {
     waiter = caller;
   }

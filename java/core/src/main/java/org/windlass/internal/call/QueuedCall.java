@@ -18,40 +18,47 @@ import org.windlass.internal.Log;
 import org.windlass.internal.memory.Leaks;
 
 /**
- * One call in a {@link CallQueue}, and what comes of it. A call that still waits when its
- * communicator dies or is closed ends with that failure; one that is made of dead communicators
- * waits for its turn, and ends where it is closed.
+ * One call in a {@link CallQueue}, and its outcome. If its communicator fails or is closed while
+ * the call waits, the call ends with that failure. A call on communicators that have already failed
+ * waits for its turn, and ends when its queue's communicator is closed.
  *
- * @param <T> its result
+ * @param <T> type of the result
  */
 public final class QueuedCall<T> implements Runnable {
-  /** How long an interrupted caller's call may go on before it counts as blocked. */
+  /** Milliseconds that an interrupted caller's call may run before it counts as blocked. */
   private static final long GRACE_MS = 10;
 
   private final Endpoint endpoint;
   private final CallQueue queue;
   private final Supplier<RuntimeException> obstacle;
 
-  /** Whether it follows what is in progress already, so that it can't be taken back. */
+  /** True if it follows an operation in progress. Such a call can't be withdrawn. */
   private final boolean follows;
 
   private final CompletableFuture<T> outcome = new CompletableFuture<>();
 
-  /** Set by whoever finishes it: the queue's thread as the call begins, or who takes it back. */
+  /**
+   * Set by the thread that settles it: the queue's thread as the call begins, or one that withdraws
+   * it.
+   */
   private final AtomicBoolean claimed = new AtomicBoolean();
 
-  /** Keeps what it names reachable, the communicator too; null once over. */
+  /**
+   * The code of the call. It keeps its objects and the communicator reachable. Null after the end.
+   */
   private Supplier<T> call;
 
-  /** Whether somebody waits for the outcome, or has settled it. */
+  /** True if some thread waits for the outcome or has settled it. */
   private volatile boolean asked;
 
-  /** Whether it failed and the communicator lives, so that no later call tells. */
+  /** True if it failed and the communicator lives. No later call reports such a failure. */
   private boolean untold;
 
   /**
-   * @param obstacle gives what keeps it from beginning, null for nothing
-   * @param follows whether it waits for what is in progress already, and begins whatever happens
+   * Creates a call that waits in {@code queue}.
+   *
+   * @param obstacle returns the reason not to begin, or null
+   * @param follows true if it waits for an operation in progress; it then always begins
    */
   QueuedCall(
       Endpoint endpoint,
@@ -66,7 +73,7 @@ public final class QueuedCall<T> implements Runnable {
     this.call = call;
   }
 
-  /** On the queue's thread alone. */
+  /** Makes the call, on the queue's thread only. */
   @Override
   public void run() {
     if (!claimed.compareAndSet(false, true)) {
@@ -96,7 +103,7 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /** Ends it if it has not begun. */
+  /** Ends the call if it has not begun. Returns true if this call ended it. */
   private boolean withdraw(Throwable why) {
     if (follows || !claimed.compareAndSet(false, true)) {
       return false;
@@ -107,7 +114,7 @@ public final class QueuedCall<T> implements Runnable {
   }
 
   /**
-   * Waits like a thread that makes the call itself: an interrupt ends the communicator, and stays
+   * Waits like a thread that makes the call itself. An interrupt ends the communicator and stays
    * set.
    */
   T join() {
@@ -138,7 +145,10 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /** Waits at most {@code nanos}, and neither that nor an interrupt changes anything. */
+  /**
+   * Waits at most {@code nanos} nanoseconds. Neither a timeout nor an interrupt affects the
+   * operation.
+   */
   public T await(long nanos) {
     asked = true;
     Thread thread = Thread.currentThread();
@@ -173,7 +183,11 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /** Takes it back if it has not begun; ends the communicator if it is in progress. */
+  /**
+   * Withdraws the call if it has not begun. Aborts the communicator if the call is in progress.
+   *
+   * @return true if the call was withdrawn
+   */
   public boolean cancel() {
     asked = true;
     if (withdraw(new CancellationException("cancelled before it began"))) {
@@ -189,7 +203,7 @@ public final class QueuedCall<T> implements Runnable {
     return outcome.isDone();
   }
 
-  /** A future of its own for each caller: completing it by hand changes nothing here. */
+  /** Returns a new future for each caller. Completing it by hand does not affect this call. */
   public CompletableFuture<T> future() {
     asked = true;
     CompletableFuture<T> future =
@@ -214,8 +228,8 @@ public final class QueuedCall<T> implements Runnable {
   }
 
   /**
-   * Logs a failure that nobody learns of: {@code handle} became unreachable, nobody asked, and the
-   * communicator lives.
+   * Logs a failure that no caller sees: {@code handle} became unreachable, no thread asked for the
+   * outcome, and the communicator lives.
    */
   public void reportUnlessAsked(Object handle) {
     Leaks.watch(handle, new Dropped(this));
@@ -235,13 +249,13 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /** Throws any throwable as it is. */
+  /** Throws any throwable unchanged. */
   @SuppressWarnings("unchecked") // X is erased: nothing is cast
   private static <X extends Throwable> RuntimeException thrown(Throwable failure) throws X {
     throw (X) failure;
   }
 
-  /** What is left to do once nobody holds a call's handle. */
+  /** Reports the failure of a call whose handle became unreachable. */
   private static final class Dropped extends Leaks.Resource {
     private final QueuedCall<?> call;
 

@@ -6,8 +6,8 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Structs;
 
 /**
- * Native memory for the lists of one call: up to four, of one value for each rank. Whoever is in
- * that call uses it alone.
+ * Native memory for the lists of one call: up to four, each with one value for each rank. Only the
+ * thread in that call uses it.
  */
 public final class RankLists {
   private static final int LISTS = 4;
@@ -23,12 +23,12 @@ public final class RankLists {
     this.address = NativeMemory.address(buffer);
   }
 
-  /** Address of list number {@code slot}. */
+  /** Returns the address of list number {@code slot}. */
   public long address(int slot) {
     return address + (long) slot * size * Long.BYTES;
   }
 
-  /** Address of list number {@code slot}, which is made to hold {@code list}; 0 for null. */
+  /** Copies {@code list} to list number {@code slot}. Returns its address, or 0 for null. */
   public long put(int slot, long[] list) {
     if (list == null) {
       return 0;
@@ -37,7 +37,7 @@ public final class RankLists {
     return address(slot);
   }
 
-  /** Copies what list number {@code slot} holds to {@code list}. */
+  /** Copies list number {@code slot} to {@code list}. */
   public void get(int slot, long[] list) {
     values.get(slot * size, list, 0, size);
   }

@@ -5,15 +5,15 @@ import java.util.LinkedHashSet;
 import java.util.Set;
 
 /**
- * One daemon thread that looks at every open communicator of this library: it ends calls that have
- * been blocked for more than 10 ms and whose thread was interrupted, and unpins what failed calls
- * left behind. It exists only while there is something to look at.
+ * A daemon thread that checks every open communicator of this library. It ends calls that have been
+ * blocked for more than 10 ms and whose thread was interrupted. It also unpins memory of failed
+ * calls. It exists only while a communicator is open.
  */
 final class Watcher {
-  /** Between looks while some call is in progress. */
+  /** Milliseconds between looks while some call is in progress. */
   private static final long BUSY_MS = 10;
 
-  /** Between looks while none is. */
+  /** Milliseconds between looks while no call is in progress. */
   private static final long IDLE_MS = 40;
 
   private static final Object LOCK = new Object();
@@ -47,11 +47,11 @@ final class Watcher {
 
   private static void watch() {
     while (!over()) {
-      // Looks again once the heap has room: what it is short of now is no reason to stop.
+      // Looks again once the heap has room. A full heap is no reason to stop.
     }
   }
 
-  /** Looks until there is nothing to look at (true), or the heap is full (false). */
+  /** Looks until no endpoint is left (true), or the heap is full (false). */
   private static boolean over() {
     try {
       lookAtAll();

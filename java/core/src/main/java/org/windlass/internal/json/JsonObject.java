@@ -8,29 +8,29 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 
-/** A JSON object that is written in memory, in UTF-8; {@link JsonText} reads one. */
+/** Writes a JSON object in memory, in UTF-8. {@link JsonText} reads one. */
 public final class JsonObject {
   private static final JsonFactory FACTORY = new JsonFactory();
 
   private JsonObject() {}
 
-  /** What stands in an object. */
+  /** Writes the members of an object. */
   @FunctionalInterface
   public interface Members {
     void write(JsonGenerator json) throws IOException;
   }
 
-  /** On one line. */
+  /** Returns the object on one line. */
   public static String line(Members members) {
     return new String(bytes(members), StandardCharsets.UTF_8);
   }
 
-  /** The same as bytes. */
+  /** Returns the object on one line, as UTF-8 bytes. */
   public static byte[] bytes(Members members) {
     return bytes(false, members);
   }
 
-  /** On lines for people. */
+  /** Returns the object as indented lines for people, as UTF-8 bytes. */
   public static byte[] lines(Members members) {
     return bytes(true, members);
   }

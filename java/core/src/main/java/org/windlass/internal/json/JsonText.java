@@ -25,19 +25,19 @@ import java.util.function.BiFunction;
 import java.util.regex.Pattern;
 
 /**
- * A strict reader of one JSON text: UTF-8 without a malformed byte, no key twice in an object,
- * nothing but white space after it, integers that are integers. Every complaint is an exception of
- * the reader's choice that starts with where the text stands.
+ * Reads one JSON text strictly: valid UTF-8, no duplicate key in an object, only white space after
+ * the value, and integers without a fraction. Errors are exceptions of the reader's choice. Each
+ * message starts with the position in the text.
  */
 public final class JsonText implements AutoCloseable {
   private static final int LARGEST = 100_000_000;
-  // Which text Jackson reads, that it says inside some messages.
+  // Description of the source that Jackson puts inside some messages.
   private static final Pattern SOURCE = Pattern.compile("\\[Source: [^;]*; |\\](?=\\)$)");
   private static final JsonFactory FACTORY =
       JsonFactory.builder()
           .streamReadConstraints(constraints())
           .disable(StreamReadFeature.AUTO_CLOSE_SOURCE)
-          // Whose table refuses names that collide; each is read once.
+          // Its table refuses names whose hashes collide; each name is read only once.
           .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
           .build();
 
@@ -47,12 +47,12 @@ public final class JsonText implements AutoCloseable {
     try {
       return builder.maxNameLength(LARGEST).build();
     } catch (NoSuchMethodError before216) {
-      // Names have no limit in the Jackson 2.15 that a host application may bring.
+      // A host application may bring Jackson 2.15, which has no limit for names.
       return builder.build();
     }
   }
 
-  /** Reads the value that stands under a key; the parser is on that value's first token. */
+  /** Reads the value of a key. The parser is on the first token of that value. */
   @FunctionalInterface
   public interface Member {
     void read(String key) throws IOException;
@@ -68,7 +68,7 @@ public final class JsonText implements AutoCloseable {
     this.refusal = refusal;
   }
 
-  /** Makes what is thrown for a text that is refused. */
+  /** Creates the exception for a refused text. */
   @FunctionalInterface
   public interface Refusal {
     /** {@code cause} may be null. */
@@ -81,24 +81,24 @@ public final class JsonText implements AutoCloseable {
     void read(int index) throws IOException;
   }
 
-  /** What to do with the outermost value; the parser is on its first token. */
+  /** Reads the outermost value. The parser is on its first token. */
   @FunctionalInterface
   private interface Whole {
     void read(JsonText json) throws IOException;
   }
 
   /**
-   * The bytes of a file in which a JSON text stands.
+   * Returns the bytes of a file that holds a JSON text.
    *
-   * @param refusal makes what is thrown if it is too large
-   * @param fault what an IOException of the file becomes
+   * @param refusal makes the exception if the file is too large
+   * @param fault converts an IOException of the file
    */
   public static byte[] bytesOf(
       Path path,
       Refusal refusal,
       BiFunction<Path, IOException, ? extends RuntimeException> fault) {
     try (InputStream in = Files.newInputStream(path)) {
-      // What is no regular file may say that it has no bytes, and give them without an end.
+      // A special file may report size 0 and give bytes without end.
       byte[] bytes = in.readNBytes(LARGEST + 1);
       requireReadable(path.toString(), bytes.length, refusal);
       return bytes;
@@ -107,7 +107,7 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Refuses a JSON text that is longer than the readers take. */
+  /** Refuses a JSON text that is longer than the reader's limit. */
   public static void requireReadable(String where, long bytes, Refusal refusal) {
     if (bytes > LARGEST) {
       throw refusal.of(
@@ -175,19 +175,19 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** What to do with each key of the outermost object. */
+  /** Reads the value of each key of the outermost object. */
   @FunctionalInterface
   public interface Reader {
     void read(JsonText json, String key) throws IOException;
   }
 
-  /** What to do with each element of the outermost list. */
+  /** Reads each element of the outermost list. */
   @FunctionalInterface
   public interface ElementReader {
     void read(JsonText json, int index) throws IOException;
   }
 
-  /** Reads an object; the parser is on its opening brace. */
+  /** Reads an object. The parser is on its opening brace. */
   public void members(String what, Member member) throws IOException {
     if (parser.currentToken() != JsonToken.START_OBJECT) {
       throw bad(what + " is " + found() + ", not an object");
@@ -206,7 +206,7 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** The string that the parser is on. */
+  /** Returns the string at the parser. */
   public String string(String what) throws IOException {
     if (parser.currentToken() != JsonToken.VALUE_STRING) {
       throw bad(what + " is " + found() + ", not a string");
@@ -218,7 +218,7 @@ public final class JsonText implements AutoCloseable {
     return text;
   }
 
-  /** The integer that the parser is on: no sign, no fraction, no exponent, below 2^63. */
+  /** Returns the integer at the parser: no sign, no fraction, no exponent, below 2^63. */
   public long natural(String what) throws IOException {
     if (parser.currentToken() != JsonToken.VALUE_NUMBER_INT) {
       throw bad(what + " is " + found() + ", not an integer");
@@ -233,7 +233,7 @@ public final class JsonText implements AutoCloseable {
     return parser.getLongValue();
   }
 
-  /** The number that the parser is on, which is not negative and not too large for a double. */
+  /** Returns the number at the parser: not negative, and not too large for a double. */
   public double number(String what) throws IOException {
     JsonToken token = parser.currentToken();
     if (token != JsonToken.VALUE_NUMBER_INT && token != JsonToken.VALUE_NUMBER_FLOAT) {
@@ -247,7 +247,7 @@ public final class JsonText implements AutoCloseable {
     return value;
   }
 
-  /** The boolean that the parser is on. */
+  /** Returns the boolean at the parser. */
   public boolean bool(String what) throws IOException {
     JsonToken token = parser.currentToken();
     if (token != JsonToken.VALUE_TRUE && token != JsonToken.VALUE_FALSE) {
@@ -256,7 +256,7 @@ public final class JsonText implements AutoCloseable {
     return token == JsonToken.VALUE_TRUE;
   }
 
-  /** Reads a list; the parser is on its opening bracket. */
+  /** Reads a list. The parser is on its opening bracket. */
   public void elements(String what, Element element) throws IOException {
     if (parser.currentToken() != JsonToken.START_ARRAY) {
       throw bad(what + " is " + found() + ", not a list");
@@ -266,41 +266,41 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** The list of integers that the parser is on. */
+  /** Returns the list of integers at the parser. */
   public List<Long> naturals(String what) throws IOException {
     List<Long> values = new ArrayList<>();
     elements(what, index -> values.add(natural(what + "[" + index + "]")));
     return values;
   }
 
-  /** The list of strings that the parser is on. */
+  /** Returns the list of strings at the parser. */
   public List<String> strings(String what) throws IOException {
     List<String> values = new ArrayList<>();
     elements(what, index -> values.add(string(what + "[" + index + "]")));
     return values;
   }
 
-  /** Whether the value that the parser is on is a list. */
+  /** Returns true if the value at the parser is a list. */
   public boolean isList() {
     return parser.currentToken() == JsonToken.START_ARRAY;
   }
 
-  /** Whether the value that the parser is on is {@code true}. */
+  /** Returns true if the value at the parser is {@code true}. */
   public boolean isTrue() {
     return parser.currentToken() == JsonToken.VALUE_TRUE;
   }
 
-  /** Whether the value that the parser is on is {@code null}. */
+  /** Returns true if the value at the parser is {@code null}. */
   public boolean isNull() {
     return parser.currentToken() == JsonToken.VALUE_NULL;
   }
 
-  /** Passes over the value that the parser is on, checking that it is JSON. */
+  /** Skips the value at the parser, but checks that it is JSON. */
   public void skip() throws IOException {
     parser.skipChildren();
   }
 
-  /** A complaint about the text. */
+  /** Returns an exception about the text at the current position. */
   public RuntimeException bad(String what) {
     return refusal.of(where + ": " + what, null);
   }
@@ -316,12 +316,12 @@ public final class JsonText implements AutoCloseable {
     };
   }
 
-  /** A name in a message, cut short where it is long. */
+  /** Returns a name in quotes for a message, shortened if it is long. */
   public static String quoted(String text) {
     return '"' + (text.length() > 200 ? text.substring(0, 200) + "..." : text) + '"';
   }
 
-  /** Whether a text has no half of a surrogate pair, so that UTF-8 can hold it. */
+  /** Returns true if a text has no unpaired surrogate, so that UTF-8 can encode it. */
   public static boolean wellFormed(String text) {
     return StandardCharsets.UTF_8.newEncoder().canEncode(text);
   }

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Reading and writing JSON. */
+/** Reads and writes JSON. */
 package org.windlass.internal.json;

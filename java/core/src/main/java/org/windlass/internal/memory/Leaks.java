@@ -9,42 +9,48 @@ import java.util.concurrent.TimeUnit;
 import org.windlass.internal.Log;
 
 /**
- * The end of what was dropped without {@code close()}: it is freed, and reported on the logger
- * {@code org.windlass}. Where it was made is recorded only under {@code -Dorg.windlass.leaks=full},
- * since a stack costs microseconds.
+ * Frees objects that were dropped without {@code close()}, and reports them on the logger
+ * {@code org.windlass}. The place of creation is recorded only with
+ * {@code -Dorg.windlass.leaks=full}, since a stack trace costs microseconds.
  */
 public final class Leaks {
   public static final String PROPERTY = "org.windlass.leaks";
 
-  // The JDK's own thread: one of ours would hold the class loader that it was made under.
+  // The JDK runs this cleaner's thread. A thread of ours would hold the class loader that created
+  // it.
   private static final Cleaner CLEANER = Cleaner.create();
 
-  /** A program that closes nothing is told so, and not for each thing that it makes. */
+  /** Limits the reports of a program that closes nothing. */
   private static final Pace PACE = new Pace(50, Duration.ofMinutes(1));
 
   private static final int MOST_THREADS = 16;
 
-  /** Runs each {@code free} that may wait for peers or a network. The others wait in its queue. */
+  /**
+   * Runs each {@code free} that may wait for peers or a network. Others run on the cleaner's
+   * thread.
+   */
   private static final ThreadPoolExecutor BESIDE = beside();
 
   private Leaks() {}
 
   /**
-   * Runs {@code resource} once {@code owner} is unreachable, or at the returned handle's {@code
-   * clean()}, whichever is first. The resource may not reach its owner.
+   * Runs {@code resource} once {@code owner} is unreachable, or at {@code clean()} of the returned
+   * handle, whichever is first. The resource must not refer to its owner.
    */
   public static Cleaner.Cleanable watch(Object owner, Resource resource) {
     return CLEANER.register(owner, resource);
   }
 
-  /** Something native behind a closeable object. */
+  /** A native resource of a closeable object. */
   public abstract static class Resource implements Runnable {
     private final String what;
     private final Throwable made;
     private volatile boolean closed;
 
     /**
-     * @param what what is reported when it leaks; null if being dropped is a proper end
+     * Creates a resource that is not closed.
+     *
+     * @param what the name that a leak report uses; null if dropping the object is no leak
      */
     protected Resource(String what) {
       this.what = what;
@@ -54,7 +60,7 @@ public final class Leaks {
               : null;
     }
 
-    /** Says that the owner was closed: no leak. */
+    /** Records that the owner was closed, so there is no leak. */
     public final void closed() {
       closed = true;
     }
@@ -73,13 +79,14 @@ public final class Leaks {
       }
     }
 
-    /** Whether a leak of it is reported; not one of a part of something that is reported itself. */
+    /** Returns true if a leak of it is reported. A part of a reported object is not. */
     protected boolean isReported() {
       return true;
     }
 
     /**
-     * Whether {@link #free} may wait for peers or a network: then it keeps nothing else waiting.
+     * Returns true if {@link #free} may wait for peers or a network. It then delays no other
+     * object.
      */
     protected boolean mayWait() {
       return false;
@@ -111,7 +118,7 @@ public final class Leaks {
       }
     }
 
-    /** Frees the native side; must not throw. */
+    /** Frees the native resource. Must not throw. */
     protected abstract void free();
   }
 
@@ -132,7 +139,7 @@ public final class Leaks {
     return executor;
   }
 
-  /** Limits reports to a number in each span of time, and counts those that it suppresses. */
+  /** Limits reports to a number in each span of time. Counts suppressed reports. */
   static final class Pace {
     private final int most;
     private final long timeNs;
@@ -147,7 +154,10 @@ public final class Leaks {
       this.beginNs = System.nanoTime() - timeNs;
     }
 
-    /** The number of suppressed reports before this one, or -1 if this one is suppressed too. */
+    /**
+     * Returns the number of suppressed reports before this one, or -1 if this one is suppressed
+     * too.
+     */
     synchronized long next(long nowNs) {
       if (nowNs - beginNs >= timeNs) {
         beginNs = nowNs;

@@ -5,8 +5,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * The lifetime of a native thing: it is released once it has been ended and nobody pins it any
- * more. A pin costs one compare-and-swap and never blocks; {@link #end} never waits for a pin.
+ * Controls the lifetime of a native object. The object is released once it has ended and has no
+ * pins. A pin costs one compare-and-swap and never blocks; {@link #end} never waits for a pin.
  */
 public abstract class Lifetime {
   private static final int ENDED = 1;
@@ -21,11 +21,11 @@ public abstract class Lifetime {
     }
   }
 
-  /** Twice the number of pins, plus one once ended. */
+  /** Twice the number of pins, plus one after the end. */
   @SuppressWarnings("unused") // through STATE
   private volatile int state;
 
-  /** Holds off the release until {@link #unpin}. False, and nothing is held, once ended. */
+  /** Delays the release until {@link #unpin}. Returns false, without a pin, after the end. */
   public final boolean pin() {
     for (; ; ) {
       int seen = (int) STATE.getOpaque(this);
@@ -38,14 +38,16 @@ public abstract class Lifetime {
     }
   }
 
-  /** Takes back one {@link #pin}. The last one to leave what has ended releases it. */
+  /** Removes one {@link #pin}. The last one after the end releases the object. */
   public final void unpin() {
     if ((int) STATE.getAndAdd(this, -PIN) == ENDED + PIN) {
       release();
     }
   }
 
-  /** No further pin succeeds; released now, or with the last pin. Idempotent. */
+  /**
+   * Ends the object: no further pin succeeds. Releases it now, or with the last pin. Idempotent.
+   */
   public final void end() {
     if ((int) STATE.getAndBitwiseOr(this, ENDED) == 0) {
       release();
@@ -56,6 +58,6 @@ public abstract class Lifetime {
     return (state & ENDED) != 0;
   }
 
-  /** Runs once, on the thread that ended it or that took the last pin back. */
+  /** Releases the object. Runs once, on the thread that ended it or that removed the last pin. */
   protected abstract void release();
 }

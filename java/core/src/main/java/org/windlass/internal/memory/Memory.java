@@ -12,8 +12,8 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
 /**
- * One allocation: an address, its bytes, and what keeps them valid. Tensors are views of one; calls
- * pin it. Once ended, it is released when the last pin is gone.
+ * One allocation: its address, its size in bytes, and its owner. Tensors are views of an
+ * allocation, and calls pin it. After its end, it is released with the last pin.
  */
 public final class Memory extends Lifetime {
   /** The largest piece of memory that one buffer shows. */
@@ -23,7 +23,7 @@ public final class Memory extends Lifetime {
   public final long bytes;
   public final boolean readOnly;
 
-  /** Whether it lies where no thread of this process gets at it. */
+  /** True if threads of this process can't access it directly. */
   public final boolean onDevice;
 
   private final Object owner;
@@ -49,36 +49,38 @@ public final class Memory extends Lifetime {
     this.cleanable = resource == null ? null : Leaks.watch(this, resource);
   }
 
-  /** Memory that {@code owner} keeps valid as long as it is reachable. */
+  /** Returns memory that is valid as long as {@code owner} is reachable. */
   public static Memory of(long address, long bytes, boolean readOnly, Object owner) {
     return new Memory(address, bytes, readOnly, false, owner, null, null);
   }
 
-  /** Memory of a device, which {@code owner} keeps valid as long as it is reachable. */
+  /** Returns device memory that is valid as long as {@code owner} is reachable. */
   public static Memory ofDevice(long address, long bytes, Object owner) {
     return new Memory(address, bytes, false, true, owner, null, null);
   }
 
-  /** Memory that {@code owner} may take back; {@code alive} says whether it has. */
+  /** Returns memory that {@code owner} may free. {@code alive} returns false after that. */
   public static Memory of(
       long address, long bytes, boolean readOnly, Object owner, BooleanSupplier alive) {
     return new Memory(address, bytes, readOnly, false, owner, alive, null);
   }
 
-  /** Memory that {@code resource} frees, at {@link #end} or when nothing reaches it any more. */
+  /** Returns memory that {@code resource} frees at {@link #end}, or once it is unreachable. */
   public static Memory of(long address, long bytes, Leaks.Resource resource) {
     return new Memory(address, bytes, false, false, null, null, resource);
   }
 
-  /** The same of a device. */
+  /**
+   * Returns device memory that {@code resource} frees at {@link #end}, or once it is unreachable.
+   */
   public static Memory ofDevice(long address, long bytes, Leaks.Resource resource) {
     return new Memory(address, bytes, false, true, null, null, resource);
   }
 
   /**
-   * Zeroed memory aligned to 64 bytes; freed when ended or unreachable.
+   * Allocates zeroed memory, aligned to 64 bytes. It is freed when ended or unreachable.
    *
-   * @throws WindlassException where there is none
+   * @throws WindlassException if there is not enough memory
    */
   public static Memory allocate(long bytes) {
     Natives.require();
@@ -90,7 +92,9 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /** Zeroed memory of the device that has {@code beside}; freed when ended or unreachable. */
+  /**
+   * Allocates zeroed memory on the device of {@code beside}. It is freed when ended or unreachable.
+   */
   public static Memory allocateBeside(Memory beside, long bytes) {
     try (Scratch scratch = Scratch.take()) {
       int code =
@@ -102,18 +106,18 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /** Whether what it was made over has been taken back by its owner. */
+  /** Returns true if the owner of its memory has freed it. */
   public boolean lost() {
     return alive != null && !alive.getAsBoolean();
   }
 
-  /** Who has ended it, as messages say: "... is over memory that was closed". */
+  /** Returns the message part that says who has ended it: "... is over memory that was closed". */
   public String ending() {
     return ended() ? "was closed" : "its owner has closed";
   }
 
   /**
-   * What a call says that takes host memory alone.
+   * Returns the exception of a call that takes only host memory.
    *
    * @param what the call and its tensor, such as {@code put: local (f32[4])}
    */
@@ -123,12 +127,12 @@ public final class Memory extends Lifetime {
             + " tensor by the device's own calls, such as cudaMemcpy or cuMemcpyDtoH");
   }
 
-  /** Whether a call may use it now; cheap, and only {@link #pin} makes the answer last. */
+  /** Returns true if a call may use it now. Only {@link #pin} makes the answer last. */
   public boolean usable() {
     return !ended() && !lost();
   }
 
-  /** Pins it if it is still usable. */
+  /** Pins it if it is still usable. Returns true if it is pinned. */
   public boolean hold() {
     if (alive != null && !alive.getAsBoolean()) {
       return false;
@@ -137,8 +141,8 @@ public final class Memory extends Lifetime {
   }
 
   /**
-   * A buffer over part of it, or null if it has ended. The memory stays pinned until neither the
-   * buffer nor anything derived from it is reachable.
+   * Returns a buffer over part of it, or null if it has ended. The memory stays pinned while the
+   * buffer, or any buffer derived from it, is reachable.
    */
   public ByteBuffer lend(long from, int length) {
     if (!hold()) {
@@ -150,7 +154,7 @@ public final class Memory extends Lifetime {
     return view;
   }
 
-  /** Ends memory of an {@link Allocation}, and no other. */
+  /** Ends memory of an {@link Allocation}. Does nothing for other memory. */
   public void endIfAllocated() {
     if (resource instanceof Allocation) {
       end();
@@ -165,12 +169,12 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /** The object that keeps the memory valid; null where the allocation is Windlass's own. */
+  /** Returns the object that keeps the memory valid, or null for an allocation of Windlass. */
   public Object owner() {
     return owner;
   }
 
-  /** Frees memory that was allocated for its tensors alone; to be dropped is a proper end. */
+  /** Frees memory that was allocated only for its tensors. Dropping it is no leak. */
   public abstract static class Allocation extends Leaks.Resource {
     protected Allocation() {
       super(null);
@@ -203,7 +207,7 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /** A pin that lasts as long as a buffer that was given out. */
+  /** A pin that lasts as long as a lent buffer. */
   private static final class Loan extends Leaks.Resource {
     private final Memory memory;
 

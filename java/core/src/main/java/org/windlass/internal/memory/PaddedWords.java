@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.windlass.internal.NativeMemory;
 
-/** Words of memory that threads and processes share, each alone in two cache lines. */
+/** Words of memory that threads and processes share. Each has two cache lines of its own. */
 public class PaddedWords {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
@@ -16,39 +16,41 @@ public class PaddedWords {
   private final ByteBuffer words;
 
   /**
-   * {@code count} words from an address on, a multiple of 128, with the values that are there. The
-   * memory is the caller's to keep.
+   * Wraps {@code count} words at {@code address}, a multiple of 128, with their current values. The
+   * caller keeps the memory valid.
    */
   public PaddedWords(long address, int count) {
     words = NativeMemory.buffer(address, bytes(count));
   }
 
-  /** Bytes that {@code count} words take. */
+  /** Returns the number of bytes of {@code count} words. */
   public static long bytes(int count) {
     return (long) count * PAD;
   }
 
-  /** What is known of the word; orders nothing. */
+  /** Returns the value of the word without any ordering. */
   public final int peek(int word) {
     return (int) WORD.getOpaque(words, word * PAD);
   }
 
-  /** Sets it; orders nothing. */
+  /** Sets the word without any ordering. */
   public final void set(int word, int value) {
     WORD.setOpaque(words, word * PAD, value);
   }
 
-  /** Its value, and what was written before that was published. */
+  /**
+   * Returns the value of the word with acquire ordering: writes before its publication are visible.
+   */
   public final int read(int word) {
     return (int) WORD.getAcquire(words, word * PAD);
   }
 
-  /** Sets it, behind all that this thread has written. */
+  /** Sets the word with release ordering: earlier writes of this thread become visible first. */
   public final void publish(int word, int value) {
     WORD.setRelease(words, word * PAD, value);
   }
 
-  /** Adds one, ordered with every other addition, and returns the sum. */
+  /** Adds one and returns the sum. All additions are ordered. */
   public final int increment(int word) {
     return (int) WORD.getAndAdd(words, word * PAD, 1) + 1;
   }

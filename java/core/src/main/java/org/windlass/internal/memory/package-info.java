@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Memory that calls use: its lifetime, and what is said of memory that nobody closed. */
+/** Manages memory that calls use: its lifetime, and reports of unclosed memory. */
 package org.windlass.internal.memory;

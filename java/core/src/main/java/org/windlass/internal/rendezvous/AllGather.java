@@ -8,22 +8,22 @@ import java.util.concurrent.TimeoutException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.store.OthersGoneException;
 
-/** How the ranks of a start tell one another something before they have a communicator. */
+/** Exchanges data of the ranks of a start before they have a communicator. */
 @FunctionalInterface
 public interface AllGather {
   /**
-   * Takes part in a round, as every process of the start does.
+   * Takes part in a round. Every process of the start must do so.
    *
-   * @param own what each rank of this process says
+   * @param own value of each rank of this process
    * @param isLast true if no round follows
-   * @param limit how long the round may take
-   * @return what each rank said, in rank order
+   * @param limit time limit of the round
+   * @return the value of each rank, in rank order
    * @throws WindlassException if the round fails for all ranks
-   * @throws OthersGoneException if the other ranks come no more
+   * @throws OthersGoneException if the other ranks can't join any more
    * @throws TimeoutException if the limit passes first
    */
   List<byte[]> round(Map<Integer, byte[]> own, boolean isLast, Duration limit) throws Exception;
 
-  /** Ends this process's part in a start that is not over: the other ranks fail at once. */
+  /** Ends this process's part in a start that is not over. The other ranks then fail at once. */
   default void quit() {}
 }

@@ -23,14 +23,14 @@ import org.windlass.internal.ProcessName;
 import org.windlass.internal.store.Waits;
 
 /**
- * The start of one rank by an all-gather that the caller provides. Several ranks may live in one
- * process, each on its own thread. The first of them makes the handles of all ranks of the process.
+ * Starts one rank by an all-gather that the caller provides. Several ranks may live in one process,
+ * each on its own thread. The first of them makes the handles of all ranks of the process.
  */
 public final class AllGatherStart {
   /** The {@code wl_comm_t*} for which each rank of this process waits, by its member. */
   private static final Map<UUID, CompletableFuture<Long>> STARTING = new ConcurrentHashMap<>();
 
-  /** Stands for a rank that waits no more. */
+  /** Marks a rank that has stopped waiting. */
   private static final CompletableFuture<Long> GONE = CompletableFuture.completedFuture(0L);
 
   private final StartSteps steps;
@@ -44,6 +44,8 @@ public final class AllGatherStart {
   private final CompletableFuture<Long> handle = new CompletableFuture<>();
 
   /**
+   * Prepares the start of one rank.
+   *
    * @param host settings of this host
    * @param alone makes a {@code wl_comm_t*} for each rank if all live in this process
    */
@@ -62,9 +64,9 @@ public final class AllGatherStart {
    * Joins the other ranks.
    *
    * @return a {@code wl_comm_t*}
-   * @throws WindlassException Mismatch if ranks have different versions or options, or say
-   *     something else; Unsupported if hosts can't reach one another, or one process has ranks of
-   *     several class loaders; DeadlineExceeded; Resource
+   * @throws WindlassException Mismatch if ranks have different versions or options, or send
+   *     unexpected data. Unsupported if hosts can't reach one another, or one process has ranks of
+   *     several class loaders. Also DeadlineExceeded and Resource.
    */
   public long join() {
     STARTING.put(steps.member(), handle);
@@ -85,7 +87,7 @@ public final class AllGatherStart {
       return taken;
     } finally {
       STARTING.remove(steps.member());
-      // Freeing the handle tells the peers, also if there is no memory to cancel the future.
+      // Freeing the handle notifies the peers, even if there is no memory to cancel the future.
       if (!isTaken
           && (handle.isDone() || !handle.cancel(false))
           && !handle.isCompletedExceptionally()) {

@@ -117,7 +117,7 @@ public record Announcement(
     return read;
   }
 
-  /** Such as {@code job 'trainer' (2 ranks, rank 0 is process 17)}. */
+  /** Returns a text such as {@code job 'trainer' (2 ranks, rank 0 is process 17)}. */
   @Override
   public String toString() {
     return "job '" + job + "' (" + ranks + (ranks == 1 ? " rank" : " ranks")

@@ -31,7 +31,10 @@ import org.windlass.internal.store.Texts;
 record Arrival(
     int rank, String library, String target, String host, String machine, String named,
     ProcessName process, int cores, String cpus, String options) {
-  /** Number to raise with every change of what ranks exchange at the start. */
+  /**
+   * Protocol version of the start. Raise it with every change of the data that ranks exchange
+   * there.
+   */
   static final int PROTOCOL = 5;
 
   private static final String ALLOWED = "Cpus_allowed_list:";
@@ -55,7 +58,7 @@ record Arrival(
         Native.wl_allowed_cores(), cpus, options);
   }
 
-  /** Id of this machine since its last boot. */
+  /** Returns the id of this machine since its last boot. */
   static String ownHost() {
     return file("/proc/sys/kernel/random/boot_id").strip();
   }
@@ -87,7 +90,11 @@ record Arrival(
         });
   }
 
-  /** Decodes the description of {@code rank}; Mismatch if it names another rank. */
+  /**
+   * Decodes the description of {@code rank}.
+   *
+   * @throws org.windlass.error.MismatchException if it names another rank
+   */
   static Arrival of(int rank, byte[] bytes) {
     Arrival arrival = of("rank " + rank, List.of(rank), bytes);
     if (arrival.rank != rank) {
@@ -99,10 +106,11 @@ record Arrival(
   }
 
   /**
-   * Decodes a description; Mismatch if it is malformed or of another protocol.
+   * Decodes a description.
    *
    * @param who the sender's name in errors
    * @param faultyRanks the sender's rank, if it is known
+   * @throws org.windlass.error.MismatchException if it is malformed or of another protocol
    */
   static Arrival of(String who, List<Integer> faultyRanks, byte[] bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
@@ -126,7 +134,7 @@ record Arrival(
     }
   }
 
-  /** Set of the cores that it may use; empty if the kernel's text can't be read. */
+  /** Returns the set of the cores that it may use. Empty if the kernel's text can't be read. */
   private BitSet mask() {
     BitSet mask = new BitSet();
     for (String range : cpus.split(",")) {
@@ -145,7 +153,10 @@ record Arrival(
     return mask;
   }
 
-  /** Number of cores that all of {@code ranks} share: the union of their masks, or a quota. */
+  /**
+   * Returns the number of cores that {@code ranks} share: the size of the union of their masks, or
+   * a quota.
+   */
   static int cores(List<Arrival> ranks) {
     BitSet union = new BitSet();
     int most = 1;

@@ -25,7 +25,11 @@ public record Host(String name, long silenceNs) {
   private static final Pattern SECONDS = Pattern.compile("[0-9]{1,4}(\\.[0-9]{1,3})?");
   private static final double LEAST_SILENCE = 0.5;
 
-  /** Parses the variables; InvalidArgument if one is malformed. */
+  /**
+   * Parses the variables.
+   *
+   * @throws org.windlass.error.InvalidArgumentException if one is malformed
+   */
   public static Host of(Map<String, String> variables) {
     String name = variables.getOrDefault(NAME_VARIABLE, "");
     if (!name.isEmpty() && !NAME.matcher(name).matches()) {

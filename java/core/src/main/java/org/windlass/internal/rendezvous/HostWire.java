@@ -11,7 +11,7 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 import org.windlass.internal.UcxLibrary;
 
-/** The UCX connections between a process of a group and the processes on other hosts. */
+/** Manages the UCX connections between a process of a group and the processes on other hosts. */
 final class HostWire {
   private HostWire() {}
 

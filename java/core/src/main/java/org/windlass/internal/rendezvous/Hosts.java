@@ -21,7 +21,11 @@ final class Hosts {
   /** The lowest rank of each host. */
   private final List<Arrival> firsts = new ArrayList<>();
 
-  /** Assigns ranks to hosts; Mismatch if one host name is that of several machines. */
+  /**
+   * Assigns ranks to hosts.
+   *
+   * @throws org.windlass.error.MismatchException if several machines have one host name
+   */
   Hosts(List<Arrival> all) {
     this.all = all;
     this.numbers = new int[all.size()];
@@ -44,12 +48,12 @@ final class Hosts {
     }
   }
 
-  /** Name of the machine and pid namespace in which processes see one another. */
+  /** Returns the name of the machine and pid namespace in which processes see one another. */
   private static String machine(Arrival arrival) {
     return arrival.host() + " " + arrival.process().pidNamespace();
   }
 
-  /** All ranks in rank order. */
+  /** Returns all ranks in rank order. */
   List<Arrival> all() {
     return all;
   }
@@ -58,12 +62,12 @@ final class Hosts {
     return firsts.size() > 1;
   }
 
-  /** Number of each rank's host, in rank order. */
+  /** Returns the number of each rank's host, in rank order. */
   int[] numbers() {
     return numbers.clone();
   }
 
-  /** The lowest rank on the host of {@code rank}. */
+  /** Returns the lowest rank on the host of {@code rank}. */
   Arrival first(int rank) {
     return firsts.get(numbers[rank]);
   }
@@ -72,7 +76,7 @@ final class Hosts {
     return numbers[one] == numbers[other];
   }
 
-  /** Number of cores that the ranks of a host share, on the host with the fewest. */
+  /** Returns the number of cores that the ranks of a host share, on the host with the fewest. */
   int cores() {
     return IntStream.range(0, firsts.size())
         .map(host -> Arrival.cores(all.stream().filter(of -> numbers[of.rank()] == host).toList()))
@@ -80,7 +84,7 @@ final class Hosts {
         .orElseThrow();
   }
 
-  /** Name of the host of {@code rank}, such as {@code host 1 (b)}. */
+  /** Returns the name of the host of {@code rank}, such as {@code host 1 (b)}. */
   String name(int rank) {
     Arrival arrival = all.get(rank);
     String name = arrival.named().isEmpty() ? arrival.machine() : arrival.named();
@@ -88,7 +92,7 @@ final class Hosts {
   }
 
   /**
-   * Name of a rank after the word "rank". It includes the host if there are several.
+   * Returns the name of a rank after the word "rank". It includes the host if there are several.
    *
    * @param hosts null if the hosts are not known yet
    */

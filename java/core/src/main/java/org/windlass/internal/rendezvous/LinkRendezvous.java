@@ -69,8 +69,10 @@ public final class LinkRendezvous implements AutoCloseable {
   }
 
   /**
-   * Returns the value of {@link #VARIABLE}; empty if it is not set. Throws InvalidArgument if the
-   * environment has its earlier name, of which nobody would take notice otherwise.
+   * Returns the value of {@link #VARIABLE}; empty if it is not set.
+   *
+   * @throws org.windlass.error.InvalidArgumentException if the environment has its earlier name,
+   *     which would otherwise have no effect
    */
   public static String setting(Map<String, String> environment) {
     if (!environment.getOrDefault(OLD_VARIABLE, "").isEmpty()) {
@@ -80,7 +82,11 @@ public final class LinkRendezvous implements AutoCloseable {
     return environment.getOrDefault(VARIABLE, "");
   }
 
-  /** Throws InvalidArgument if {@link #VARIABLE} may not have this value. Looks up no host. */
+  /**
+   * Checks a value of {@link #VARIABLE}. Looks up no host.
+   *
+   * @throws org.windlass.error.InvalidArgumentException if the value is not allowed
+   */
   public static void check(String setting) {
     if (StoreProviders.address(VARIABLE, setting).isPresent()) {
       return;
@@ -94,7 +100,10 @@ public final class LinkRendezvous implements AutoCloseable {
     }
   }
 
-  /** Returns a name that all who have the same token, or no token, use at a provider's address. */
+  /**
+   * Returns the name of the store at a provider's address. All users of the same token, or of no
+   * token, use the same name.
+   */
   private String name() {
     StoreProviders.of(provided); // throws if there is none
     return Token.fromEnvironment(environment).map(token -> token.name(JOBS)).orElse(JOBS);
@@ -117,8 +126,9 @@ public final class LinkRendezvous implements AutoCloseable {
   /**
    * Finds the store. Opens it if no running process has it.
    *
-   * @param deadline limit of the call. Throws DeadlineExceeded if the owner of a provided store is
-   *     not known then, which may have ended, or may be about to own it.
+   * @param deadline limit of the call
+   * @throws org.windlass.error.DeadlineExceededException if the owner of a provided store is still
+   *     unknown at the deadline. It may have ended, or may be about to own the store.
    */
   public void find(Duration deadline) {
     if (provided != null) {
@@ -129,7 +139,8 @@ public final class LinkRendezvous implements AutoCloseable {
       try {
         server = OwnStore.open(place, library);
       } catch (RuntimeException e) {
-        // Another process has the address, or the host is another one. Connecting tells which.
+        // Another process may have the address, or the host may be another one. Connecting shows
+        // which.
       }
     }
   }

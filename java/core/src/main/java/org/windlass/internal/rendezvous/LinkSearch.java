@@ -22,7 +22,7 @@ import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Texts;
 
 /**
- * Search of a job's rank 0 for the other job of a link, in a store. A link name has one source and
+ * Searches a store for the other job of a link, for a job's rank 0. A link name has one source and
  * any number of targets, each a job with a name of its own. P is the link's name, J a target's.
  *
  * <pre>
@@ -32,8 +32,8 @@ import org.windlass.internal.store.Texts;
  * rendezvous/N/source  held by the source of rendezvous N, a random number, until its start is over
  * </pre>
  *
- * The keys that a job holds disappear when its connection to the store ends. A target that gives up
- * removes its key. A target that looks for another source replaces its entry by an open one.
+ * <p>The keys that a job holds disappear when its connection to the store ends. A target that gives
+ * up removes its key. A target that looks for another source replaces its entry by an open one.
  */
 public final class LinkSearch {
   /** Limit of store calls that explain a failure or clean up after the deadline. */
@@ -56,15 +56,18 @@ public final class LinkSearch {
     private final Duration failAfter;
     private final Map<String, Holder> byKey = new HashMap<>();
 
-    /** Logs after 2 seconds and fails 5 seconds after the key of an ended job disappears. */
+    /**
+     * Uses the default limits: logs after 2 seconds, and fails 5 seconds after the key of an ended
+     * job disappears.
+     */
     public Holders() {
       this(Duration.ofSeconds(2), Duration.ofSeconds(5));
     }
 
     /**
-     * Takes other limits.
+     * Uses the given limits.
      *
-     * @param logAfter time after which a job that waits for a key logs who holds it
+     * @param logAfter time after which a job that waits for a key logs the key's holder
      * @param failAfter time after which it fails if a job of another name holds the key. The time
      *     that the store keeps keys of an ended job is added.
      */
@@ -111,12 +114,12 @@ public final class LinkSearch {
   }
 
   /**
-   * Prepares a search, whose deadline begins now.
+   * Prepares a search. Its deadline begins now.
    *
    * @param linkName name of the link, without a slash
    * @param own announcement of this job
-   * @throws WindlassException DeadlineExceeded says whether the other job was seen. Mismatch names
-   *     the versions that differ, or the job that holds the key of this one.
+   * @throws WindlassException from the search. DeadlineExceeded says whether the other job was
+   *     seen. Mismatch names the versions that differ, or the job that holds the key of this one.
    */
   public LinkSearch(
       Store store, String linkName, Announcement own, Duration deadline, Holders holders) {
@@ -128,7 +131,10 @@ public final class LinkSearch {
     this.holders = holders;
   }
 
-  /** Finds an open target for this source: the one of name {@code job}, or any if that is null. */
+  /**
+   * Finds an open target for this source: the one of name {@code job}, or any target if that is
+   * null.
+   */
   public Match source(String job) {
     while (true) {
       for (String target : awaitOpen(job)) {
@@ -141,7 +147,7 @@ public final class LinkSearch {
   }
 
   /**
-   * Waits until a target is open for this source, and returns the names of all that are.
+   * Waits until a target is open for this source. Returns the names of the open targets.
    *
    * @param job name of the only target that counts; null for any
    */
@@ -161,7 +167,10 @@ public final class LinkSearch {
     }
   }
 
-  /** Says which target connected to another source, which may have ended since, if there is one. */
+  /**
+   * Returns an exception that names the target that connected to another source, if there is one.
+   * That source may have ended since.
+   */
   private RuntimeException noneOpen(RuntimeException failure) {
     String none = "no job receives it here that is not linked already";
     Deadline limit = Deadline.of(CLEANUP_LIMIT);
@@ -225,7 +234,7 @@ public final class LinkSearch {
    * Gives a key a value, and holds it. Waits as long as another job holds the key.
    *
    * @param holderIn reads the announcement of the holder from a value; may return null
-   * @param reason format of why the key is not available, of the holder
+   * @param reason format of the reason why the key is not available; its argument is the holder
    */
   private void hold(
       String key, byte[] value, Function<byte[], Announcement> holderIn, String reason) {
@@ -405,7 +414,7 @@ public final class LinkSearch {
           });
     }
 
-    /** Reads an entry. Returns {@link #NONE} if the value is none. */
+    /** Reads an entry. Returns {@link #NONE} if the value is not a valid entry. */
     static TargetEntry of(byte[] value) {
       try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(value))) {
         long number = in.readLong();

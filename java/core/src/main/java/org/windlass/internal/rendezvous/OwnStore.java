@@ -9,12 +9,12 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.windlass.internal.store.StoreServer;
 
 /**
- * A user's part in the server of a store that this process has. A user is a start, with its
- * communicator, or a job that meets others. Starts that follow one another at an address share the
- * server, which is open until its last user closes its part.
+ * A user's part in a store server that runs in this process. A user is a start, with its
+ * communicator, or a job that meets others. Successive starts at an address share the server. The
+ * server is open until its last user closes its part.
  */
 public final class OwnStore implements AutoCloseable {
-  /** Open servers by the address that was asked for. Changes of one address exclude one another. */
+  /** Open servers by the requested address. Changes of one address exclude one another. */
   private static final Map<InetSocketAddress, Shared> OPEN = new ConcurrentHashMap<>();
 
   private static final class Shared {
@@ -69,7 +69,7 @@ public final class OwnStore implements AutoCloseable {
     OPEN.compute(asked.address(), (address, open) -> withoutStart(open));
   }
 
-  /** Closes the server if nobody else uses it. Idempotent. */
+  /** Closes the server if no other start or job uses it. Idempotent. */
   @Override
   public void close() {
     OPEN.compute(

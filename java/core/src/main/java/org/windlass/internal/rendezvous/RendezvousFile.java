@@ -36,14 +36,14 @@ import org.windlass.internal.store.Token;
 import org.windlass.internal.store.Waits;
 
 /**
- * File with the address and the token of a store, for processes that were given neither. The
- * process that opens the store writes the file. It lies in a folder that only its user can enter,
- * so only processes of one user find each other by it.
+ * File with the address and the token of a store, for processes whose settings have neither. The
+ * process that opens the store writes the file. The file is in a folder that only its user can
+ * enter. So only processes of one user find each other by it.
  *
- * <p>The file's name contains the host's boot, the PID namespace and the name of the job or
- * of the jobs' rendezvous. Processes on other hosts and in other containers thus use other files,
- * even in a shared folder. A file is ignored and replaced if the process that wrote it has ended,
- * if other users can access it, or if it can't be read.
+ * <p>The file's name contains the host's boot, the PID namespace and the name of the job or of the
+ * jobs' rendezvous. Processes on other hosts and in other containers thus use other files, even in
+ * a shared folder. A file is ignored and replaced in three cases: its writer has ended, other users
+ * can access it, or it can't be read.
  */
 public final class RendezvousFile implements AutoCloseable {
   /** Environment variable that names a folder of the user, which exists until the last logout. */
@@ -113,7 +113,9 @@ public final class RendezvousFile implements AutoCloseable {
     return of(what, variable, named, Path.of(System.getProperty("java.io.tmpdir")));
   }
 
-  /** Finds a file in {@code named} if that is a private folder, else under {@code temporary}. */
+  /**
+   * Finds a file in {@code named} if that is a private folder, otherwise under {@code temporary}.
+   */
   static RendezvousFile of(String what, String variable, String named, Path temporary) {
     ProcessName process = ProcessName.own();
     Path folder = folder(named, temporary, CURE + variable + " and WINDLASS_TOKEN_FILE");
@@ -133,8 +135,10 @@ public final class RendezvousFile implements AutoCloseable {
   }
 
   /**
-   * Writes the file, which {@link #close} removes. Throws Resource if a running process has written
-   * it, or if it can't be written.
+   * Writes the file. {@link #close} removes it.
+   *
+   * @throws org.windlass.error.ResourceException if a running process has written it, or if it
+   *     can't be written
    */
   public void write(Place place) {
     if (read() != null) {
@@ -146,10 +150,11 @@ public final class RendezvousFile implements AutoCloseable {
   }
 
   /**
-   * Returns the store that a running process has written. If there is none, calls {@code open} and
-   * writes what it returns, which {@link #close} removes.
+   * Returns the store that a running process has written. If there is none, calls {@code open},
+   * writes the result, and returns it. {@link #close} removes the file.
    *
-   * @param deadline limit for waiting for another process that does the same; DeadlineExceeded
+   * @param deadline limit for waiting for another process that does the same
+   * @throws org.windlass.error.DeadlineExceededException if the other process takes longer
    */
   public Place findOr(Supplier<Place> open, Duration deadline) {
     Deadline until = Deadline.of(deadline);
@@ -209,7 +214,11 @@ public final class RendezvousFile implements AutoCloseable {
     }
   }
 
-  /** Waits until rank 0's process has written the file; DeadlineExceeded. */
+  /**
+   * Waits until rank 0's process has written the file.
+   *
+   * @throws org.windlass.error.DeadlineExceededException if it has not at the deadline
+   */
   public Place await(Duration deadline) {
     Deadline until = Deadline.of(deadline);
     while (true) {

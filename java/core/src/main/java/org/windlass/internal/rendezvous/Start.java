@@ -21,10 +21,10 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * The start of a communicator whose ranks live in several processes.
+ * Starts a communicator whose ranks live in several processes.
  *
  * <ol>
- *   <li>Each rank says what it is. All compare that.
+ *   <li>Each rank describes itself. All ranks compare the descriptions.
  *   <li>One process of each host makes the memory that the ranks of the host share.
  *   <li>If there are several hosts, each process opens its wire.
  *   <li>Each process attaches to the memory, connects its wire, joins its ranks, and watches the
@@ -34,7 +34,7 @@ import org.windlass.internal.Structs;
  * <p>If one rank fails, all ranks fail with its reason.
  */
 public final class Start {
-  /** Options of the communicator, the same on all ranks, as the C ABI takes them. */
+  /** Options of the communicator in the form of the C ABI. They are the same on all ranks. */
   public record Config(
       int firstSequence, int cores, int blocks, long deadlineNs, boolean adjustThreads) {
     static final String BETWEEN = ", ";
@@ -53,7 +53,10 @@ public final class Start {
           "adjustThreads=" + adjustThreads);
     }
 
-    /** Returns the entries of two such texts that differ: of the first, and of the second. */
+    /**
+     * Returns the entries in which two such texts differ: first from {@code one}, then from
+     * {@code other}.
+     */
     static List<String> difference(String one, String other) {
       List<String> ones = new ArrayList<>(List.of(one.split(BETWEEN)));
       List<String> others = new ArrayList<>(List.of(other.split(BETWEEN)));
@@ -64,7 +67,7 @@ public final class Start {
       return readable.get(0).equals(readable.get(1)) ? exact : readable;
     }
 
-    /** Returns entries with times as messages write them. */
+    /** Returns the entries, with times in the form of messages. */
     private static String readable(String entries) {
       return NANOSECONDS
           .matcher(entries)
@@ -90,16 +93,16 @@ public final class Start {
   /**
    * Joins the other ranks.
    *
-   * @param all carries what ranks say to one another
+   * @param all carries the data that ranks exchange
    * @param own ranks of this process
    * @param size number of all ranks
    * @param host settings of this host
-   * @param deadline of the whole start
+   * @param deadline limit of the whole start
    * @return a {@code wl_comm_t*} for each of {@code own}
-   * @throws OthersGoneException if the other ranks come no more
-   * @throws WindlassException DeadlineExceeded names the ranks that have not come; Mismatch if
-   *     ranks have different versions, options or sizes; Unsupported if hosts can't reach one
-   *     another; Resource
+   * @throws OthersGoneException if the other ranks can't join any more
+   * @throws WindlassException DeadlineExceeded names the ranks that have not joined. Mismatch if
+   *     ranks have different versions, options or sizes. Unsupported if hosts can't reach one
+   *     another. Also Resource.
    */
   public static long[] join(
       AllGather all, List<Integer> own, int size, Config config, Host host, Duration deadline) {
@@ -170,10 +173,10 @@ public final class Start {
   }
 
   /**
-   * The shared memory of a host, as the process that made it names it.
+   * The shared memory of a host, as named by the process that made it.
    *
-   * @param number of the file descriptor in that process; -1 for none
-   * @param inode tells it from a later file of that number
+   * @param number number of the file descriptor in that process; -1 for none
+   * @param inode distinguishes it from a later file with that number
    */
   private record SharedFile(int number, long inode) {
     private static final int BYTES = Integer.BYTES + Long.BYTES;

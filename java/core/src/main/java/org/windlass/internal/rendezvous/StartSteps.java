@@ -24,8 +24,8 @@ import org.windlass.internal.store.Texts;
 import org.windlass.internal.store.Waits;
 
 /**
- * The steps of a start, within one deadline. In each, all ranks tell one another something, by one
- * round of an {@link AllGather}. If one rank fails, all throw the same.
+ * Runs the steps of a start, within one deadline. In each step, all ranks exchange data by one
+ * round of an {@link AllGather}. If one rank fails, all throw the same exception.
  */
 final class StartSteps {
   /** Name of the last step. */
@@ -33,7 +33,10 @@ final class StartSteps {
 
   private static final int MOST_NAMED = 8;
 
-  /** Equal in two processes' members only if these classes are the same. */
+  /**
+   * Random id of these loaded classes. Two processes' members share it only within one class
+   * loader.
+   */
   private static final long LOADED = UUID.randomUUID().getMostSignificantBits();
 
   private final AllGather all;
@@ -41,13 +44,13 @@ final class StartSteps {
   private final int size;
   private final Deadline until;
 
-  /** Tells what is said here from what another process says in the name of the same ranks. */
+  /** Distinguishes this process's values from those of another process for the same ranks. */
   private final UUID member = new UUID(LOADED, UUID.randomUUID().getLeastSignificantBits());
 
-  /** Member of each rank in the first step; null before. */
+  /** Member of each rank, known after the first step. Null before. */
   private List<UUID> members;
 
-  /** Null before it is known which ranks live on which host. */
+  /** Hosts of the ranks. Null until they are known. */
   private Hosts hosts;
 
   /**
@@ -95,7 +98,11 @@ final class StartSteps {
     }
   }
 
-  /** @param own the ranks that this process speaks for */
+  /**
+   * Prepares the steps.
+   *
+   * @param own the ranks of this process
+   */
   StartSteps(AllGather all, List<Integer> own, int size, Deadline until) {
     this.all = all;
     this.own = own;
@@ -107,12 +114,14 @@ final class StartSteps {
     return member;
   }
 
-  /** Member of a rank, once it has spoken. */
+  /** Returns the member of a rank. It is known after the first step. */
   UUID member(int rank) {
     return members.get(rank);
   }
 
-  /** Returns true if two ranks of one process, which have spoken, use the same classes. */
+  /**
+   * Returns true if two ranks of one process use the same loaded classes. Both have sent a value.
+   */
   boolean areLoadedTogether(int one, int other) {
     return member(one).getMostSignificantBits() == member(other).getMostSignificantBits();
   }
@@ -122,12 +131,12 @@ final class StartSteps {
     hosts = settled;
   }
 
-  /** Takes part in a step in which each own rank says the same. */
+  /** Takes part in a step in which each rank of this process has the same value. */
   List<byte[]> gather(String step, byte[] value) {
     return gather(step, () -> forEachRank(value));
   }
 
-  /** The same value for each own rank. */
+  /** Returns a map that gives each rank of this process the same value. */
   Map<Integer, byte[]> forEachRank(byte[] value) {
     Map<Integer, byte[]> values = new LinkedHashMap<>();
     own.forEach(rank -> values.put(rank, value));
@@ -137,9 +146,9 @@ final class StartSteps {
   /**
    * Takes part in a step.
    *
-   * @param work gives what each own rank says; if it throws a {@link WindlassException}, the step
-   *     fails for all ranks
-   * @return what each rank said, in rank order
+   * @param work returns the value of each rank of this process; if it throws a
+   *     {@link WindlassException}, the step fails for all ranks
+   * @return the value of each rank, in rank order
    */
   List<byte[]> gather(String step, Supplier<Map<Integer, byte[]>> work) {
     WindlassException failure = null;
@@ -214,7 +223,10 @@ final class StartSteps {
     }
   }
 
-  /** Says on which hosts ranks live, if that is known and there are several. */
+  /**
+   * Returns a text that says on which hosts ranks live. Empty if that is unknown or there is one
+   * host.
+   */
   private String whereabouts(List<Integer> ranks) {
     if (hosts == null || !hosts.areSeveral() || ranks.isEmpty()) {
       return "";

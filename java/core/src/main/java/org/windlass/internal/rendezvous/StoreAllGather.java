@@ -7,7 +7,7 @@ import java.util.Map;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
-/** An all-gather at a store. */
+/** Runs an all-gather at a store. */
 public final class StoreAllGather implements AllGather {
   private final Store store;
   private final String name;
@@ -17,11 +17,11 @@ public final class StoreAllGather implements AllGather {
   private volatile boolean isOpen;
 
   /**
-   * Makes one that no rank has joined.
+   * Creates an all-gather that no rank has joined.
    *
-   * @param name tells it from others at the store
+   * @param name name that distinguishes it from others at the store
    * @param size number of ranks
-   * @param others says that the ranks which have not come may still come; null for none
+   * @param others key that exists while missing ranks may still join; null for none
    */
   public StoreAllGather(Store store, String name, int size, Round.Presence others) {
     this.store = store;
@@ -39,7 +39,7 @@ public final class StoreAllGather implements AllGather {
     return said;
   }
 
-  /** Returns true if rank 0 is known to have come. */
+  /** Returns true if rank 0 is known to have joined. */
   public boolean isOpen() {
     return isOpen;
   }

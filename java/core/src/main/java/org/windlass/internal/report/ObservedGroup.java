@@ -14,19 +14,21 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * A communicator whose ranks live in several processes, as one sees it that has none of them: a
- * {@code wl_report_t}, which reads its memory and writes nothing. One thread at a time.
+ * A communicator of several processes, seen by a process that has none of its ranks. It is a
+ * {@code wl_report_t}: it reads the communicator's memory and writes nothing. One thread at a time
+ * may use it.
  */
 public final class ObservedGroup implements AutoCloseable {
-  /** Of one process, those that are looked at. */
+  /** The most communicators that are looked at in one process. */
   private static final int MOST = Native.WL_REPORT_GROUPS;
 
   /**
-   * What it is.
+   * Properties of the communicator.
    *
-   * @param id tells it from all others of its host
-   * @param parent that of the one that it was split or shrunk from; 0 for none
-   * @param madeNs when, as {@code wl_clock_ns} has it
+   * @param ranks number of ranks
+   * @param id number that distinguishes it from all others on its host
+   * @param parent id of the communicator that it was split or shrunk from; 0 for none
+   * @param madeNs time of its creation, on the clock of {@code wl_clock_ns}
    */
   public record About(int ranks, long id, long parent, long madeNs) {}
 
@@ -47,8 +49,10 @@ public final class ObservedGroup implements AutoCloseable {
   }
 
   /**
-   * The numbers of memory that a process has open and shares. PeerLost where it has ended,
-   * Unsupported where it lives in another pid namespace, Resource where this one may not look.
+   * Returns the numbers of the communicators' memory that a process has open.
+   *
+   * @throws WindlassException PeerLost if the process has ended; Unsupported if it lives in another
+   *     pid namespace; Resource if this process may not look
    */
   public static int[] find(ProcessName process) {
     ByteBuffer numbers = Structs.allocate(Integer.BYTES * MOST);
@@ -70,8 +74,10 @@ public final class ObservedGroup implements AutoCloseable {
   }
 
   /**
-   * The one whose memory a process has open as {@code number}. InvalidArgument where it is none, or
-   * one of another build.
+   * Opens the communicator whose memory the process has open as {@code number}.
+   *
+   * @throws WindlassException InvalidArgument if the number is no communicator's, or another build
+   *     made it
    */
   public static ObservedGroup open(ProcessName process, int number) {
     try (Scratch scratch = Scratch.take()) {
@@ -88,7 +94,7 @@ public final class ObservedGroup implements AutoCloseable {
     return about;
   }
 
-  /** Where each rank is. */
+  /** Returns one look at each rank, in rank order. */
   public List<RankLook> looks() {
     long report = handle;
     return RankLook.all(
@@ -106,7 +112,7 @@ public final class ObservedGroup implements AutoCloseable {
         });
   }
 
-  /** Why it is dead; empty while it lives. */
+  /** Returns the reason why it failed. Empty if it has not failed. */
   public Optional<WindlassException> failure() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_report_failure(handle, scratch.error());
@@ -116,7 +122,7 @@ public final class ObservedGroup implements AutoCloseable {
     }
   }
 
-  /** How ranks get at memory outside windows of one another, and why. */
+  /** Returns how ranks access memory outside windows in other processes, and why. */
   public String peerMemory() {
     long report = handle;
     return PeerMemory.of(

@@ -14,18 +14,19 @@ import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * One look at a rank, from any thread: its state line, then what was recorded of it. The two may be
- * of different moments.
+ * One look at a rank, from any thread: first its state line, then its recorded operations. The two
+ * may be from different moments.
  *
  * @param awaited the rank that it waits for, {@link #NOBODY} or {@link #SEVERAL}
- * @param contested times that a wait found another thread busy on its core
+ * @param contested number of times that a wait found another thread busy on its core
  * @param item the piece of an operation's work that it runs, or null
- * @param recorded its last operations, the newest first
- * @param process in which it lives, or null where all live in one or it has not come yet
- * @param processState a {@code wl_process_state} of that
- * @param former which rank it is in the communicator that this one comes from; -1 for none
- * @param host the number of its host
- * @param elsewhere whether that is another one than where it is looked at
+ * @param recorded its last operations, newest first
+ * @param process process of the rank; null if all ranks live in one process or it has not joined
+ *     yet
+ * @param processState the {@code wl_process_state} of {@code process}
+ * @param former its rank in the communicator from which this one was made; -1 for none
+ * @param host number of its host
+ * @param elsewhere true if it is on another host than the observer
  */
 public record RankLook(
     boolean closed,
@@ -44,12 +45,12 @@ public record RankLook(
   /**
    * One recorded operation. Times are those of {@code wl_clock_ns}.
    *
-   * @param sequence of a one-sided operation, that of the last one before
-   * @param algorithm which one it was; {@code WL_AUTO} where it has one alone
-   * @param text the operation with what it moves
-   * @param code {@code WL_RECORD_INSIDE} while it is in progress; {@code WL_RECORD_ENTERED} of a
-   *     rank that is elsewhere
-   * @param enteredNs 0 if it has not entered yet
+   * @param sequence its sequence number; for a one-sided operation, that of the operation before it
+   * @param algorithm the algorithm; {@code WL_AUTO} if the operation has only one
+   * @param text the operation and its tensors
+   * @param code {@code WL_RECORD_INSIDE} while in progress; {@code WL_RECORD_ENTERED} for a rank on
+   *     another host
+   * @param enteredNs time at which it entered; 0 if it has not entered yet
    */
   public record Recorded(
       int sequence,
@@ -65,7 +66,10 @@ public record RankLook(
       return code == Native.WL_RECORD_INSIDE;
     }
 
-    /** Whether it is the rank's own, or follows a failure, and takes no sequence. */
+    /**
+     * Returns true if the operation takes no sequence number: it is one-sided, or a shrink after a
+     * failure.
+     */
     public boolean uncounted() {
       return operation == Native.WL_OP_SHRINK
           || (operation >= Native.WL_OP_FIRST_ONE_SIDED
@@ -73,16 +77,16 @@ public record RankLook(
     }
   }
 
-  /** Who may look at a communicator. */
+  /** Reads the state of a communicator's ranks. */
   interface Source {
     /** Fills in a {@code wl_rank_state_t}. */
     void state(int rank, long state);
 
-    /** Fills in so many {@code wl_record_t} at most; how many it has filled in. */
+    /** Fills in at most {@code capacity} {@code wl_record_t}. Returns the number filled in. */
     int recorded(int rank, long records, int capacity);
   }
 
-  /** A look at every rank, by one of them. */
+  /** Returns one look at every rank, made by one of them. */
   public static List<RankLook> all(Endpoint endpoint) {
     long comm = endpoint.handle;
     return all(
@@ -101,7 +105,7 @@ public record RankLook(
   }
 
   /**
-   * The rank that an endpoint's own rank waits for, {@link #NOBODY} or {@link #SEVERAL}.
+   * Returns the rank that the endpoint's own rank waits for, {@link #NOBODY} or {@link #SEVERAL}.
    *
    * @param state a {@code wl_rank_state_t} to fill in
    */
@@ -112,8 +116,8 @@ public record RankLook(
   }
 
   /**
-   * Which rank of the communicator that this one comes from each of its ranks is, in rank order;
-   * empty where it comes from none.
+   * Returns each rank's number in the communicator from which this one was made, in rank order.
+   * Empty if it was made from none.
    */
   public static List<Integer> former(Endpoint endpoint) {
     return Arrays.stream(of(endpoint, Structs.RankState.FORMER))
@@ -122,12 +126,12 @@ public record RankLook(
         .toList();
   }
 
-  /** The number of each rank's host, in rank order. */
+  /** Returns the number of each rank's host, in rank order. */
   public static int[] hosts(Endpoint endpoint) {
     return of(endpoint, Structs.RankState.HOST);
   }
 
-  /** What the state of each rank has at an offset. */
+  /** Returns the integer at {@code offset} of each rank's state. */
   private static int[] of(Endpoint endpoint, int offset) {
     ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
     int[] values = new int[endpoint.size];
@@ -139,7 +143,7 @@ public record RankLook(
     return values;
   }
 
-  /** A look at every rank of {@code ranks}. */
+  /** Returns one look at each of {@code ranks} ranks. */
   static List<RankLook> all(int ranks, Source source) {
     ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
     ByteBuffer records = Structs.allocate(Structs.Record.SIZE * Native.WL_RECORDS);
@@ -151,7 +155,11 @@ public record RankLook(
     return looks;
   }
 
-  /** @param states of the processes that have been looked at */
+  /**
+   * Returns one look at a rank.
+   *
+   * @param states states of the processes already queried
+   */
   private static RankLook look(
       Source source,
       int rank,
@@ -189,7 +197,9 @@ public record RankLook(
         elsewhere);
   }
 
-  /** What others tell of the process of a rank that can't be looked at. */
+  /**
+   * Returns the process state that other ranks report for a rank whose process can't be queried.
+   */
   private static int toldOf(ByteBuffer state) {
     return state.getInt(Structs.RankState.LOST) == 0
         ? Native.WL_PROCESS_UNKNOWN

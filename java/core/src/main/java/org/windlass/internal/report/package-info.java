@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What ranks of this host publish about themselves in shared memory. */
+/** Reads the state that ranks of this host publish in shared memory. */
 package org.windlass.internal.report;

@@ -18,10 +18,10 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 
 /**
- * The all-gathers at one {@link StoreServer}, by name. A round is complete once every rank has said
- * something in it. In the first round a rank that leaves may come again. If a rank leaves later, or
- * a request reaches its deadline, the all-gather fails for all ranks, and its name is free for the
- * next one. Only the server's thread calls this.
+ * Manages the all-gathers at one {@link StoreServer}, by name. A round is complete once every rank
+ * has contributed a value. In the first round, a rank that leaves may come again. If a rank leaves
+ * later, or a request reaches its deadline, the all-gather fails for all ranks. Its name is then
+ * free for the next one. Only the server's thread may call this.
  */
 final class AllGathers {
   /** The server logs which ranks are missing after this time, or a fourth of the deadline. */
@@ -34,10 +34,10 @@ final class AllGathers {
   private final Table table;
   private final Map<String, AllGather> byName = new HashMap<>();
 
-  /** Bytes of what has been said in all rounds in progress. */
+  /** Number of bytes of the values of all rounds in progress. */
   private long bytes;
 
-  /** Message of the last failure, of the names that failed last. */
+  /** Messages of the last failures, by the name of the all-gather. Keeps only the newest. */
   private final Map<String, String> failures = newest();
 
   /** A process that waits for the end of a round. */
@@ -64,26 +64,26 @@ final class AllGathers {
       said = new byte[size][];
     }
 
-    /** Number of bytes that were said in this round. */
+    /** Returns the number of bytes of this round's values. */
     long bytes() {
       return Arrays.stream(said).filter(value -> value != null).mapToLong(v -> v.length).sum();
     }
 
-    /** Takes back what a rank said. */
+    /** Removes the value of a rank. */
     void forget(int rank) {
       said[rank] = null;
       sessions[rank] = null;
       count--;
     }
 
-    /** Time until the first deadline of a request. */
+    /** Returns the nanoseconds until the first deadline of a request. */
     long untilDeadlineNs(long nowNs) {
       return waiting.stream()
           .mapToLong(request -> request.deadlineNs - nowNs)
           .reduce(Long.MAX_VALUE, Math::min);
     }
 
-    /** Ranks for which a condition holds, ascending. */
+    /** Returns the ranks for which a condition is true, ascending. */
     List<Integer> ranks(IntPredicate condition) {
       return IntStream.range(0, said.length).filter(condition).boxed().toList();
     }
@@ -101,17 +101,21 @@ final class AllGathers {
     };
   }
 
-  /** @param address of the server, as messages name it */
+  /**
+   * Creates an empty table of all-gathers.
+   *
+   * @param address address of the server, for messages
+   */
   AllGathers(String address, Table table) {
     this.address = address;
     this.table = table;
   }
 
   /**
-   * Adds what the ranks of a session say in a round. The session gets the result, or the reason of
+   * Adds the values of a session's ranks in a round. The session gets the result, or the reason of
    * a failure, now or later.
    *
-   * @throws MalformedException if one of the ranks has spoken in this round
+   * @throws MalformedException if one of the ranks already has a value in this round
    */
   void gather(Session session, int id, Round round) throws MalformedException {
     RuntimeException failure = session.unheard.remove(round.name());
@@ -190,7 +194,7 @@ final class AllGathers {
     }
   }
 
-  /** Fails the all-gather as soon as those whom a session waits for can't come any more. */
+  /** Fails the all-gather as soon as the ranks that a session waits for can't come any more. */
   private void watch(AllGather all, Session session, Round.Presence others) {
     Table.Wait wait =
         table.await(others.key(), others.value(), now -> fail(all, new OthersGoneException()));
@@ -270,12 +274,12 @@ final class AllGathers {
     }
   }
 
-  /** Ends a session's part in all of them. */
+  /** Ends a session's part in all all-gathers. */
   void leave(Session session) {
     List.copyOf(byName.keySet()).forEach(name -> quit(session, name));
   }
 
-  /** Fails those whose deadline has passed, and logs which ranks the others wait for. */
+  /** Fails all-gathers whose deadline has passed. Logs the ranks that the others wait for. */
   void look(long nowNs) {
     for (AllGather all : List.copyOf(byName.values())) {
       if (all.untilDeadlineNs(nowNs) <= 0) {

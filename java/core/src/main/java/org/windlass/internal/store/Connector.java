@@ -22,15 +22,18 @@ import org.windlass.internal.Log;
 import org.windlass.internal.Native;
 
 /**
- * Connects a member to a {@link StoreServer}, on the calling thread. If nobody listens yet, or the
- * connection breaks before both sides have proved the token, it tries again until the deadline. An
- * attempt takes at most {@link #LONGEST_ATTEMPT}. A refusal ends it at once.
+ * Connects a member to a {@link StoreServer}, on the calling thread. If no server listens yet, it
+ * tries again until the deadline. It also tries again if the connection breaks before both sides
+ * have proved the token. An attempt takes at most {@link #LONGEST_ATTEMPT}. A refusal ends the
+ * attempts at once.
  */
 final class Connector {
   private static final long FIRST_PAUSE_MS = 5;
   private static final long LONGEST_PAUSE_MS = 200;
 
-  /** Limit of one attempt. A stranger who listens there and says nothing costs no more. */
+  /**
+   * Limit of one attempt. It bounds the cost of a stranger that listens there and sends nothing.
+   */
   private static final Duration LONGEST_ATTEMPT = Duration.ofSeconds(5);
 
   private final InetSocketAddress address;
@@ -40,16 +43,16 @@ final class Connector {
   private final String call;
   private final Deadline until;
 
-  /** Says that somebody changed a frame of an attempt; empty if nobody did. */
+  /** Message part that says that a third party changed a frame of an attempt. Empty if none did. */
   private String changed = "";
 
-  /** True if the last attempt reached somebody who listens. */
+  /** True if the last attempt reached a listener. */
   private boolean isConnected;
 
   /** True if the last attempt went to a loopback address. */
   private boolean isLoopback;
 
-  /** A member's end of a connection. One thread at a time receives, and one sends. */
+  /** A member's end of a connection. One thread at a time may receive, and one may send. */
   static final class Connection {
     private final SocketChannel socket = SocketChannel.open();
     private FrameChannel channel;
@@ -57,7 +60,7 @@ final class Connector {
 
     private Connection() throws IOException {}
 
-    /** Time after which the server counts a member as gone, and a member the server. */
+    /** Returns the time of silence after which either side counts the other as gone. */
     Duration silence() {
       return silence;
     }
@@ -65,7 +68,7 @@ final class Connector {
     /**
      * Waits for a frame, and returns its body.
      *
-     * @throws SocketTimeoutException if none is whole at the deadline
+     * @throws SocketTimeoutException if no frame is complete at the deadline
      */
     ByteBuffer receive(Deadline until) throws IOException {
       ByteBuffer frame = channel.next();
@@ -95,9 +98,9 @@ final class Connector {
   }
 
   /**
-   * Makes a connector that has made no attempt.
+   * Creates a connector that has made no attempt.
    *
-   * @param isOpened true if the store is open; then it is lost if nobody listens
+   * @param isOpened true if the store is open; the store then counts as lost if no server listens
    */
   Connector(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
@@ -160,7 +163,7 @@ final class Connector {
       isLoopback = known.getAddress().isLoopbackAddress();
       socket.socket().connect(known, leftMs(end));
       if (socket.getLocalAddress().equals(socket.getRemoteAddress())) {
-        // If nobody listens, a socket that got this port for its own end connects to itself.
+        // If no server listens, a socket whose own port happens to be this one connects to itself.
         throw new ConnectException("nobody listens there");
       }
       isConnected = true;
@@ -174,7 +177,7 @@ final class Connector {
     }
   }
 
-  /** Proves the token, and has the server prove it. */
+  /** Proves the token to the server, and checks the server's proof. */
   private void greet(Connection made, Deadline end) throws IOException {
     byte[] hello = Greeting.hello(member);
     made.send(hello);
@@ -201,7 +204,8 @@ final class Connector {
   }
 
   /**
-   * Says something, and hears an answer, so that no relay of the greeting alone is taken for it.
+   * Sends a request and waits for the reply. This shows that the peer is not a relay that passed on
+   * only the greeting.
    */
   private void beWelcomed(Connection made, Deadline end) throws IOException {
     ByteBuffer welcome = receive(made, end, Wire.WELCOME).position(1);

@@ -39,7 +39,7 @@ public interface Encoding {
     return new UUID(in.readLong(), in.readLong());
   }
 
-  /** Writes the length of {@code bytes}, and then the bytes. A length of -1 stands for null. */
+  /** Writes the length of {@code bytes}, and then the bytes. Null is written as length -1. */
   static void putArray(DataOutputStream out, byte[] bytes) throws IOException {
     out.writeInt(bytes == null ? -1 : bytes.length);
     if (bytes != null) {

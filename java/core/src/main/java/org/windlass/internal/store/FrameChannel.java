@@ -10,9 +10,9 @@ import java.util.Arrays;
 import java.util.Deque;
 
 /**
- * Frames over a connection. Its memory grows with the bytes that have arrived, not with the length
- * that a frame announces. After the proof of the token, a {@link Seal} follows each frame. One
- * thread at a time reads, and one writes.
+ * Sends and receives frames over a connection. Its memory grows with the bytes that have arrived,
+ * not with the length that a frame announces. After the proof of the token, a {@link Seal} follows
+ * each frame. One thread at a time may read, and one may write.
  */
 final class FrameChannel {
   /** The most bytes of one read or write. */
@@ -24,13 +24,13 @@ final class FrameChannel {
   private final ReadableByteChannel from;
   private final WritableByteChannel to;
 
-  /** Bytes that have arrived, up to its position. Those before {@code taken} were handed out. */
+  /** Received bytes, up to its position. Callers have the bytes before {@code taken}. */
   private ByteBuffer in = ByteBuffer.allocate(SMALL);
 
   private int taken;
   private int longest = Wire.HANDSHAKE_FRAME;
 
-  /** Null before both sides have proved the token. */
+  /** Seal of sent frames. Null before both sides have proved the token. */
   private Seal sent;
 
   private Seal received;
@@ -43,14 +43,14 @@ final class FrameChannel {
     this.to = to;
   }
 
-  /** From now on frames are of up to {@link Wire#FRAME} bytes and sealed, in both directions. */
+  /** Switches both directions to sealed frames of up to {@link Wire#FRAME} bytes. */
   void sealed(Seal sent, Seal received) {
     longest = Wire.FRAME;
     this.sent = sent;
     this.received = received;
   }
 
-  /** Reads some of what has arrived. Returns false at the end of the stream. */
+  /** Reads some received bytes. Returns false at the end of the stream. */
   boolean fill() throws IOException {
     int left = in.position() - taken;
     if (left == 0 && in.capacity() > CHUNK) {
@@ -72,7 +72,10 @@ final class FrameChannel {
     return read >= 0;
   }
 
-  /** Returns the body of the next frame, valid until the next call; null if none is whole. */
+  /**
+   * Returns the body of the next frame, or null if no frame is complete. The body is valid until
+   * the next call.
+   */
   ByteBuffer next() throws MalformedException {
     int left = in.position() - taken;
     if (left < Integer.BYTES) {
@@ -117,12 +120,12 @@ final class FrameChannel {
     queued += bytes;
   }
 
-  /** Number of bytes that wait to be written. */
+  /** Returns the number of bytes that wait to be written. */
   long queued() {
     return queued;
   }
 
-  /** Writes what the connection takes. Returns true if nothing is left. */
+  /** Writes as much as the connection takes. Returns true if nothing is left. */
   boolean flush() throws IOException {
     for (ByteBuffer head = out.peek(); head != null; head = out.peek()) {
       int end = head.limit();

@@ -7,13 +7,15 @@ import java.util.Arrays;
 import org.windlass.error.MismatchException;
 
 /**
- * A greeting, in which a member and a server prove to one another that they hold the same token.
+ * Greeting by which a member and a server prove to one another that they hold the same token.
  * docs/protocols.md has its frames. No frame contains the token, or can be used for another
- * connection or direction: proofs and keys are HMACs over the body of HELLO and that of CHALLENGE
- * before its proof, and these contain both nonces, the job, the rank and the size.
+ * connection or direction. Proofs and keys are HMACs over the body of HELLO and that of CHALLENGE
+ * before its proof. These bodies contain both nonces, the job, the rank and the size.
  *
  * <p>REFUSED, and the HELLO up to its library, are the same in every version of the protocol.
  *
+ * @param token secret of this side
+ * @param hello the body of HELLO
  * @param challenge the body of CHALLENGE without its proof
  */
 record Greeting(Token token, byte[] hello, byte[] challenge) {
@@ -76,7 +78,7 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
   /**
    * Returns the member's side of a greeting.
    *
-   * @param whole the body of the CHALLENGE that came
+   * @param whole the body of the received CHALLENGE
    * @return null if the server holds another token
    */
   static Greeting answered(byte[] hello, Token token, byte[] whole) throws MalformedException {

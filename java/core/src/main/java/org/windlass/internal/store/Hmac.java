@@ -6,8 +6,8 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 
 /**
- * HMAC-SHA256 (RFC 2104). The first use of {@code javax.crypto.Mac} loads and checks all security
- * providers, which takes each process that starts some 20 ms.
+ * Computes HMAC-SHA256 (RFC 2104). It does not use {@code javax.crypto.Mac}, whose first use loads
+ * and checks all security providers. That would take about 20 ms in each process that starts.
  */
 final class Hmac {
   private static final int BLOCK_BYTES = 64;
@@ -17,7 +17,7 @@ final class Hmac {
   private final byte[] innerKey = new byte[BLOCK_BYTES];
   private final byte[] outerKey = new byte[BLOCK_BYTES];
 
-  /** Takes a key of at most 64 bytes. */
+  /** Creates the function for a key of at most 64 bytes. */
   Hmac(byte[] key) {
     if (key.length > BLOCK_BYTES) {
       throw new IllegalArgumentException("a key of " + key.length + " bytes");
@@ -44,7 +44,7 @@ final class Hmac {
     inner.update(bytes);
   }
 
-  /** Returns the code of what {@link #update} took, and begins anew. */
+  /** Returns the code of the bytes given to {@link #update}, and begins a new one. */
   byte[] code() {
     outer.update(outerKey);
     byte[] code = outer.digest(inner.digest());

@@ -10,13 +10,13 @@ import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
 
-/** HOST:PORT in settings: how to parse it, and how to resolve the host. */
+/** Parses HOST:PORT in settings, and resolves the host. */
 public final class HostAndPort {
   public static final int LAST_PORT = 65_535;
 
   private static final long RESOLVE_AGAIN_MS = 200;
 
-  /** A name or an address. An IPv6 address may end with an interface. */
+  /** Form of a host name or an address. An IPv6 address may end with an interface. */
   private static final Pattern HOST =
       Pattern.compile("[A-Za-z0-9._-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?");
 
@@ -34,10 +34,11 @@ public final class HostAndPort {
 
   /**
    * Parses a text such as {@code 127.0.0.1:29500} or {@code [::1]:29500}, without resolving the
-   * host. InvalidArgument for another text.
+   * host.
    *
    * @param setting name of the setting with the text
-   * @param or end of the error message, with what else the setting may be; may be empty
+   * @param or end of the error message, which names other forms of the setting; may be empty
+   * @throws org.windlass.error.InvalidArgumentException if the text has another form
    */
   public static InetSocketAddress parse(String setting, String text, String or) {
     Matcher bare = WITHOUT_BRACKETS.matcher(text);
@@ -67,9 +68,10 @@ public final class HostAndPort {
   }
 
   /**
-   * Checks a host; InvalidArgument if it is malformed.
+   * Checks a host.
    *
    * @param text text of the setting, which includes the host
+   * @throws org.windlass.error.InvalidArgumentException if the host is malformed
    */
   public static InetSocketAddress of(String setting, String text, String host, int port) {
     if (!HOST.matcher(host).matches()) {
@@ -84,10 +86,10 @@ public final class HostAndPort {
   }
 
   /**
-   * Resolves the host, which takes as long as the system's resolver. InvalidArgument if it is
-   * unknown.
+   * Resolves the host. The system's resolver sets how long it takes.
    *
    * @param where begin of the error message
+   * @throws org.windlass.error.InvalidArgumentException if the host is unknown
    */
   public static InetSocketAddress resolved(String where, InetSocketAddress parsed) {
     try {
@@ -99,9 +101,10 @@ public final class HostAndPort {
 
   /**
    * Resolves the host again and again, since a starting host may get its name later.
-   * DeadlineExceeded if it is unknown at the deadline; Aborted.
    *
    * @param where begin of the error message
+   * @throws org.windlass.error.DeadlineExceededException if the host is unknown at the deadline
+   * @throws org.windlass.error.AbortedException if the thread is interrupted
    */
   public static InetSocketAddress awaited(String where, InetSocketAddress parsed, Deadline until) {
     while (true) {

@@ -46,7 +46,7 @@ public final class Limits {
     }
   }
 
-  /** Number of bytes of a text in UTF-8. */
+  /** Returns the number of bytes of a text in UTF-8. */
   static int bytes(String text) {
     return text.getBytes(StandardCharsets.UTF_8).length;
   }
@@ -59,19 +59,19 @@ public final class Limits {
     }
   }
 
-  /** Number of bytes that {@code key} counts without its value. */
+  /** Returns the number of bytes that {@code key} counts without its value. */
   public static long cost(String key) {
     return ENTRY + 2L * key.length();
   }
 
-  /** Error of a store with {@code bytes} that has no room for {@code more}. */
+  /** Returns the error of a store with {@code bytes} that has no room for {@code more}. */
   public static ResourceException full(long bytes, long more) {
     return new ResourceException(
         "the store has " + bytes + " of at most " + TOTAL + " bytes, and this takes " + more
             + " more");
   }
 
-  /** Error of a call that would list more than {@link #LISTING}. */
+  /** Returns the error of a call that would list more than {@link #LISTING}. */
   public static ResourceException tooManyKeys() {
     return new ResourceException(
         "the keys that begin so have more than " + LISTING + " bytes; ask with a longer prefix");

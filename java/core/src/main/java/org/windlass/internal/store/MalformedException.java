@@ -3,7 +3,7 @@ package org.windlass.internal.store;
 
 import java.io.IOException;
 
-/** Bytes that are no frame of the protocol, or not what a value at a store consists of. */
+/** Thrown for bytes that are no valid frame of the protocol, or no valid value at a store. */
 public final class MalformedException extends IOException {
   private static final long serialVersionUID = 1L;
 

@@ -6,7 +6,7 @@ import org.windlass.internal.Log;
 
 /**
  * Logs refusals to the logger {@code org.windlass}: at most {@link #LINES} lines a minute, and then
- * how many more there were. One thread at a time calls it.
+ * the number of refusals without a line. Only one thread at a time may call it.
  */
 final class RefusalLog {
   static final int LINES = 16;
@@ -18,7 +18,7 @@ final class RefusalLog {
   private int lines;
   private long untold;
 
-  /** Makes the log of the store at {@code address}. */
+  /** Creates the log of the store at {@code address}. */
   RefusalLog(String address) {
     store = "store " + address;
   }
@@ -38,7 +38,7 @@ final class RefusalLog {
     Log.warn("{0}: turned {1} away: {2}", store, peer, why);
   }
 
-  /** Logs how many refusals had no line of their own. */
+  /** Logs the number of refusals that had no line of their own. */
   void tellRest() {
     if (untold > 0) {
       Log.warn("{0}: turned {1} more away", store, untold);

@@ -5,14 +5,14 @@ import java.time.Duration;
 import java.util.Map;
 
 /**
- * One round of an all-gather: what the ranks of one process say in it.
+ * One round of an all-gather: the values of one process's ranks.
  *
- * @param name tells the all-gather from others at the store
+ * @param name name that distinguishes the all-gather from others at the store
  * @param size number of ranks that take part
  * @param isLast true if the all-gather ends with this round
  * @param limitMs milliseconds that this process waits for the end of the round
- * @param others key that says that the ranks which have not come may still come; null for none
- * @param own what each rank of this process says
+ * @param others key that exists while missing ranks may still join; null for none
+ * @param own value of each rank of this process
  */
 public record Round(
     String name,
@@ -31,6 +31,6 @@ public record Round(
         : Math.max(1, limit.toMillis());
   }
 
-  /** A key of the store, and the value that it has for as long as somebody may still come. */
+  /** A key of the store, and the value that it has while a rank may still join. */
   public record Presence(String key, byte[] value) {}
 }

@@ -11,14 +11,14 @@ import org.windlass.error.MismatchException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.WindlassException;
 
-/** Why a round of an all-gather fails, the same whatever carries it. */
+/** Creates the failures of a round of an all-gather. They are the same for every kind of store. */
 public final class RoundFailures {
   private static final String NO_OTHER_HOST = " (which no other host reaches: see /etc/hosts)";
   private static final int MOST_LISTED = 16;
 
   private RoundFailures() {}
 
-  /** A rank has left before the last round was complete. */
+  /** Returns the failure after a rank has left before the last round was complete. */
   public static WindlassException left(int rank) {
     return new PeerLostException(
         "rank " + rank
@@ -26,7 +26,7 @@ public final class RoundFailures {
         List.of(rank));
   }
 
-  /** A second process speaks for a rank. */
+  /** Returns the failure after a second process has joined as the same rank. */
   public static WindlassException anotherProcess(int rank) {
     return new MismatchException(
         "another process has come to this start as rank " + rank
@@ -34,7 +34,11 @@ public final class RoundFailures {
         List.of(rank));
   }
 
-  /** @param sizes number of all ranks, as each of two ranks has it */
+  /**
+   * Returns the failure of ranks that were started with different sizes.
+   *
+   * @param sizes number of all ranks, as stated by each of two ranks
+   */
   public static WindlassException sizes(Map<Integer, Integer> sizes) {
     TreeMap<Integer, Integer> byRank = new TreeMap<>(sizes);
     int one = byRank.firstKey();
@@ -50,14 +54,18 @@ public final class RoundFailures {
   /**
    * The ranks that a round lacks.
    *
-   * @param address of the store
+   * @param address address of the store
    * @param size number of all ranks
-   * @param absent those that have said nothing in any round
-   * @param behind those that have said something in an earlier round only
+   * @param absent ranks without a value in any round
+   * @param behind ranks with a value only in an earlier round
    */
   public record Missing(
       String address, int size, List<Integer> absent, List<Integer> behind) {
-    /** @param before message of the failure before; null for none */
+    /**
+     * Returns the failure after the deadline of the round has passed.
+     *
+     * @param before message of the failure before; null for none
+     */
     public WindlassException late(String before) {
       return new DeadlineExceededException(
           this
@@ -69,7 +77,7 @@ public final class RoundFailures {
           Stream.concat(absent.stream(), behind.stream()).sorted().toList());
     }
 
-    /** Says which ranks they are, and where they should have come. */
+    /** Returns which ranks are missing, and the address that they should have joined. */
     @Override
     public String toString() {
       boolean isOfOneHost = address.startsWith("127.") && !address.startsWith("127.0.0.1:");

@@ -6,9 +6,9 @@ import java.security.MessageDigest;
 import java.util.Arrays;
 
 /**
- * One direction of a session. Its frames are numbered from 0 on, and the seal of a frame is the
- * start of HMAC-SHA256 over its number, its length and its body. Therefore a frame that was
- * changed, repeated, dropped, moved or sent back does not fit.
+ * Seals one direction of a session. Its frames are numbered from 0 on. The seal of a frame is the
+ * start of HMAC-SHA256 over its number, its length and its body. A frame that was changed,
+ * repeated, dropped, moved or sent back therefore has a wrong seal.
  */
 final class Seal {
   /** Bytes of a seal. */
@@ -17,7 +17,7 @@ final class Seal {
   private final Hmac hmac;
   private long number;
 
-  /** Takes the key of this session and direction. */
+  /** Creates the seal for the key of this session and direction. */
   Seal(byte[] key) {
     hmac = new Hmac(key);
   }

@@ -14,8 +14,8 @@ import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 
 /**
- * One connection of a {@link StoreServer}. It belongs to a stranger until the proof, then to a
- * member, whose requests it carries out. All of it runs on the server's thread.
+ * One connection of a {@link StoreServer}. It belongs to a stranger until the proof, and then to a
+ * member. It carries out the member's requests. All of it runs on the server's thread.
  */
 final class Session {
   /** The most waits of one connection. */
@@ -24,7 +24,9 @@ final class Session {
   /** Queued bytes of replies, above which the session reads no request. */
   private static final long BACKLOG = 1 << 20;
 
-  /** Time in which a member that hears the reply to its first PING sends a second request. */
+  /**
+   * Time within which a member that receives the reply to its first PING sends a second request.
+   */
   private static final long SECOND_REQUEST_NS = 2_000_000_000;
 
   private static final String OTHER_TOKEN = "the member holds another token than the store";
@@ -44,7 +46,7 @@ final class Session {
   private final Map<Integer, Table.Wait> waits = new HashMap<>();
   private final String peer;
 
-  /** Time of the connection; for a member, of its last frame. */
+  /** Time of the connection; for a member, time of its last frame. */
   private long heardNs = System.nanoTime();
 
   private Stage stage = Stage.HELLO;
@@ -52,13 +54,13 @@ final class Session {
   private boolean tookPart;
   private long requests;
 
-  /** Null before the HELLO. */
+  /** Greeting of this connection. Null before the HELLO. */
   private Greeting greeting;
 
   /** Member that the HELLO names. It counts only after the proof. */
   private Member member;
 
-  /** Failures of all-gathers that the member has not heard, by name. */
+  /** Failures of all-gathers that the member has not received, by name. */
   final Map<String, RuntimeException> unheard = AllGathers.newest();
 
   Session(StoreServer server, SocketChannel socket, SelectionKey key) throws IOException {
@@ -97,24 +99,24 @@ final class Session {
   }
 
   /**
-   * Returns true if the member has sent two requests, or the first one just now: a relay may pass
-   * on the first PING, and keep its reply.
+   * Returns true if the member has sent two requests, or the first one just now. One request is no
+   * proof: a relay may pass on the first PING, and keep its reply.
    */
   boolean hasSpoken() {
     return requests > 1 || requests == 1 && System.nanoTime() - heardNs < SECOND_REQUEST_NS;
   }
 
-  /** Returns true if the member has not heard of the failure of an all-gather. */
+  /** Returns true if the member has not received the failure of an all-gather. */
   boolean hasUnheard() {
     return !unheard.isEmpty();
   }
 
-  /** Returns true if it has taken part in an all-gather. */
+  /** Returns true if the member has taken part in an all-gather. */
   boolean tookPart() {
     return tookPart;
   }
 
-  /** Reads and handles what has arrived. Returns false at the end of the stream. */
+  /** Reads and handles received bytes. Returns false at the end of the stream. */
   boolean receive() throws IOException {
     if (!channel.fill()) {
       return false;
@@ -126,7 +128,7 @@ final class Session {
     return true;
   }
 
-  /** Writes what the socket takes. Returns false if the session is over. */
+  /** Writes as much as the socket takes. Returns false if the session is over. */
   boolean send() throws IOException {
     boolean all = channel.flush();
     if (all && stage == Stage.LEAVING) {
@@ -141,7 +143,7 @@ final class Session {
   }
 
   /**
-   * Lets a member of an all-gather hear what was sent to it, and reads no more requests.
+   * Lets a member of an all-gather receive the queued frames, and reads no more requests.
    *
    * @return false once it has closed the connection
    */
@@ -166,8 +168,8 @@ final class Session {
   }
 
   /**
-   * Handles the frames that have arrived whole, while there is room for replies. A stranger hears
-   * why it is refused, but not what is wrong with a frame.
+   * Handles the complete frames, while there is room for replies. A stranger learns why it is
+   * refused, but not which error a frame has.
    */
   private void work() throws IOException {
     while (stage != Stage.LEAVING && channel.queued() < BACKLOG) {
@@ -297,12 +299,12 @@ final class Session {
     queue(Wire.body(Wire.DONE, id, count, texts));
   }
 
-  /** Notes that rank 0 has come, for a member that waits in an all-gather. */
+  /** Sends a member that waits in an all-gather a note that rank 0 has joined. */
   void queueNote(int id) {
     queue(Wire.body(Wire.DONE, id, new byte[] {Wire.NOTE}));
   }
 
-  /** Sends what all ranks have said in a round. Any number of replies share the array. */
+  /** Sends the values of all ranks in a round. Any number of replies share the array. */
   void queueValues(int id, byte[] values) {
     int from = 0;
     do {

@@ -33,10 +33,11 @@ import org.windlass.internal.Log;
 /**
  * A member's connection to a {@link StoreServer}. One daemon thread reads it and another writes it,
  * so that a server that reads nothing delays no caller past its deadline. If the connection breaks,
- * or is silent for too long, all calls fail with PeerLost. It never connects again by itself.
+ * or is silent for too long, all calls fail with {@link org.windlass.error.PeerLostException}. It
+ * does not reconnect.
  */
 public final class SocketStore implements Store {
-  /** Time that the server has after the deadline of a round to say why it failed. */
+  /** Milliseconds after the deadline of a round in which the server may report why it failed. */
   private static final long LAST_WORD_MS = 2000;
 
   /** Time after which even an idle member sends a second request; see {@link Session}. */
@@ -58,19 +59,24 @@ public final class SocketStore implements Store {
   private volatile WindlassException end;
 
   /**
-   * Connects. If nobody listens yet, waits until somebody does.
+   * Connects to a store. If no server listens yet, waits until one does.
    *
    * @param address its host may be a name, which each attempt looks up
-   * @throws WindlassException Mismatch if the server has another version of the protocol, or the
-   *     rank is connected already; Resource if the server has another token or is full;
-   *     InvalidArgument if no store listens there; DeadlineExceeded; Aborted
+   * @throws WindlassException Mismatch if the server has another version of the protocol, or if the
+   *     rank is already connected. Resource if the server has another token or is full.
+   *     InvalidArgument if no store listens there. DeadlineExceeded at the deadline. Aborted on an
+   *     interrupt.
    */
   public static SocketStore connect(
       InetSocketAddress address, Token token, Member member, Duration deadline) {
     return connected(address, token, member, false, deadline);
   }
 
-  /** Connects to a store that is open. PeerLost if nobody listens. */
+  /**
+   * Connects to a store that is open.
+   *
+   * @throws org.windlass.error.PeerLostException if no server listens
+   */
   public static SocketStore connectToOpen(
       InetSocketAddress address, Token token, Member member, Duration deadline) {
     return connected(address, token, member, true, deadline);
@@ -212,9 +218,9 @@ public final class SocketStore implements Store {
     Sockets.join(writer);
   }
 
-  /** The body of a reply, complete once it has arrived whole. */
+  /** The body of a reply. It completes when the whole reply has arrived. */
   private static final class Reply extends CompletableFuture<ByteBuffer> {
-    /** Null if the reply is not to a GATHER. */
+    /** Runs once rank 0 is known to have joined. Null if the reply is not to a GATHER. */
     private final Runnable onRankZero;
 
     private final ByteArrayOutputStream pieces = new ByteArrayOutputStream();
@@ -262,8 +268,8 @@ public final class SocketStore implements Store {
   /**
    * Sends a request and waits for its reply.
    *
-   * @param late message of the DeadlineExceeded if none comes
-   * @throws ExecutionException if the store refuses, or is lost, or says nothing in time
+   * @param late message of the exception if the deadline passes
+   * @throws ExecutionException if the store refuses, is lost, or sends nothing in time
    */
   private <T> T exchange(
       String call, String late, long limitNs, int id, byte[] request, Reply reply,
@@ -296,14 +302,14 @@ public final class SocketStore implements Store {
     return id == Wire.NO_CALL ? ids.incrementAndGet() : id;
   }
 
-  /** Has the writer send a frame, unless the connection has ended. */
+  /** Queues a frame for the writer, unless the connection has ended. */
   private void send(byte[] body) {
     if (end == null) {
       requests.add(body);
     }
   }
 
-  /** Sends frames and PINGs until the connection ends, or with a LEAVE. */
+  /** Sends frames and PINGs until the connection ends, or until a LEAVE is sent. */
   private void write() {
     long pingNs = silence().toNanos() / 3;
     long dueNs = System.nanoTime() + Math.min(pingNs, FIRST_PING_NS);

@@ -7,26 +7,35 @@ import java.util.Optional;
 
 /**
  * One member's connection to a store of small values under keys, which members share. Each call is
- * atomic, and every member sees all changes in one order. Any thread may call; calls of several
+ * atomic, and every member sees all changes in one order. Any thread may call. Calls of several
  * threads don't delay one another.
  *
- * <p>A key has 1 to {@link Limits#KEY} bytes of UTF-8, a value at most {@link Limits#VALUE}, and
- * a store at most {@link Limits#TOTAL}. By convention a key is a path whose parts are separated by
+ * <p>A key has 1 to {@link Limits#KEY} bytes of UTF-8, a value at most {@link Limits#VALUE}, and a
+ * store at most {@link Limits#TOTAL}. By convention a key is a path whose parts are separated by
  * slashes.
  *
- * <p><b>Held keys</b> show who lives. A held key lasts as long as its holder's connection: {@link
- * #close} and the end of the holder's process remove it. Others wait until its value changes.
+ * <p><b>Held keys</b> show which members are alive. A held key lasts as long as its holder's
+ * connection: {@link #close} and the end of the holder's process remove it. Others can wait until
+ * its value changes.
  *
- * <p><b>Failures</b>: InvalidArgument for an argument beyond its limits; Resource for a store that
- * is full; DeadlineExceeded at the deadline; Aborted if the calling thread is interrupted while it
- * waits (its flag stays set); Closed after {@link #close}; PeerLost once the store was lost. After
- * DeadlineExceeded, Aborted, Closed or PeerLost a change may have been made or not.
+ * <p><b>Failures.</b> Calls throw a WindlassException with one of these codes:
+ *
+ * <ul>
+ *   <li>InvalidArgument: an argument is beyond its limits;
+ *   <li>Resource: the store is full;
+ *   <li>DeadlineExceeded: the deadline has passed;
+ *   <li>Aborted: the calling thread was interrupted while it waited (its flag stays set);
+ *   <li>Closed: the call came after {@link #close};
+ *   <li>PeerLost: the store was lost.
+ * </ul>
+ *
+ * <p>After the last four it is unknown whether a change was made.
  */
 public interface Store extends AutoCloseable {
-  /** Returns the store's address, as messages name it. */
+  /** Returns the store's address in the form of messages. */
   String address();
 
-  /** Gives {@code key} a value. A held key stays its holder's. */
+  /** Gives {@code key} a value. A held key keeps its holder. */
   void set(String key, byte[] value, Duration deadline);
 
   /** Returns the value of {@code key}; empty if it has none. */
@@ -68,27 +77,31 @@ public interface Store extends AutoCloseable {
   /**
    * Takes part in one round of an all-gather.
    *
-   * @param onRankZero runs, on any thread, once rank 0 is known to have come; not if it is among
+   * @param onRankZero runs, on any thread, once rank 0 is known to have joined; not if it is among
    *     the round's own ranks
-   * @return what each rank said, in rank order
+   * @return the value of each rank, in rank order
    * @throws WindlassException if the all-gather fails: its code, message and faulty ranks are the
-   *     same on all ranks. Mismatch if sizes differ, or another process has one of the ranks;
-   *     PeerLost if a rank has left; DeadlineExceeded at the first deadline. Without faulty ranks,
-   *     PeerLost means that this store was lost
-   * @throws OthersGoneException if {@link Round#others} says that the other ranks come no more
+   *     same on all ranks. Mismatch if sizes differ, or another process has one of the ranks.
+   *     PeerLost if a rank has left. DeadlineExceeded at the first deadline. Without faulty ranks,
+   *     PeerLost means that this store was lost.
+   * @throws OthersGoneException if {@link Round#others} says that the other ranks can't join any
+   *     more
    */
   List<byte[]> gather(Round round, Runnable onRankZero);
 
-  /** Ends this member's part in the all-gather of that name, which fails if it is not over. */
+  /** Ends this member's part in the all-gather {@code name}, which fails if it is not over. */
   void quit(String name);
 
   /**
    * Returns how long a held key may stay after its holder's host has failed. If only the holder's
-   * process has ended, the key goes at once.
+   * process has ended, the key disappears at once.
    */
   Duration silence();
 
-  /** Ends calls in progress with Closed, and removes the held keys. Idempotent. */
+  /**
+   * Ends calls in progress with a {@link org.windlass.error.ClosedException}, and removes the held
+   * keys. Idempotent.
+   */
   @Override
   void close();
 }

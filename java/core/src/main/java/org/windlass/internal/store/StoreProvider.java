@@ -10,7 +10,7 @@ import java.util.Map;
  * may not depend on generated code.
  */
 public interface StoreProvider {
-  /** The part before {@code ://} in an address, such as {@code etcd}. */
+  /** Returns the part before {@code ://} in an address, such as {@code etcd}. */
   String scheme();
 
   /**
@@ -21,9 +21,9 @@ public interface StoreProvider {
    * @param name name of the job's store among the stores at that address
    * @param variables the environment, which may have credentials
    * @param deadline time limit for this call
-   * @throws WindlassException InvalidArgument for a wrong address or variable; Mismatch if the rank
-   *     is present already, or rank 0 runs another version; Resource if this member is refused;
-   *     Unsupported; DeadlineExceeded; Aborted
+   * @throws WindlassException InvalidArgument for a wrong address or variable. Mismatch if the rank
+   *     is present already, or rank 0 runs another version. Resource if this member is refused.
+   *     Also Unsupported, DeadlineExceeded and Aborted.
    */
   Store connect(
       String address, String name, Member member, Map<String, String> variables, Duration deadline);

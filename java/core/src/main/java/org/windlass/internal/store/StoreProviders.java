@@ -8,24 +8,25 @@ import java.util.regex.Pattern;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 
-/** The store providers on the class path or module path, and the form of their addresses. */
+/** Finds the store providers on the class path or module path, and checks their addresses. */
 public final class StoreProviders {
   private static final Pattern ADDRESS = Pattern.compile("[a-z][a-z0-9]*://[!-~&&[^@]]{1,1000}");
 
   private StoreProviders() {}
 
   /**
-   * Checks the address of a provided store. Empty for another text, such as HOST:PORT.
-   * InvalidArgument for a malformed address, which the message does not show.
+   * Returns the checked address of a provided store. Empty for another text, such as HOST:PORT.
    *
    * @param setting name of the setting with the text
+   * @throws org.windlass.error.InvalidArgumentException if the address is malformed; the message
+   *     does not show it
    */
   public static Optional<String> address(String setting, String text) {
     if (!text.contains("://")) {
       return Optional.empty();
     }
     if (!ADDRESS.matcher(text).matches()) {
-      // It may have a password.
+      // The message does not show the text, which may contain a password.
       throw new InvalidArgumentException(
           setting + " is no address of a store, such as etcd://10.0.0.1:2379/windlass: it has at"
               + " most 1000 letters of ASCII behind ://, and neither user nor password");
@@ -33,11 +34,15 @@ public final class StoreProviders {
     return Optional.of(text);
   }
 
-  /** Returns the provider for {@code address}; Unsupported if there is none. */
+  /**
+   * Returns the provider for {@code address}.
+   *
+   * @throws org.windlass.error.UnsupportedException if there is none
+   */
   public static StoreProvider of(String address) {
     String scheme = address.substring(0, address.indexOf("://"));
     try {
-      // The thread's class loader may know others than this library's.
+      // The thread's class loader may have providers that this library's class loader lacks.
       for (StoreProvider provider :
           ServiceLoader.load(StoreProvider.class, StoreProvider.class.getClassLoader())) {
         if (provider.scheme().equals(scheme)) {

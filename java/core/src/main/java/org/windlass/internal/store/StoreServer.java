@@ -26,16 +26,17 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 
 /**
- * The server of a store. Members reach it through a {@link SocketStore}. One daemon thread serves
- * all connections, and no connection can make it wait.
+ * Serves a store. Members reach it through a {@link SocketStore}. One daemon thread serves all
+ * connections, and no connection can make it wait.
  *
  * <p>A connection that has not proved the token belongs to a stranger. A stranger has little time
- * and short frames. If there are too many strangers, the server drops the oldest. A member is known
- * by its job and rank, and a second connection of that rank is refused. The server drops a member
- * that is silent for longer than {@link Bounds#silence}, and logs every refusal.
+ * and short frames. If there are too many strangers, the server drops the oldest. A member is
+ * identified by its job and rank. The server refuses a second connection of the same rank. The
+ * server drops a member that is silent for longer than {@link Bounds#silence}, and logs every
+ * refusal.
  *
  * <p>The token is proved and never sent. Later frames carry a {@link Seal}. They are not encrypted:
- * whoever can read the traffic can read the values.
+ * anyone who can read the traffic can read the values.
  */
 public final class StoreServer implements AutoCloseable {
   private static final int ACCEPTS = 32;
@@ -76,7 +77,7 @@ public final class StoreServer implements AutoCloseable {
   /** Time of the last look for overdue sessions. */
   private long lookedNs = System.nanoTime();
 
-  /** Time since when the server accepts nothing because descriptors ran out; 0 if it accepts. */
+  /** Time at which the server stopped accepting because descriptors ran out; 0 if it accepts. */
   private long pausedNs;
 
   private volatile boolean closing;
@@ -87,7 +88,7 @@ public final class StoreServer implements AutoCloseable {
    * @param strangers most connections without a proof
    * @param members most members
    * @param proof time that a stranger has to prove the token
-   * @param silence time that a member may be silent; its {@link SocketStore} sends a PING before
+   * @param silence time that a member may be silent; its {@link SocketStore} sends a PING earlier
    */
   public record Bounds(int strangers, int members, Duration proof, Duration silence) {
     private static final Duration LONGEST = Duration.ofDays(1);
@@ -171,7 +172,7 @@ public final class StoreServer implements AutoCloseable {
     return Sockets.name(address);
   }
 
-  /** Ends every connection. Waits end, and held keys go. Idempotent. */
+  /** Ends every connection. Waits end, and held keys disappear. Idempotent. */
   @Override
   public void close() {
     closing = true;
@@ -184,8 +185,8 @@ public final class StoreServer implements AutoCloseable {
   }
 
   /**
-   * Makes a stranger with a proof a member. A session of the same rank that has not spoken gives
-   * way: a relay that passed on the greeting may hold it.
+   * Makes a stranger with a proof a member. Ends a session of the same rank that has not spoken: a
+   * relay that passed on the greeting may hold it.
    *
    * @throws WindlassException if the stranger can't be a member
    */
@@ -260,7 +261,9 @@ public final class StoreServer implements AutoCloseable {
     return Math.max(1, allGathers.untilNextNs(System.nanoTime(), tickNs) / 1_000_000);
   }
 
-  /** Lets members of all-gathers hear why one failed, and what was sent to them, until they go. */
+  /**
+   * Lets members of all-gathers receive a failure and other queued frames, until they disconnect.
+   */
   private void linger() throws IOException {
     Sockets.close(listener);
     selector.selectNow(); // gives the port back
@@ -277,13 +280,15 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  /** What a session does at a time. Returns false if the session is over. */
+  /** A unit of a session's work. Returns false if the session is over. */
   @FunctionalInterface
   private interface Work {
     boolean of(Session session) throws IOException;
   }
 
-  /** Has a session work. Ends a session that is over, for {@code why}, or that fails. */
+  /**
+   * Runs a session's work. Ends the session if the work fails, or, for {@code why}, if it is over.
+   */
   private void work(Session session, Work work, String why) {
     if (!members.contains(session) && !strangers.contains(session)) {
       return;
@@ -305,7 +310,10 @@ public final class StoreServer implements AutoCloseable {
         session.isAdmitted() ? null : "it left before it had shown the token");
   }
 
-  /** Writes what sessions have queued, also what a request queues on other sessions meanwhile. */
+  /**
+   * Writes the frames that sessions have queued. A request may queue more on other sessions
+   * meanwhile.
+   */
   private void send() {
     while (!dirty.isEmpty()) {
       Session session = dirty.iterator().next();

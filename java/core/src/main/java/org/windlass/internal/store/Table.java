@@ -14,8 +14,8 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 
 /**
- * The keys of a store with their values, holders and waiters. One thread at a time calls it. It
- * does not copy arrays, and callers must not change them.
+ * Holds the keys of a store with their values, holders and waiters. Only one thread at a time may
+ * call it. It does not copy arrays, and callers must not change them.
  */
 final class Table {
   private final NavigableMap<String, Entry> entries = new TreeMap<>();
@@ -25,7 +25,12 @@ final class Table {
   /** Number of bytes, as {@link Limits#TOTAL} counts them. */
   private long bytes;
 
-  /** @param holder null if no session holds the key */
+  /**
+   * A key's value and holder.
+   *
+   * @param value value of the key
+   * @param holder null if no session holds the key
+   */
   private record Entry(byte[] value, Object holder) {}
 
   /** A wait until a key has another value than before. */
@@ -54,7 +59,11 @@ final class Table {
     return entry == null ? null : entry.value;
   }
 
-  /** Gives a key a value. Its holder stays. Resource if there is no room. */
+  /**
+   * Gives a key a value. The holder stays.
+   *
+   * @throws org.windlass.error.ResourceException if there is no room
+   */
   void set(String key, byte[] value) {
     Entry before = entries.get(key);
     put(key, value, before == null ? null : before.holder);
@@ -104,8 +113,8 @@ final class Table {
   }
 
   /**
-   * Calls {@code then} with the value of {@code key} (null for none) once it differs from
-   * {@code seen}: now, or inside the call that changes the key. {@code then} must not change keys.
+   * Calls {@code then} once the value of {@code key} (null for none) differs from {@code seen}. The
+   * call is made now, or during the call that changes the key. {@code then} must not change keys.
    *
    * @return null if {@code then} was called now
    */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-/** Texts that peers send. */
+/** Cleans texts that peers send. */
 public final class Texts {
   private Texts() {}
 

@@ -25,9 +25,9 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
 /**
- * The secret of the members of a store: {@link #BYTES} random bytes, written as hexadecimal digits.
- * It comes from a file that only its owner can read, or from the environment. It never comes from
- * arguments, which all users of a machine see.
+ * Secret of the members of a store: {@link #BYTES} random bytes, written as hexadecimal digits. It
+ * comes from a file that only its owner can read, or from the environment. It never comes from
+ * arguments, because all users of a machine can see those.
  */
 public final class Token {
   public static final int BYTES = 32;
@@ -73,7 +73,12 @@ public final class Token {
     }
   }
 
-  /** Reads the token of the environment. InvalidArgument with {@code absent} if there is none. */
+  /**
+   * Reads the token of the environment.
+   *
+   * @throws org.windlass.error.InvalidArgumentException with message {@code absent}, if there is
+   *     none
+   */
   public static Token required(Map<String, String> environment, String absent) {
     return fromEnvironment(environment).orElseThrow(() -> new InvalidArgumentException(absent));
   }
@@ -123,7 +128,7 @@ public final class Token {
     }
   }
 
-  /** Value of {@link #VARIABLE} for a process of the same job. */
+  /** Returns the value of {@link #VARIABLE} for a process of the same job. */
   public String digits() {
     return HexFormat.of().formatHex(secret);
   }
@@ -142,8 +147,8 @@ public final class Token {
   }
 
   /**
-   * Proves knowledge of the token without revealing it: HMAC-SHA256 over {@code purpose}, a zero,
-   * and each part after its length.
+   * Proves knowledge of the token without revealing it. Returns HMAC-SHA256 over {@code purpose}, a
+   * zero, and each part after its length.
    */
   byte[] hmac(String purpose, byte[]... parts) {
     Hmac hmac = new Hmac(secret);
@@ -156,7 +161,7 @@ public final class Token {
     return hmac.code();
   }
 
-  /** Text without the secret. */
+  /** Returns a text without the secret. */
   @Override
   public String toString() {
     return "a token";

@@ -4,13 +4,13 @@ package org.windlass.internal.store;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
 
-/** Messages of calls that end without a result, the same for all stores. */
+/** Creates messages of calls that end without a result. They are the same for all stores. */
 public final class Waits {
   public static final String CLOSED = "this way into the store was closed";
 
   private Waits() {}
 
-  /** Returns the start of the message of a wait that got no other value than {@code seen}. */
+  /** Returns the start of the message of a wait that saw no other value than {@code seen}. */
   public static String lacking(byte[] seen) {
     return seen == null ? "no value in " : "no other value in ";
   }

@@ -12,8 +12,8 @@ import java.util.TreeMap;
 import org.windlass.error.WindlassException;
 
 /**
- * The bodies of frames between a {@link SocketStore} and a {@link StoreServer}, as
- * docs/protocols.md describes them. {@link Greeting} has those before the {@link Seal}.
+ * Encodes and decodes the bodies of frames between a {@link SocketStore} and a {@link StoreServer};
+ * see docs/protocols.md. {@link Greeting} has the frames before the {@link Seal}.
  */
 final class Wire {
   static final int PROTOCOL = 3;
@@ -39,7 +39,7 @@ final class Wire {
 
   static final byte DONE = 0;
 
-  /** Code of a GATHER whose other ranks come no more. */
+  /** Code of the reply to a GATHER whose other ranks can't join any more. */
   static final byte GONE = 64;
 
   static final byte NOTE = 0;
@@ -58,7 +58,7 @@ final class Wire {
   /** Bytes of the longest frame before the proof of the token. */
   static final int HANDSHAKE_FRAME = 1 << 10;
 
-  /** Bytes of the longest frame: a GATHER that has what all ranks of a large job say. */
+  /** Bytes of the longest frame: a GATHER with the values of all ranks of a large job. */
   static final int FRAME = 8 << 20;
 
   /** Bytes of the longest reason of a refusal. */
@@ -72,7 +72,11 @@ final class Wire {
     T of(ByteBuffer frame) throws MalformedException;
   }
 
-  /** Reads all that is left of a frame. MalformedException if it has more or fewer fields. */
+  /**
+   * Reads the remaining fields of a frame.
+   *
+   * @throws MalformedException if the frame has more or fewer fields
+   */
   static <T> T read(ByteBuffer frame, Reading<T> reading) throws MalformedException {
     T result;
     try {
@@ -106,7 +110,7 @@ final class Wire {
     return all.array();
   }
 
-  /** Returns a text as frames have it. */
+  /** Returns a text in the encoding of frames. */
   static byte[] text(String text) {
     byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
     return concat(ByteBuffer.allocate(Short.BYTES).putShort((short) utf8.length).array(), utf8);
@@ -193,7 +197,10 @@ final class Wire {
     return shown;
   }
 
-  /** Makes the body of a reply that refuses, for a failure or an {@link OthersGoneException}. */
+  /**
+   * Makes the body of a reply that refuses a request, for a failure or an
+   * {@link OthersGoneException}.
+   */
   static byte[] refusal(int id, RuntimeException why) {
     WindlassException failure = why instanceof WindlassException e ? e : null;
     int code = failure == null ? GONE : failure.code().number();
@@ -204,7 +211,7 @@ final class Wire {
     return body(code, id, text(cut(why.getMessage())), ranks.array());
   }
 
-  /** Reads a refusal behind its id. */
+  /** Reads the fields of a refusal that follow its id. */
   static RuntimeException refusal(byte code, ByteBuffer frame) throws MalformedException {
     String text = Texts.printable(text(frame, REFUSAL));
     List<Integer> faultyRanks = new ArrayList<>();
@@ -220,7 +227,7 @@ final class Wire {
    * A request. Fields that its kind does not have are null.
    *
    * @param text a key, a name or a reason
-   * @param expected what AWAIT has seen or CAS expects
+   * @param expected last value that AWAIT has seen, or the value that CAS expects
    */
   record Request(byte kind, int id, String text, byte[] expected, byte[] value, Round round) {}
 
@@ -283,7 +290,7 @@ final class Wire {
             }));
   }
 
-  /** Reads what {@link #gather} wrote behind the id. */
+  /** Reads the fields of {@link #gather} that follow the id. */
   static Round round(ByteBuffer frame) throws MalformedException {
     String name = key(frame);
     int size = count(frame, Member.MOST_RANKS);

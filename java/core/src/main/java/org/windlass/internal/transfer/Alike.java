@@ -16,13 +16,13 @@ public final class Alike {
   private Alike() {}
 
   /**
-   * Collective: returns if all ranks do the same. Otherwise all throw, and the communicator stays
-   * usable.
+   * Returns if all ranks do the same. Otherwise all ranks throw, and the communicator stays usable.
+   * Collective.
    *
-   * @param operation the C ABI's number of the one that this is a step of
-   * @param own of what this rank does
-   * @param here what this rank does, as in "rank 0 ..."
-   * @throws MismatchException that says what two ranks do
+   * @param operation the C ABI's number of the operation that contains this check
+   * @param own fingerprint of this rank's action
+   * @param here text of this rank's action, as in "rank 0 ..."
+   * @throws MismatchException if two ranks differ; the message says how
    */
   public static void require(
       Communicator communicator, Until until, int operation, Fingerprint own, String here) {
@@ -33,12 +33,12 @@ public final class Alike {
   }
 
   /**
-   * The same of a list of items, in one order.
+   * Returns if all ranks have the same list of items, in one order. Otherwise all ranks throw.
    *
-   * @param items a fingerprint of each
-   * @param here what this rank does with the item of an index, or that it has no such item. It is
-   *     called with the index of any rank's item.
-   * @throws MismatchException that says what two ranks do with the first item in which they differ
+   * @param items a fingerprint of each item
+   * @param here returns this rank's action for the item of an index, or that it has no such item.
+   *     It is called with the index of any rank's item.
+   * @throws MismatchException if two ranks differ; the message describes the first different item
    */
   public static void require(
       Communicator communicator,

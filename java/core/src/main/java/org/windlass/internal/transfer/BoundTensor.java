@@ -11,10 +11,10 @@ import org.windlass.internal.Shapes;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
-/** A tensor of a transfer: what it is, how it moves, and this rank's views of both ends. */
+/** One tensor of a transfer: its specs, its plan, and this rank's views of both ends. */
 public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target, Plan plan) {
   /**
-   * Checks {@code view} against what {@code rank} holds of {@code spec}.
+   * Checks {@code view} against the part of {@code spec} that {@code rank} holds.
    *
    * @param role source or target
    */
@@ -69,12 +69,12 @@ public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor 
     return role + " of tensor '" + spec.name() + "'";
   }
 
-  /** Returns a fingerprint of everything that all ranks must have alike for this tensor. */
+  /** Returns a fingerprint of all properties of this tensor that must be equal on all ranks. */
   public long fingerprint() {
     return new Fingerprint().add(from.name()).add(to.name()).add(plan.fingerprint()).value();
   }
 
-  /** Returns the text of what {@link #fingerprint} covers, for messages. */
+  /** Returns the text of the properties in {@link #fingerprint}, for messages. */
   public String text() {
     return "'" + from.name() + "', " + text(from) + ", to "
         + (to.name().equals(from.name()) ? "" : "'" + to.name() + "', ") + text(to) + ", "
@@ -87,7 +87,7 @@ public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor 
         + (isPadded ? " padded to " + spec.paddedShape() : "") + " under " + spec.layout();
   }
 
-  /** Bytes of the target on all ranks together, without padding. */
+  /** Returns the number of bytes of the target on all ranks together, without padding. */
   public long targetBytes() {
     long elements = 0;
     for (int rank : to.layout().mesh().ranks()) {
@@ -96,7 +96,7 @@ public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor 
     return to.dtype().bytesOf(elements);
   }
 
-  /** The views of the target's padding: together each of its elements once. */
+  /** Returns views of the target's padding. Together they cover each of its elements once. */
   public List<Tensor> padding(int rank) {
     List<Tensor> padding = new ArrayList<>();
     if (target == null) {
@@ -112,7 +112,7 @@ public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor 
     return padding;
   }
 
-  /** Bytes of the target on one rank, without padding. */
+  /** Returns the number of bytes of the target on one rank, without padding. */
   public long targetBytes(int rank) {
     return to.layout().mesh().contains(rank)
         ? to.dtype().bytesOf(to.localRegion(rank).numel())

@@ -9,8 +9,8 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * How a tensor moves: the defaults of {@link org.windlass.transfer.TransferBuilder} and {@link
- * org.windlass.link.LinkTransferBuilder} when it was added.
+ * Options by which a tensor moves: the defaults of {@link org.windlass.transfer.TransferBuilder}
+ * and {@link org.windlass.link.LinkTransferBuilder} when it was added.
  *
  * @param wire the dtype in which it crosses ranks; null for {@link Plan#defaultWire}
  * @param options its mode and its buckets
@@ -31,8 +31,8 @@ public record Moving(DType wire, PlanOptions options) {
   }
 
   /**
-   * Returns the same for a tensor of dtype {@code source}. Only floating-point tensors have a wire
-   * dtype.
+   * Returns these options for a tensor of dtype {@code source}. Only floating-point tensors have a
+   * wire dtype.
    */
   public Moving of(DType source) {
     return wire == null || source.isFloating() ? this : new Moving(null, options);
@@ -45,10 +45,10 @@ public record Moving(DType wire, PlanOptions options) {
   }
 
   /**
-   * Throws if the last default was set after the last tensor, so that it is used by none.
+   * Throws if the last default was set after the last tensor, so that no tensor uses it.
    *
-   * @param unused the call that made it; null where a tensor follows
-   * @param hasTensors whether any came before
+   * @param unused the call that set it; null if a tensor follows
+   * @param hasTensors true if any tensor came before
    */
   public static void requireUsed(String unused, boolean hasTensors) {
     if (unused != null && hasTensors) {

@@ -7,16 +7,20 @@ import java.util.regex.Pattern;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.store.Texts;
 
-/** Names of jobs and links, which messages and keys of stores hold as they are. */
+/** Checks names of jobs and links. Messages and keys of stores contain them verbatim. */
 public final class Names {
   private static final Pattern NAME = Pattern.compile("[^\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}/]+");
 
-  /** In bytes of UTF-8. */
+  /** Longest name, in bytes of UTF-8. */
   private static final int LONGEST = 64;
 
   private Names() {}
 
-  /** Refuses what is none; {@code what} is the argument. */
+  /**
+   * Refuses an invalid name.
+   *
+   * @param what the argument, for the message
+   */
   public static void require(String what, String name) {
     Objects.requireNonNull(name, what);
     if (!NAME.matcher(name).matches()

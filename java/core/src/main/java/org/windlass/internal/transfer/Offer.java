@@ -20,23 +20,23 @@ import org.windlass.plan.TransferMode;
 /**
  * The offer of one rank to the others when it registers with a {@link org.windlass.link.Link}.
  *
- * @param checksums whether it asks that what arrives be checked
- * @param inPlace whether it receives into one half
- * @param sends tensors of which it holds a part to send
- * @param receives tensors of which it takes a part, one for each view
+ * @param checksums true if it asks for a verification of received data
+ * @param inPlace true if it receives into one half
+ * @param sends tensors that it sends, if it holds a part of them
+ * @param receives tensors that it receives a part of, one for each view
  */
 public record Offer(
     boolean checksums, boolean inPlace, List<Sent> sends, List<TensorSpec> receives) {
-  /** Changes whenever the encoding does. */
+  /** Version of the encoding. Raise it with every change. */
   public static final int FORMAT = 3;
 
   /** The most tensors that are read. */
   private static final int MOST = 1 << 24;
 
   /**
-   * A tensor on its way out.
+   * A tensor to send.
    *
-   * @param moving the sender's choice
+   * @param moving options that the sender chose
    */
   public record Sent(TensorSpec spec, Moving moving) {}
 
@@ -62,7 +62,7 @@ public record Offer(
   }
 
   /**
-   * Reads and checks what {@link #encode} made on {@code rank}.
+   * Reads and checks an encoding that {@link #encode} made on {@code rank}.
    *
    * @throws MismatchException if it is malformed
    */
@@ -146,7 +146,7 @@ public record Offer(
     return new String(Encoding.array(in), StandardCharsets.UTF_8);
   }
 
-  /** A count of things that each take a byte or more. */
+  /** Reads the count of items that each take at least a byte. */
   private static int readCount(DataInputStream in) throws IOException {
     int count = in.readInt();
     if (count < 0 || count > MOST) {

@@ -19,18 +19,18 @@ import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 
 /**
- * The replicas of sources: whether ranks that hold the same part of one, or the same term of it,
- * hold the same bits. Ranks compare hashes of their parts; where two differ, hashes of ever smaller
- * parts of them lead to the first element that does.
+ * Checks that replicas of sources are equal. Ranks that hold the same part of a tensor, or the same
+ * term of it, must hold the same bits. Ranks compare hashes of their parts. If two differ, hashes
+ * of ever smaller parts lead to the first different element.
  */
 public final class Replicas {
-  /** Two ranks of which a tensor's parts should be equal. */
+  /** Two ranks whose parts of a tensor should be equal. */
   private record Suspects(BoundTensor tensor, int first, int other) {}
 
   private final Until until;
   private final Communicator communicator;
 
-  /** For each rank of the communicator, its number in layouts; ascending. */
+  /** Number in layouts of each rank of the communicator; ascending. */
   private final int[] ranks;
 
   private final Function<Layout, String> named;
@@ -44,9 +44,10 @@ public final class Replicas {
   }
 
   /**
-   * Collective over the communicator, to which every rank of the sources' layouts belongs.
+   * Checks all replicas. Collective over the communicator, which has every rank of the sources'
+   * layouts.
    *
-   * @param named a layout as messages have it
+   * @param named formats a layout for messages
    * @param tensors the same on every rank, each with that rank's source
    */
   public static void check(
@@ -68,7 +69,7 @@ public final class Replicas {
     }
   }
 
-  /** Returns the first tensor of which a rank's part differs from that of its first replica. */
+  /** Returns the first tensor that has a part which differs from its first replica. */
   private Suspects compare(List<BoundTensor> tensors) {
     if (tensors.isEmpty()) {
       return null;
@@ -89,7 +90,10 @@ public final class Replicas {
     return null;
   }
 
-  /** The rank at the same coordinates where no mesh dimension replicates, and 0 where one does. */
+  /**
+   * Returns the first rank that holds the same part: coordinate 0 on mesh dimensions that
+   * replicate, otherwise the same coordinates.
+   */
   private static int firstReplica(Layout layout, int rank) {
     int[] coordinates = layout.mesh().coordinates(rank);
     for (int m = 0; m < coordinates.length; m++) {
@@ -104,7 +108,7 @@ public final class Replicas {
     return Arrays.binarySearch(ranks, rank);
   }
 
-  /** This rank's source without its padding, which may be anything. */
+  /** Returns this rank's source without its padding, which may have any values. */
   private Tensor held(BoundTensor tensor) {
     Tensor part = tensor.source();
     if (part == null) {
@@ -138,7 +142,7 @@ public final class Replicas {
         List.of(suspects.first, suspects.other));
   }
 
-  /** The index in the whole tensor of a local one. */
+  /** Returns the index in the whole tensor of a local index. */
   private static long global(List<Region.Interval> held, long local) {
     long left = local;
     for (Region.Interval interval : held) {
@@ -150,7 +154,7 @@ public final class Replicas {
     throw new InternalException("local index " + local + " is outside " + held);
   }
 
-  /** The index, in the local parts, of the first element that differs. */
+  /** Returns the index, in the local parts, of the first element that differs. */
   private long[] firstDifference(Suspects suspects) {
     TensorSpec spec = suspects.tensor.from();
     long[] shape = spec.localRegion(suspects.first).shape();

@@ -9,16 +9,16 @@ import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * The XXH64 of boxes of a transfer's sources, of whatever ranks, as they reach a target. Each is a
- * call on the transfer's communicator, so that ranks which fail know how long their sources are
- * read. The caller has pinned the transfer. Not for several threads at a time.
+ * Computes the XXH64 of boxes of a transfer's sources, on any ranks, with the values that reach a
+ * target. Each hash is a call on the transfer's communicator, so that failed ranks know how long
+ * their sources are read. The caller has pinned the transfer. Only one thread at a time may use it.
  */
 public final class SourceHash {
   private static final int BOX = 2 * Long.BYTES * Native.WL_MAX_DIMS;
 
   private final TransferHandle transfer;
 
-  /** Start and length of the box, its ranks. */
+  /** Start, length and ranks of the box. */
   private ByteBuffer buffer = Structs.allocate(BOX + Integer.BYTES);
 
   public SourceHash(TransferHandle transfer) {
@@ -26,8 +26,9 @@ public final class SourceHash {
   }
 
   /**
-   * The hash of the box that source binding {@code binding} of {@code ranks} has at {@code start},
-   * folded with {@code op} where they are several, rounded to {@code wire}, then to {@code dtype}.
+   * Returns the hash of a box at {@code start} of source binding {@code binding}. If there are
+   * several {@code ranks}, their boxes are combined by {@code op}. The elements are rounded to
+   * {@code wire}, then to {@code dtype}.
    */
   public long of(
       int binding,

@@ -11,7 +11,9 @@ import org.windlass.plan.Plan;
  * transfer between the same layouts in other memory does not compute its steps again.
  */
 public final class StepsMemo {
-  /** Words of all that it keeps; the last one it keeps however many that has. */
+  /**
+   * Limit of the words of all cached steps. The last transfer stays even if it exceeds the limit.
+   */
   private static final long MOST_WORDS = 1 << 22;
 
   private record Known(List<Long> plans, int rank, TransferSteps steps) {
@@ -20,12 +22,12 @@ public final class StepsMemo {
     }
   }
 
-  /** The one that was asked for last stands first. Guarded by this, as is all below. */
+  /** Cached transfers, the last used one first. Guarded by this, as are the fields below. */
   private final Deque<Known> all = new ArrayDeque<>();
 
   private int computed;
 
-  /** Those of {@code rank} in a transfer of {@code plans}. */
+  /** Returns the steps of {@code rank} in a transfer of {@code plans}. */
   public synchronized TransferSteps of(List<Plan> plans, int rank) {
     List<Long> key = plans.stream().map(Plan::fingerprint).toList();
     Known found = null;
@@ -52,7 +54,7 @@ public final class StepsMemo {
     return found.steps;
   }
 
-  /** How often it had to. */
+  /** Returns how often steps had to be computed. */
   public synchronized int computed() {
     return computed;
   }

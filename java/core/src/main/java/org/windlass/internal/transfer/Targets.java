@@ -16,7 +16,7 @@ import org.windlass.layout.TensorSpec;
  * of the first view to the end of the last one. So views that share bytes do so in both halves.
  */
 public final class Targets {
-  /** Bytes that both halves have: in the first from {@code low} to {@code high}. */
+  /** Bytes that both halves have. In the first half they lie from {@code low} to {@code high}. */
   private static final class Stretch {
     public long low = Long.MAX_VALUE;
     public long high = Long.MIN_VALUE;
@@ -31,7 +31,10 @@ public final class Targets {
       return low <= view.address() && view.address() + Views.span(view) <= high;
     }
 
-    /** The second half begins where the first does within a line of 64 bytes. */
+    /**
+     * Returns the start of the second half. It has the first half's offset within a line of 64
+     * bytes.
+     */
     public long base() {
       return low & -64;
     }
@@ -53,7 +56,9 @@ public final class Targets {
     }
   }
 
-  /** Memory for the second half of a stretch, on the device where the first lies on one. */
+  /**
+   * Allocates the second half of a stretch, on the same device as the first half if it is on one.
+   */
   private static Memory like(Memory memory, Stretch stretch) {
     long bytes = stretch.high - stretch.base();
     return memory.onDevice
@@ -61,12 +66,12 @@ public final class Targets {
         : Memory.allocate(bytes);
   }
 
-  /** Returns whether there are views, and only one half of them. */
+  /** Returns true if there are views, and only one half of them. */
   public boolean isInPlace() {
     return !doubled && !views.isEmpty();
   }
 
-  /** A view of a name in a half, as they were added; null where this rank takes no part. */
+  /** Returns view number {@code view} of a name in a half; null if this rank takes no part. */
   public Tensor view(String name, int view, int half) {
     List<Tensor> known = views.get(name);
     return known == null || view >= known.size() ? null : in(half, known.get(view));
@@ -86,7 +91,7 @@ public final class Targets {
     }
   }
 
-  /** The one view of a name in a half. */
+  /** Returns the one view of a name in a half. */
   public Tensor view(String name, int half) {
     return in(half, views.get(name).get(0));
   }

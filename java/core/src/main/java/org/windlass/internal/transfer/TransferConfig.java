@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Structs;
 
-/** The words of a {@link TransferWords} as the C ABI takes them. */
+/** Holds the words of a {@link TransferWords} in native memory for the C ABI. */
 public final class TransferConfig {
   private static final int[][] SECTIONS = {
     {
@@ -42,7 +42,7 @@ public final class TransferConfig {
     }
   }
 
-  /** Valid as long as this object is reachable. */
+  /** Returns the address of the configuration. It is valid while this object is reachable. */
   public long address() {
     return NativeMemory.address(config);
   }

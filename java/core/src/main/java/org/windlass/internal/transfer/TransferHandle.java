@@ -20,7 +20,7 @@ public final class TransferHandle extends Lifetime {
   private final Endpoint endpoint;
   private final Memory[] memories;
 
-  /** Takes over {@code handle} and one pin of each memory. */
+  /** Takes ownership of {@code handle} and of one pin of each memory. */
   public TransferHandle(long handle, Endpoint endpoint, Memory[] memories) {
     this.handle = handle;
     this.endpoint = endpoint;
@@ -29,8 +29,8 @@ public final class TransferHandle extends Lifetime {
   }
 
   /**
-   * Bytes written to each of the first {@code count} targets of {@code rank}, of all ranks where it
-   * is -1. The caller has pinned it.
+   * Returns the bytes written to each of the first {@code count} targets of {@code rank}, or of all
+   * ranks if it is -1. The caller has pinned this handle.
    */
   public long[] moved(int rank, int count) {
     ByteBuffer buffer = Structs.allocate(Math.max(1, count) * Long.BYTES);
@@ -48,7 +48,7 @@ public final class TransferHandle extends Lifetime {
     return endpoint;
   }
 
-  /** Unpins memory that ranks of a failed communicator may still read, once none of them does. */
+  /** Unpins the memory once no rank of a failed communicator can read it. */
   public void unpinOnceQuiet() {
     endpoint.keepUntilQuiet(this);
   }

@@ -6,8 +6,8 @@ import org.windlass.internal.Steps;
 import org.windlass.plan.Plan;
 
 /**
- * The boxes that one rank stages and writes in a transfer, as words. They depend on the plans only,
- * and not on where memory is.
+ * The boxes that one rank stages and writes in a transfer, encoded as words. They depend only on
+ * the plans, not on memory addresses.
  */
 public final class TransferSteps implements Steps {
   private final Words chunks = new Words();
@@ -17,7 +17,7 @@ public final class TransferSteps implements Steps {
 
   private TransferSteps() {}
 
-  /** Those of {@code rank}. */
+  /** Returns the steps of {@code rank}. */
   public static TransferSteps of(List<Plan> plans, int rank) {
     TransferSteps steps = new TransferSteps();
     if (!plans.isEmpty()) {
@@ -42,7 +42,7 @@ public final class TransferSteps implements Steps {
     return stageCount;
   }
 
-  /** A box that this rank stages for {@code readers}. */
+  /** Adds a box that this rank stages for {@code readers}. */
   @Override
   public void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers) {
     stageCount++;
@@ -55,7 +55,10 @@ public final class TransferSteps implements Steps {
     readers.forEach(stages::add);
   }
 
-  /** A box of a target view or stage, made of boxes of source views or stages. */
+  /**
+   * Adds a box that this rank writes to a target view or staging memory. Its sources are boxes of
+   * source views or staging memory.
+   */
   @Override
   public void write(
       int phase,

@@ -8,30 +8,30 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
 /**
- * One rank's part of a transfer as words: its views of all tensors, the boxes that it stages, and
- * the boxes that it writes. {@code wl_transfer_config_t} in windlass.h defines the words. Another
- * process may make them, if it knows the plans and the rank's views.
+ * Encodes one rank's part of a transfer as words. The words describe its views of all tensors, the
+ * boxes that it stages, and the boxes that it writes. {@code wl_transfer_config_t} in windlass.h
+ * defines the words. Another process may make them, if it knows the plans and the rank's views.
  *
  * <p>A fingerprint comes first. Then follow the number of sources, targets, chunks and stages, and
  * the number of words of each. Then come their words.
  */
 public final class TransferWords {
-  /** A view in the allocation of {@code bytes} bytes at {@code low}. */
+  /** A view in the allocation of {@code bytes} bytes that begins at address {@code low}. */
   public record Binding(
       int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
-    /** That of a rank which holds nothing of a tensor. */
+    /** Returns the binding of a rank that holds no part of a tensor. */
     public static Binding empty(TensorSpec spec) {
       long[] none = new long[Math.max(1, spec.extents().length)];
       return new Binding(spec.dtype().code(), 0, 0, 0, none, none);
     }
   }
 
-  /** A tensor that moves, and where one rank has its parts of it. */
+  /** A tensor that moves, with one rank's bindings of its parts. */
   public record Bound(TensorSpec from, Binding source, TensorSpec to, Binding target, Plan plan) {}
 
   private TransferWords() {}
 
-  /** Those of {@code rank}, whose steps are computed unless {@code memo} has them. */
+  /** Returns the words of {@code rank}. Computes its steps unless {@code memo} has them. */
   public static long[] of(List<Bound> tensors, int rank, StepsMemo memo) {
     Words sources = new Words();
     Words targets = new Words();

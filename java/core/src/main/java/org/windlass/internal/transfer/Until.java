@@ -7,19 +7,21 @@ import org.windlass.Communicator;
 import org.windlass.internal.Deadline;
 
 /**
- * Deadline that several operations share, or the default deadline of each operation's communicator.
+ * A deadline that several operations share, or the default deadline of each operation's
+ * communicator.
  */
 public final class Until {
-  /** So that sums of times don't overflow. */
+  /** Longest time, so that sums of times don't overflow. */
   private static final long LONGEST_NS = Long.MAX_VALUE / 4;
 
   private final boolean isDefault;
   private final long endNs;
 
   /**
-   * Starts now.
+   * Creates a deadline that starts now.
    *
-   * @param deadlineNs {@link Deadline#DEFAULT} gives each operation the communicator's own
+   * @param deadlineNs nanoseconds, or {@link Deadline#DEFAULT} to give each operation the
+   *     communicator's own deadline
    */
   public Until(long deadlineNs) {
     isDefault = deadlineNs == Deadline.DEFAULT;
@@ -39,7 +41,7 @@ public final class Until {
     return isDefault || leftNs() >= least.toNanos() ? this : new Until(least.toNanos());
   }
 
-  /** Returns whether the deadline has passed. The default deadline never passes here. */
+  /** Returns true if the deadline has passed. The default deadline never passes here. */
   public boolean isOver() {
     return !isDefault && System.nanoTime() - endNs >= 0;
   }
@@ -49,7 +51,7 @@ public final class Until {
     return isDefault ? Deadline.DEFAULT : Math.max(1, endNs - System.nanoTime());
   }
 
-  /** Returns the time left. Not for the default deadline. */
+  /** Returns the time left. Must not be called for the default deadline. */
   public Duration left() {
     return Duration.ofNanos(leftNs());
   }

@@ -14,7 +14,7 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Memory;
 import org.windlass.kernel.Target;
 
-/** The memory under tensors that ranks bind, and what is done with it as bytes. */
+/** Operates on the memory of views as bytes. */
 public final class Views {
   private Views() {}
 
@@ -22,19 +22,21 @@ public final class Views {
     return view.memory();
   }
 
-  /** Bytes from the first element to the end of the last; 0 without elements. */
+  /**
+   * Returns the number of bytes from the first element to the end of the last; 0 without elements.
+   */
   public static long span(Tensor view) {
     return Shapes.span(view.shape(), view.strides()) * view.dtype().bytes();
   }
 
-  /** Whether an element of {@code a} and one of {@code b} share a byte. */
+  /** Returns true if an element of {@code a} and one of {@code b} share a byte. */
   public static boolean overlap(Tensor a, Tensor b) {
     try (Scratch scratch = Scratch.take()) {
       return Native.wl_tensors_overlap(describe(scratch, 0, a), describe(scratch, 1, b)) == 1;
     }
   }
 
-  /** The same view of other memory, where its first element is at {@code address}. */
+  /** Returns {@code view} in other memory, with its first element at {@code address}. */
   public static Tensor at(Memory memory, long address, Tensor view) {
     return view.at(memory, address);
   }
@@ -48,7 +50,7 @@ public final class Views {
         call + ": " + name + " (" + view + ") is over memory that " + memory(view).ending());
   }
 
-  /** A view in a device's memory is for kernels that devices run. */
+  /** Refuses a view in device memory unless the kernels run on devices. */
   public static void requireDevices(String call, String name, Tensor view) {
     Target target = Target.loaded();
     if (memory(view).onDevice && target != Target.CUDA) {
@@ -58,7 +60,7 @@ public final class Views {
     }
   }
 
-  /** Clears every bit of memory of the host that is known to be there. */
+  /** Clears every bit of the view, which must be in valid host memory. */
   public static void zero(Tensor view) {
     try (Scratch scratch = Scratch.take()) {
       scratch.elementLong(0);
@@ -68,9 +70,10 @@ public final class Views {
   }
 
   /**
-   * The same of a device's, by that of the rank whose call is in progress.
+   * Clears every bit of a view in device memory, on the device of the rank whose call is in
+   * progress.
    *
-   * @return what the call comes to, of which its error record says more
+   * @return the code of the call; its error record has the details
    */
   public static int zeroOnDevice(Endpoint endpoint, Tensor view) {
     try (Scratch scratch = Scratch.take()) {
@@ -79,9 +82,9 @@ public final class Views {
   }
 
   /**
-   * The XXH64 of the elements in row-major order.
+   * Returns the XXH64 of the elements in row-major order.
    *
-   * @param communicator of the rank whose device reads what lies in a device's memory
+   * @param communicator communicator of the rank whose device reads device memory
    */
   public static long hash(Communicator communicator, String call, Tensor view, long seed) {
     Memory memory = memory(view);

@@ -37,7 +37,7 @@ public final class Words {
     add(view.strides());
   }
 
-  /** Writes them behind what {@code all} has. */
+  /** Appends the words to {@code all}. */
   public void into(LongBuffer all) {
     all.put(words, 0, size);
   }
