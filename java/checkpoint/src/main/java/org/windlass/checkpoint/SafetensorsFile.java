@@ -16,13 +16,13 @@ import org.windlass.internal.json.JsonText;
 import org.windlass.internal.memory.Memory;
 
 /**
- * A safetensors file whose header was read and checked. Its tensors are views of the mapped file:
- * nothing is copied, and what is written to one of them stays private to this process.
+ * Reads a safetensors file whose header was checked. Its tensors are views of the mapped file. They
+ * are not copied, and writes to them stay private to this process.
  *
- * <p>{@link #tensor} and {@link #bytes} map the file. Its length is checked then and by {@link
- * #checkLength()}; one that another process cuts short after that faults whoever reads the mapping
- * (SIGBUS), as every mapped file does. {@link #read} does not map: a file that ends too early is an
- * exception. Map only files that stay as they are.
+ * <p>{@link #tensor} and {@link #bytes} map the file. They check its length, as {@link
+ * #checkLength()} does. If another process truncates the file later, a read of the mapping fails
+ * with SIGBUS, as for every mapped file. So map only files that do not change. {@link #read} does
+ * not map: it throws an exception if the file ends too early.
  */
 public final class SafetensorsFile implements AutoCloseable {
   private final Path path;

@@ -15,7 +15,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
 /**
- * Writes a new safetensors file of its final size, whose tensors are zero at first. The constructor
+ * Writes a new safetensors file of its final size, whose tensors are zero at first. {@link #create}
  * reserves the disk blocks, so a full disk causes an exception there and never later. Several
  * processes may write the file at once: one creates it, and the others open it.
  */
