@@ -279,7 +279,7 @@ public final class Reshard {
    * @throws org.windlass.error.AbortedException if any process was cancelled, interrupted or failed
    * @throws org.windlass.error.PeerLostException if a process has ended
    * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the
-   *     deadline, or a process did not join within the deadline or 60 s, whichever is shorter
+   *     deadline, or a process did not join within the deadline or 60 s, whichever is longer
    */
   public ReshardResult run(LocalGroup group) {
     Communicator first = Objects.requireNonNull(group, "group").communicators().get(0);

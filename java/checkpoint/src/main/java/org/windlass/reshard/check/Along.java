@@ -35,8 +35,8 @@ record Along(int weight, int scale, long block, long count, boolean isUsual) {
   }
 
   /**
-   * Returns whether the words can hold the numbers without waste. Each word holds several numbers,
-   * or 32 numbers share as many words as they have bits.
+   * Returns whether words of 32 bits can be full of numbers. Either each word holds the same count
+   * of numbers, or each number has the same count of bits.
    */
   static boolean isPacked(long words, long numbers) {
     return words > 0 && words <= numbers && (numbers % words == 0 || words * 32 % numbers == 0);

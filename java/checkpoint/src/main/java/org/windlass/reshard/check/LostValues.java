@@ -37,8 +37,8 @@ public final class LostValues {
   private static final int CHUNK = 1024;
 
   /**
-   * Largest factor by which rounding increases a value above 1. f8e5m2, the coarsest dtype, has two
-   * bits behind the first.
+   * Upper limit of the factor by which a cast rounds a value above 1. f8e5m2, the coarsest dtype,
+   * has two bits behind the first.
    */
   private static final double ROUNDED = 1.13;
 
