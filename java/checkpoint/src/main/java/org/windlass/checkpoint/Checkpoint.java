@@ -27,9 +27,9 @@ import org.windlass.layout.DeviceMesh;
 /**
  * Reads a checkpoint on disk.
  *
- * <p>A checkpoint has one of three forms: one safetensors file with whole tensors, the files of an
- * index, or one file per rank with its local tensors ({@code rank-00000.safetensors} and so on).
- * {@link #open} reads and checks every header, and no tensor data.
+ * <p>A checkpoint has one of three forms: a safetensors file with whole tensors, the files of an
+ * index, or rank files. Each rank file ({@code rank-00000.safetensors} and so on) holds the local
+ * tensors of one rank. {@link #open} reads and checks every header, and no tensor data.
  */
 public final class Checkpoint implements AutoCloseable {
   private static final Pattern RANK_FILE = Pattern.compile("rank-([0-9]+)\\.safetensors");
@@ -111,8 +111,8 @@ public final class Checkpoint implements AutoCloseable {
   }
 
   /**
-   * Returns the only safetensors file of a folder if its name shows that it holds the whole
-   * checkpoint.
+   * Returns the only safetensors file of a folder. Refuses it if its name shows that it is one of
+   * several.
    */
   private static Path only(Path folder) throws IOException {
     List<Path> found = new ArrayList<>();

@@ -79,7 +79,10 @@ public final class CheckpointWriter implements AutoCloseable {
         place, replace, WorkFolder.create(folder, place.getFileName().toString()));
   }
 
-  /** Returns whether something has the name already. */
+  /**
+   * Returns whether something has the name already. Throws an exception if the system refuses the
+   * name.
+   */
   private static boolean isThere(Path out, Path place) {
     try {
       Files.readAttributes(place, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
@@ -317,8 +320,8 @@ public final class CheckpointWriter implements AutoCloseable {
   }
 
   /**
-   * Syncs a folder even if the thread is interrupted. Otherwise a name that exists already would
-   * remain.
+   * Syncs a folder even if the thread is interrupted. A failure here would leave a checkpoint that
+   * has its name already.
    */
   private static void syncFolder(Path folder) {
     boolean interrupted = false;

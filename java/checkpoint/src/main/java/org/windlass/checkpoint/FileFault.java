@@ -84,8 +84,8 @@ public final class FileFault {
   }
 
   /**
-   * Returns a note for messages if {@code path} is a symbolic link that is not followed or leads
-   * nowhere. Otherwise the result is empty.
+   * Returns a note for messages if {@code path} is a symbolic link, with the target and whether
+   * that exists. Otherwise the result is empty.
    */
   public static Optional<String> link(Path path) {
     Objects.requireNonNull(path, "path");
@@ -100,8 +100,8 @@ public final class FileFault {
   }
 
   /**
-   * Returns the exception for a closed file. An interrupt of a thread closes the file that it reads
-   * or writes.
+   * Returns the exception for a file that was closed by a caller or by an interrupt. An interrupt
+   * closes the file that the thread reads or writes.
    */
   private static WindlassException ended(Path path, IOException fault) {
     return fault instanceof ClosedByInterruptException

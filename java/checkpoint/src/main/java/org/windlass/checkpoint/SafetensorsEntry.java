@@ -44,9 +44,9 @@ public record SafetensorsEntry(
   /**
    * Returns the size in bytes of a packed row-major tensor.
    *
-   * @throws InvalidArgumentException if an extent is negative, if the size does not fit 63 bits, or
-   *     if a dtype of less than a byte does not end on a byte; the message starts with {@code
-   *     where}
+   * @param where begins the message of an exception
+   * @throws InvalidArgumentException if an extent is negative, the size does not fit 63 bits, or a
+   *     dtype of less than a byte does not end on a byte
    */
   static long packedBytes(String where, DType dtype, List<Long> shape) {
     boolean empty = false;

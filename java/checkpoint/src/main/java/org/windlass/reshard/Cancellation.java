@@ -45,7 +45,7 @@ final class Cancellation {
    * Returns while the run may continue. Any thread may call it.
    *
    * @throws AbortedException if the run was cancelled or interrupted
-   * @throws WindlassException the failure that ended the moving ranks
+   * @throws WindlassException if the ranks that move have failed; it is their failure
    */
   void check() {
     if (cancelled) {

@@ -26,7 +26,7 @@ import org.windlass.reshard.request.ReshardRequest;
 import org.windlass.reshard.tensor.Casts;
 
 /**
- * A redistribution of a checkpoint on disk, from one layout to another:
+ * Redistributes a checkpoint on disk from one layout to another:
  *
  * <pre>{@code
  * ReshardResult result =
@@ -39,8 +39,8 @@ import org.windlass.reshard.tensor.Casts;
  *         .run();
  * }</pre>
  *
- * <p>Settings are made by one thread, before {@link #run}, which is called once. What it writes
- * appears complete or not at all.
+ * <p>One thread makes the settings and then calls {@link #run} once. The output appears complete or
+ * not at all.
  */
 public final class Reshard {
   private static final Duration DEADLINE = Duration.ofSeconds(60);

@@ -5,9 +5,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * Caches the bytes that one thread has read of stored tensors: recently used pages for scattered
- * elements, and long runs of bytes for a single pass. Files are read and not mapped, so a file that
- * is truncated meanwhile causes an exception.
+ * Caches the bytes that one thread has read of stored tensors. It keeps recently used pages for
+ * scattered elements, and long runs of bytes for a single pass. Files are read and not mapped, so a
+ * file that is truncated meanwhile causes an exception.
  */
 final class FilePages {
   static final int BYTES = 4 << 10;

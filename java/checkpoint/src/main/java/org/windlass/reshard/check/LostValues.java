@@ -19,9 +19,9 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Finds small tensors whose values a cast would destroy. It reports three cases: most values become
- * equal, which can happen to a router's biases. A value is outside the range of the dtype. A count,
- * such as a count of steps, becomes another number.
+ * Finds small tensors whose values a cast would destroy. It reports a tensor if most values become
+ * equal, which can happen to a router's biases. It also reports values outside the range of the
+ * dtype, and a count (such as of steps) that becomes another number.
  *
  * <p>"Most" is more than nine in ten, with fewer than {@link #FEW} left. Values around 0, such as a
  * weight's, keep more distinct values in a dtype of 16 bits. They share codes because there are

@@ -22,9 +22,9 @@ public enum Purpose {
           + "|query_key_value|w_pack|c_attn|w13(?:_weight|_bias)?|gate_up|dense_h_to_4h"),
   /** Must stay whole: HQQ's integers, which pack distant rows, and the bytes of a record. */
   WHOLE("(?-i:W_q)|_extra_state[0-9]*"),
-  /** Has few values that differ little, which a shorter dtype would make equal. */
+  /** Stores few values that differ little, which a shorter dtype would make equal. */
   PRECISE("e_score_correction_bias|a_log|dt_bias|(?:.*_)?inv_freq|(?:.*_)?(?:router|gate)[._](?:expert_)?bias"),
-  /** Has any other purpose. */
+  /** Serves any other purpose. */
   OTHER(".*");
 
   /** Scales of activations, or of a cache of keys and values. */

@@ -267,9 +267,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Checks that the scales are joined with those of the weights with which their weight is joined.
-   */
+  /** Checks that a rule joins the scales in the same way as their weights. */
   private void checkJoined(TensorMove weight, TensorMove scale) {
     List<String> weights = joined.get(weight.target().name());
     List<String> scales = joined.get(scale.target().name());

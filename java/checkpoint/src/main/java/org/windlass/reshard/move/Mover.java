@@ -30,10 +30,10 @@ import org.windlass.transfer.TransferBuilder;
 /**
  * Moves tensors from files to files.
  *
- * <p>It reads the target ranks' parts of a tensor in boxes that stay in the caches. A transfer
- * among a few workers reduces or copies them, and the workers write the result. So the work depends
- * on the bytes, and not on the number of ranks in the layouts. Every process computes the same
- * steps, and the processes share each step.
+ * <p>It reads the target ranks' parts of a tensor in boxes that stay in the caches. A few workers
+ * copy the boxes' parts to windows of the targets, or reduce them in a transfer. Then they write
+ * the windows. So the work depends on the bytes, and not on the number of ranks in the layouts.
+ * Every process computes the same steps, and the processes share each step.
  */
 public final class Mover {
   // The data of one step stays in the caches until it is written.
@@ -164,7 +164,7 @@ public final class Mover {
     run(step);
   }
 
-  /** Returns the part of the target for each rank that is written. */
+  /** Returns each rank's part of the target, for the ranks in its files. */
   private Map<Integer, Runs> held(TargetTensor target) {
     Layout layout = output.layout(target);
     Map<Integer, Runs> held = new LinkedHashMap<>();
@@ -325,7 +325,7 @@ public final class Mover {
     unlimited.barrier();
     step.write(comm.rank());
     if (!team.isWhole()) {
-      // The next step reuses the memory. After the last step, the files are used.
+      // The next step reuses the memory, and the code after the last step uses the files.
       unlimited.barrier();
     }
   }

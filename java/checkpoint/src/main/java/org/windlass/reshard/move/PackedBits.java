@@ -42,7 +42,9 @@ public final class PackedBits {
     }
   }
 
-  /** Fills the targets of every {@code workers}-th rank, starting with {@code worker}. */
+  /**
+   * Fills the windows of every {@code workers}-th target rank, from rank number {@code worker} on.
+   */
   void run(int worker, int workers) {
     List<Integer> ranks = leg.to().mesh().ranks();
     for (int place = worker; place < ranks.size(); place += workers) {
@@ -91,7 +93,7 @@ public final class PackedBits {
     } while (next(at, length));
   }
 
-  /** Returns the first indices of a box in the tensor, if the leg begins at {@code by}. */
+  /** Returns the first indices of a box in the tensor, given those of its leg in {@code by}. */
   private static long[] moved(long[] start, long[] by) {
     long[] moved = start.clone();
     Arrays.setAll(moved, d -> start[d] + by[d]);

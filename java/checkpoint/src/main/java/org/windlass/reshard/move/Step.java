@@ -15,8 +15,8 @@ import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * Moves several tensors' parts together: it reads boxes of sources into memory, copies parts of the
- * boxes to windows of targets, and writes the windows.
+ * Moves parts of several tensors together. It reads boxes of sources into memory, copies parts of
+ * the boxes to windows of targets, and writes the windows.
  *
  * <p>The ranks of a communicator share the work, independent of the ranks in the layouts. They copy
  * parts, and a transfer reduces the parts with several terms. Every process has the same steps, in
@@ -36,7 +36,10 @@ final class Step {
     }
   }
 
-  /** Copies a part, through the dtype {@code by} if that differs from those of both ends. */
+  /**
+   * Copies a part. If {@code by} is present, the copy casts through that dtype, which neither end
+   * has.
+   */
   private record Copy(Tensor source, Tensor target, Optional<DType> by) {
     void run(ByteBuffer scratch) {
       Tensor from = source;
@@ -162,7 +165,7 @@ final class Step {
             move.wire()));
   }
 
-  /** Reads boxes until other threads have taken all of the rest. */
+  /** Reads boxes until none is left to start. Other threads may still read theirs. */
   void read(ByteBuffer scratch) {
     for (int i = team.nextRead() - firstRead;
         i < reads.size();
@@ -172,7 +175,7 @@ final class Step {
     }
   }
 
-  /** Copies parts until other threads have taken all of the rest. All boxes must have been read. */
+  /** Copies parts until none is left to start. All boxes must have been read. */
   void copy(ByteBuffer scratch) {
     for (int i = team.nextCopy() - firstCopy;
         i < copies.size();

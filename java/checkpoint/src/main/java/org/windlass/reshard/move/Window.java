@@ -22,7 +22,7 @@ public record Window(List<Side> sides) {
   }
 
   /**
-   * Cuts tensors into windows.
+   * Cuts the local tensors of a target into windows.
    *
    * @param extents the extents of the largest local tensor
    * @param bits the bits of an element, on all ranks together

@@ -87,7 +87,7 @@ public record Runs(List<List<Run>> dims, long[] shape) {
   /**
    * Returns the held boxes within a box.
    *
-   * @param origin returns the index of a run from which {@code start} counts
+   * @param origin returns, for a run, the global index from which {@code start} counts
    */
   private List<Box> boxes(long[] start, long[] shape, ToLongFunction<Run> origin) {
     List<List<Run>> cut = new ArrayList<>();

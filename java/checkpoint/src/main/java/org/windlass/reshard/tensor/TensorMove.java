@@ -33,8 +33,8 @@ public record TensorMove(
   }
 
   /**
-   * Returns whether files have only parts of the tensor. It does not count if a rule stacks tensors
-   * and they are whole.
+   * Returns whether a file has only a part of the tensor. If a rule stacks tensors, a cut between
+   * the whole tensors does not count.
    */
   public boolean isCut() {
     for (int rank : target.to().mesh().ranks()) {
@@ -48,7 +48,10 @@ public record TensorMove(
     return false;
   }
 
-  /** Returns whether it becomes a part of a tensor, and not one of those that a rule stacks. */
+  /**
+   * Returns whether a rule joins the tensor with others along an existing dimension, and not in a
+   * stack.
+   */
   public boolean isPart() {
     return !Arrays.equals(shape(), target.shape()) && axes.stored().get(dim) != Axes.NEW;
   }
@@ -68,7 +71,9 @@ public record TensorMove(
     return legs(from(), target.to());
   }
 
-  /** Returns the parts in which the tensor moves between other layouts with the same positions. */
+  /**
+   * Returns the parts in which the tensor moves between these layouts of its source and its target.
+   */
   public List<Leg> legs(Layout from, Layout to) {
     if (target.fuse().isPresent() && to.equals(target.to())) {
       Fuse fuse = target.fuse().get();
