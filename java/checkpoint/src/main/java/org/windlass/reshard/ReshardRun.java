@@ -236,7 +236,7 @@ final class ReshardRun implements AutoCloseable {
     try {
       return Output.create(files, request, list);
     } catch (WindlassException failure) {
-      // The files are removed if the run has ended.
+      // A run that has ended removes its files. Then the check throws the reason.
       cancellation.check();
       throw failure;
     }

@@ -31,7 +31,10 @@ public final class EarlySync implements AutoCloseable {
     this.writer = writer;
   }
 
-  /** Receives the number of bytes that were written. */
+  /**
+   * Receives the number of bytes that were written. Starts a background sync from time to time,
+   * unless one is still running.
+   */
   public void wrote(long bytes) {
     waiting += bytes;
     if (waiting >= ROUND_BYTES && (running == null || running.isDone())) {

@@ -28,7 +28,7 @@ public final class SourceTensors {
 
   private final Checkpoint in;
   private final Optional<Layout> defaultFrom;
-  /** Rules that give layouts, by tensor, and below those layouts. */
+  /** Rules that give source layouts, by tensor. */
   private final Map<String, Rule> rules;
   private final Map<String, Layout> ruled = new HashMap<>();
 
