@@ -242,7 +242,8 @@ public final class CheckpointWriter implements AutoCloseable {
   /**
    * Gives the checkpoint its name. Call {@link #sync()} first.
    *
-   * @throws InvalidArgumentException if something of that name has appeared and may not be replaced
+   * @throws InvalidArgumentException if nothing was written, or if something of that name has
+   *     appeared and may not be replaced
    * @throws org.windlass.error.UnsupportedException if the file system cannot exchange two names at
    *     once
    * @throws ResourceException if another program has removed or changed the written files

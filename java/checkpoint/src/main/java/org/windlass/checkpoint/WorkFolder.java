@@ -27,8 +27,8 @@ import org.windlass.error.ResourceException;
 import org.windlass.internal.Fingerprint;
 
 /**
- * Represents a folder that belongs to one running writer. The process locks the file {@code lock}
- * in it as long as it lives, however it ends. A folder whose lock is free is abandoned.
+ * Represents a folder that belongs to one running writer. The process holds a lock on the file
+ * {@code lock} in it until it ends, for whatever reason. A folder whose lock is free is abandoned.
  */
 final class WorkFolder {
   // All digits except the last eight identify the name that the folder is for, since the readable

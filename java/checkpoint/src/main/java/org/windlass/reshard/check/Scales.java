@@ -31,6 +31,7 @@ public final class Scales {
   /** Weights to which each scale may belong. */
   private final Map<SourceTensor, List<SourceTensor>> weights = new LinkedHashMap<>();
 
+  /** Finds the scales among the tensors of a checkpoint. */
   public Scales(Collection<SourceTensor> tensors) {
     NavigableMap<String, SourceTensor> scales = new TreeMap<>();
     Map<String, List<SourceTensor>> byModule = new LinkedHashMap<>();

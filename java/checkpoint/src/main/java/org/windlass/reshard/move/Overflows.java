@@ -133,6 +133,7 @@ public final class Overflows {
   private final List<TensorMove> moves = new ArrayList<>();
   private final Map<TargetTensor, Watch> watches = new LinkedHashMap<>();
 
+  /** Selects the moves to check. */
   public Overflows(Checkpoint in, List<TensorMove> all) {
     this.in = in;
     for (TensorMove move : all) {

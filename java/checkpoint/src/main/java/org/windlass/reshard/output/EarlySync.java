@@ -27,6 +27,7 @@ public final class EarlySync implements AutoCloseable {
   private Future<?> running;
   private long waiting;
 
+  /** Creates the sync for the files of {@code writer}. */
   public EarlySync(CheckpointWriter writer) {
     this.writer = writer;
   }

@@ -51,6 +51,7 @@ public record TargetTensor(
     return firstFile == 0 ? to : new Layout(files(), to.placements());
   }
 
+  /** Returns the global shape as a list. */
   public List<Long> shapeList() {
     return Arrays.stream(shape).boxed().toList();
   }
@@ -65,6 +66,7 @@ public record TargetTensor(
     return dtype.bytesOf(elements(shape));
   }
 
+  /** Returns the number of elements of a tensor with this shape. */
   public static long elements(long[] shape) {
     long elements = 1;
     for (long extent : shape) {
