@@ -25,9 +25,11 @@ import org.windlass.internal.json.JsonText;
 import org.windlass.layout.DeviceMesh;
 
 /**
- * A checkpoint on disk: whole tensors in one safetensors file, or in the files of an index, or each
- * rank's local tensors in {@code rank-00000.safetensors} and so on. Every header is read and
- * checked at once; no data is.
+ * Reads a checkpoint on disk.
+ *
+ * <p>A checkpoint has one of three forms: a safetensors file with whole tensors, the files of an
+ * index, or rank files. Each rank file ({@code rank-00000.safetensors} and so on) holds the local
+ * tensors of one rank. {@link #open} reads and checks every header, and no tensor data.
  */
 public final class Checkpoint implements AutoCloseable {
   private static final Pattern RANK_FILE = Pattern.compile("rank-([0-9]+)\\.safetensors");
@@ -66,8 +68,9 @@ public final class Checkpoint implements AutoCloseable {
   /**
    * Opens a file or a folder and checks every header.
    *
-   * @throws InvalidArgumentException if it is malformed or no checkpoint; the message names the file
-   * @throws org.windlass.error.ResourceException if it cannot be read
+   * @throws InvalidArgumentException if the path is malformed or no checkpoint; the message names
+   *     the file
+   * @throws org.windlass.error.ResourceException if a file cannot be read
    */
   public static Checkpoint open(Path path) {
     Objects.requireNonNull(path, "path");
@@ -107,7 +110,10 @@ public final class Checkpoint implements AutoCloseable {
         : rankFolder(path, ranks, opened);
   }
 
-  /** The one file of tensors in a folder, which is all of a checkpoint by its name. */
+  /**
+   * Returns the only safetensors file of a folder. Refuses it if its name shows that it is one of
+   * several.
+   */
   private static Path only(Path folder) throws IOException {
     List<Path> found = new ArrayList<>();
     try (DirectoryStream<Path> files =
@@ -180,8 +186,8 @@ public final class Checkpoint implements AutoCloseable {
   }
 
   /**
-   * Refuses an index beside which files stand that may be meant as well. An index of no tensors is
-   * one of an empty checkpoint, or has lost what it listed.
+   * Refuses an index if the folder holds other files that may be meant as well. An index without
+   * tensors either belongs to an empty checkpoint or has lost its entries.
    */
   private static void requireOnly(Path folder, Path indexFile, SafetensorsIndex index)
       throws IOException {
@@ -251,7 +257,7 @@ public final class Checkpoint implements AutoCloseable {
     return files;
   }
 
-  /** The name of a rank's file in a folder of rank files. */
+  /** Returns the name of a rank's file in a folder of rank files. */
   public static String rankFile(int rank) {
     if (rank < 0 || rank >= DeviceMesh.MAX_RANKS) {
       throw new InvalidArgumentException(
@@ -260,7 +266,9 @@ public final class Checkpoint implements AutoCloseable {
     return String.format(java.util.Locale.ROOT, "rank-%05d.safetensors", rank);
   }
 
-  /** The files' metadata as one, without what two of them say of themselves and not of the whole. */
+  /**
+   * Merges the metadata of the files. Omits the entries for which two files have different values.
+   */
   private static Map<String, String> metadata(
       Collection<SafetensorsFile> files, List<String> notes) {
     Map<String, String> all = new LinkedHashMap<>();
@@ -285,49 +293,53 @@ public final class Checkpoint implements AutoCloseable {
     return all;
   }
 
-  /** Where the checkpoint is. */
+  /** Returns the path of the checkpoint. */
   public Path path() {
     return path;
   }
 
-  /** Whether each file holds one rank's local tensors. */
+  /** Returns whether each file holds one rank's local tensors. */
   public boolean byRank() {
     return !ranks.isEmpty();
   }
 
   /**
-   * Every tensor's name, in the order of the file, the index, or the rank files one after another.
+   * Returns every tensor's name, in the order of the file or the index, or of the rank files one
+   * after another.
    */
   public Set<String> names() {
     return names;
   }
 
-  /** The index, if it is in that form. */
+  /** Returns the path of the index, if the checkpoint has one. */
   public Optional<Path> index() {
     return index;
   }
 
-  /** What of its files is odd, and no reason to refuse them. */
+  /** Returns notes about oddities of the files. They are no reason to refuse the checkpoint. */
   public List<String> notes() {
     return notes;
   }
 
-  /** The files' {@code __metadata__} as one, but what two of them say differently. */
+  /**
+   * Returns the merged {@code __metadata__} of the files, without entries on which two files
+   * differ.
+   */
   public Map<String, String> metadata() {
     return metadata;
   }
 
-  /** The rank files; empty where tensors are whole. */
+  /** Returns the rank files by rank. The map is empty if the tensors are whole. */
   public SortedMap<Integer, SafetensorsFile> ranks() {
     return ranks;
   }
 
-  /** The folder's {@code layout.json}, if there is one. */
+  /** Returns the folder's {@code layout.json}, if there is one. */
   public Optional<LayoutFile> layouts() {
     return layouts;
   }
 
-  /** The file that holds a whole tensor. */
+  /** Returns the file that holds a whole tensor. */
   public SafetensorsFile whole(String name) {
     SafetensorsFile file = whole.get(Objects.requireNonNull(name, "name"));
     if (file == null) {
@@ -336,7 +348,7 @@ public final class Checkpoint implements AutoCloseable {
     return file;
   }
 
-  /** Every file, once. */
+  /** Returns every file, once. */
   public List<SafetensorsFile> files() {
     return files;
   }

@@ -24,12 +24,12 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.json.JsonText;
 
 /**
- * A checkpoint in the making: a folder or a single file that appears under its name complete or not
- * at all.
+ * Writes a checkpoint: a folder or a single file that appears under its name complete or not at
+ * all.
  *
- * <p>Everything is written into a work folder beside it, put on the disk, and renamed at {@link
- * #commit}. Closed without a commit, nothing is left. A work folder that a killed process left is
- * removed by the next writer in the same place.
+ * <p>The writer fills a work folder next to the checkpoint's path, syncs it to the disk, and
+ * renames it at {@link #commit}. A writer that is closed without a commit leaves nothing. If a
+ * process is killed and leaves a work folder, the next writer in the same folder removes it.
  */
 public final class CheckpointWriter implements AutoCloseable {
   private static final String CONTENT = "content";
@@ -39,7 +39,7 @@ public final class CheckpointWriter implements AutoCloseable {
   private final WorkFolder work;
   private final List<SafetensorsWriter> files = new ArrayList<>();
 
-  /** The length of each file; the only one of a single file is that of {@link #content}. */
+  /** Length of each file in bytes. A single-file checkpoint has one entry, for {@link #content}. */
   private final Map<Path, Long> written = new LinkedHashMap<>();
 
   private boolean ended;
@@ -52,11 +52,12 @@ public final class CheckpointWriter implements AutoCloseable {
   }
 
   /**
-   * Begins.
+   * Begins a checkpoint.
    *
    * @param out the name that the checkpoint will have
-   * @param replace whether something of that name may stand there already: an empty folder, or what
-   *     a CheckpointWriter wrote and nobody changed since. It is exchanged at once, and destroyed
+   * @param replace whether {@code out} may exist already. It must then be an empty folder, or a
+   *     checkpoint from a CheckpointWriter that nobody has changed since. The commit exchanges it
+   *     at once and destroys it
    * @throws InvalidArgumentException if {@code out} exists and may not be replaced, if another
    *     writer is making it, or if its folder does not exist
    * @throws ResourceException if the folder cannot be written
@@ -78,7 +79,10 @@ public final class CheckpointWriter implements AutoCloseable {
         place, replace, WorkFolder.create(folder, place.getFileName().toString()));
   }
 
-  /** Whether something has the name, which can be asked of a name that can be given alone. */
+  /**
+   * Returns whether something has the name already. Throws an exception if the system refuses the
+   * name.
+   */
   private static boolean isThere(Path out, Path place) {
     try {
       Files.readAttributes(place, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
@@ -91,12 +95,12 @@ public final class CheckpointWriter implements AutoCloseable {
   }
 
   /**
-   * Where a checkpoint of this name stands or would: the links in the path to it are followed, as
-   * the system follows them where a {@code ..} comes after one; a link that has the name itself is
-   * not.
+   * Returns the resolved path of a checkpoint with this name. Symbolic links in the path to it are
+   * followed, as the system follows them before a {@code ..}. A link that has the name itself is
+   * not followed.
    *
-   * @throws InvalidArgumentException if its folder does not exist, or is of another file system
-   *     than the machine's, as one in an archive
+   * @throws InvalidArgumentException if its folder does not exist, or belongs to another file
+   *     system than the machine's, such as an archive
    * @throws ResourceException if its folder cannot be reached
    */
   public static Path place(Path out) {
@@ -125,7 +129,7 @@ public final class CheckpointWriter implements AutoCloseable {
   /**
    * Adds a safetensors file to the folder.
    *
-   * @param name of a file in the folder itself; it ends in {@code .safetensors}
+   * @param name the name of a file in the folder itself; it ends in {@code .safetensors}
    * @throws InvalidArgumentException if the folder has a file of that name, the checkpoint is a
    *     single file, or a reader would refuse a name
    */
@@ -142,8 +146,8 @@ public final class CheckpointWriter implements AutoCloseable {
   /**
    * Makes the checkpoint a single safetensors file.
    *
-   * @throws InvalidArgumentException if it is one already or has files, or a reader would refuse a
-   *     name
+   * @throws InvalidArgumentException if it is a single file already or has files, or a reader would
+   *     refuse a name
    */
   public synchronized SafetensorsWriter single(
       List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
@@ -165,7 +169,7 @@ public final class CheckpointWriter implements AutoCloseable {
   /**
    * Adds a small file to the folder.
    *
-   * @param name of a file in the folder itself
+   * @param name the name of a file in the folder itself
    * @throws InvalidArgumentException if the folder has a file of that name, or the checkpoint is a
    *     single file
    */
@@ -220,14 +224,12 @@ public final class CheckpointWriter implements AutoCloseable {
     }
   }
 
-  /**
-   * Where the checkpoint lies until it is committed: to look at what was written before it appears.
-   */
+  /** Returns the path of the content before the commit, for reading it back before it appears. */
   public Path staged() {
     return content();
   }
 
-  /** Returns when all that was written is on the disk. */
+  /** Syncs everything that was written to the disk. Blocks until that is done. */
   public synchronized void sync() {
     checkOpen();
     DiskSync.all(files);
@@ -238,12 +240,13 @@ public final class CheckpointWriter implements AutoCloseable {
   }
 
   /**
-   * Gives the checkpoint its name; call {@link #sync()} first.
+   * Gives the checkpoint its name. Call {@link #sync()} first.
    *
-   * @throws InvalidArgumentException if something of that name has appeared and may not be replaced
+   * @throws InvalidArgumentException if nothing was written, or if something of that name has
+   *     appeared and may not be replaced
    * @throws org.windlass.error.UnsupportedException if the file system cannot exchange two names at
    *     once
-   * @throws ResourceException if another program has removed or changed what was written
+   * @throws ResourceException if another program has removed or changed the written files
    */
   public synchronized void commit() {
     checkOpen();
@@ -263,7 +266,8 @@ public final class CheckpointWriter implements AutoCloseable {
     try {
       close();
     } catch (WindlassException left) {
-      // The checkpoint stands; the next writer in this folder removes what is left beside it.
+      // The checkpoint has its name. The next writer in this folder removes the rest of the work
+      // folder.
     }
   }
 
@@ -273,7 +277,7 @@ public final class CheckpointWriter implements AutoCloseable {
         return;
       }
     } catch (NoSuchFileException gone) {
-      // Named below.
+      // The complaint below names the file.
     } catch (IOException fault) {
       throw FileFault.reading(path, fault);
     }
@@ -282,7 +286,10 @@ public final class CheckpointWriter implements AutoCloseable {
             + work.path() + " before it was complete; write it again");
   }
 
-  /** Takes the name from what has it, and gives it back if that may not be destroyed. */
+  /**
+   * Exchanges the content with the file or folder that has the name. Exchanges them back if that
+   * one may not be destroyed.
+   */
   private void exchange() {
     WriteMark.requireReplaceable(out, out);
     NativeFiles.exchange(content(), out);
@@ -299,7 +306,10 @@ public final class CheckpointWriter implements AutoCloseable {
     return committed;
   }
 
-  /** Ends the writing and removes what was not committed. Idempotent; any thread. */
+  /**
+   * Ends the writing and removes everything that was not committed. Idempotent. Any thread may call
+   * it.
+   */
   @Override
   public synchronized void close() {
     if (ended) {
@@ -310,7 +320,10 @@ public final class CheckpointWriter implements AutoCloseable {
     work.remove();
   }
 
-  /** Whatever interrupts the thread: a name that stands already would be left behind. */
+  /**
+   * Syncs a folder even if the thread is interrupted. A failure here would leave a checkpoint that
+   * has its name already.
+   */
   private static void syncFolder(Path folder) {
     boolean interrupted = false;
     try {

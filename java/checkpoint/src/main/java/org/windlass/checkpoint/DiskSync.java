@@ -10,8 +10,8 @@ import java.util.concurrent.Future;
 import org.windlass.error.WindlassException;
 
 /**
- * The sync of many files to the disk at once: a file system commits together what waits together,
- * and a thousand files one after another take seconds.
+ * Syncs many files to the disk at once. A file system commits concurrent syncs together, while a
+ * thousand syncs one after another take seconds.
  */
 final class DiskSync {
   private static final int THREADS = 16;
@@ -42,7 +42,10 @@ final class DiskSync {
     }
   }
 
-  /** Waits however often the thread is interrupted: a file that is not on the disk is not done. */
+  /**
+   * Waits for a sync, however often the thread is interrupted. A file that is not on the disk is
+   * not done.
+   */
   private static void settle(Future<?> sync) {
     boolean interrupted = false;
     try {

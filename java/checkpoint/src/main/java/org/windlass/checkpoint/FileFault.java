@@ -18,13 +18,13 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 
-/** The Windlass exception that an IOException of a file becomes. */
+/** Converts an IOException of a file to the Windlass exception that reports it. */
 public final class FileFault {
   private FileFault() {}
 
   /**
-   * A fault while reading {@code path}: a missing file, or a folder in its place, is the caller's
-   * mistake, the rest is the machine's.
+   * Returns the exception for a fault while reading {@code path}. A missing file, or a folder in
+   * its place, is the caller's mistake. All other faults are the machine's.
    */
   public static WindlassException reading(Path path, IOException fault) {
     requireNonNull(path, fault);
@@ -50,8 +50,8 @@ public final class FileFault {
   }
 
   /**
-   * A fault while writing {@code path}: a folder in its place, or none around it, is the caller's
-   * mistake, the rest is the machine's.
+   * Returns the exception for a fault while writing {@code path}. A folder in its place, or a
+   * missing parent folder, is the caller's mistake. All other faults are the machine's.
    */
   public static WindlassException writing(Path path, IOException fault) {
     requireNonNull(path, fault);
@@ -71,7 +71,10 @@ public final class FileFault {
     return writingFolder(path, fault);
   }
 
-  /** A fault while what a folder lists is changed or put on the disk. */
+  /**
+   * Returns the exception for a fault while the entries of a folder are changed or synced to the
+   * disk.
+   */
   public static WindlassException writingFolder(Path folder, IOException fault) {
     Objects.requireNonNull(folder, "folder");
     Objects.requireNonNull(fault, "fault");
@@ -80,7 +83,10 @@ public final class FileFault {
         : new ResourceException(folder + ": cannot be written: " + reason(fault), fault);
   }
 
-  /** What to say of a symbolic link, which is not followed or leads nowhere; empty for the rest. */
+  /**
+   * Returns a note for messages if {@code path} is a symbolic link, with the target and whether
+   * that exists. Otherwise the result is empty.
+   */
   public static Optional<String> link(Path path) {
     Objects.requireNonNull(path, "path");
     try {
@@ -93,7 +99,10 @@ public final class FileFault {
     }
   }
 
-  /** The file was closed, or the thread was interrupted, which closes what it reads or writes. */
+  /**
+   * Returns the exception for a file that was closed by a caller or by an interrupt. An interrupt
+   * closes the file that the thread reads or writes.
+   */
   private static WindlassException ended(Path path, IOException fault) {
     return fault instanceof ClosedByInterruptException
         ? new AbortedException(

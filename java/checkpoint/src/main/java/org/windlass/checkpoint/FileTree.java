@@ -12,7 +12,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A file or a folder with all that is in it, which others may be removing too. */
+/**
+ * Removes a file, or a folder with all its content, even if other processes remove parts of it too.
+ */
 final class FileTree {
   private FileTree() {}
 
@@ -25,8 +27,8 @@ final class FileTree {
   }
 
   /**
-   * Removes a file or a folder with all that is in it; links are removed, not followed. It has one
-   * descriptor at a time, and that only while it lists a folder.
+   * Removes a file or a folder with all its content. Links are removed, not followed. The method
+   * keeps at most one descriptor open, and only while it lists a folder.
    *
    * @throws IOException if a folder cannot be listed, or an entry cannot be removed
    */
@@ -39,10 +41,11 @@ final class FileTree {
     Files.deleteIfExists(root);
   }
 
-  /** The entries of a folder; none if another process has removed it. */
+  /** Returns the entries of a folder, or none if another process has removed it. */
   private static List<Path> entries(Path folder) throws IOException {
     List<Path> entries = new ArrayList<>();
-    // Its paths keep the bytes of names that the locale has no characters for.
+    // The paths of a directory stream keep the bytes of names for which the locale has no
+    // characters.
     try (DirectoryStream<Path> listed = Files.newDirectoryStream(folder)) {
       listed.forEach(entries::add);
     } catch (NoSuchFileException gone) {

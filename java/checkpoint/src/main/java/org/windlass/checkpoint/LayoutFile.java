@@ -18,9 +18,9 @@ import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
 
 /**
- * {@code layout.json}: what the tensors of a folder of rank files are as wholes.
+ * Represents {@code layout.json}, which describes the whole tensors of a folder of rank files.
  *
- * @param tensors one entry for each tensor that it lists, in the file's order
+ * @param tensors one entry for each tensor that the file lists, in the file's order
  */
 public record LayoutFile(Map<String, Entry> tensors) {
   /** Checks the components. */
@@ -28,16 +28,16 @@ public record LayoutFile(Map<String, Entry> tensors) {
     tensors = Copies.map(tensors, "tensors");
   }
 
-  /** The file's own name. */
+  /** Name of the file. */
   public static final String NAME = "layout.json";
 
   /**
-   * One tensor.
+   * Describes one tensor.
    *
    * @param shape the global shape
-   * @param dtype the dtype, if the file says it
-   * @param layout the layout, if the file says it
-   * @param parts how it is cut where it lies on its ranks in parts; it then has no layout
+   * @param dtype the dtype, if the file gives it
+   * @param layout the layout, if the file gives it
+   * @param parts how the tensor is cut if its ranks hold it in parts; it then has no layout
    */
   public record Entry(
       List<Long> shape, Optional<DType> dtype, Optional<Layout> layout, Optional<Parts> parts) {
@@ -62,20 +62,20 @@ public record LayoutFile(Map<String, Entry> tensors) {
       }
     }
 
-    /** The entry of a tensor that is not in parts. */
+    /** Creates the entry of a tensor that is not in parts. */
     public Entry(List<Long> shape, Optional<DType> dtype, Optional<Layout> layout) {
       this(shape, dtype, layout, Optional.empty());
     }
   }
 
   /**
-   * How a tensor is cut that is fused of parts of unequal extents: each part by itself, so that a
-   * rank's tensor is its piece of the first part, then of the second, and no layout cuts the whole
-   * like that.
+   * Describes the cut of a tensor that is fused of parts with unequal extents. The layout cuts each
+   * part separately. A rank's tensor is its piece of the first part, then its piece of the second,
+   * and so on. No layout of the whole tensor describes such a cut.
    *
    * @param dim the dimension along which the parts lie one after another
-   * @param extents each part's extent of it
-   * @param layout what cuts each part
+   * @param extents each part's extent of that dimension
+   * @param layout the layout that cuts each part
    */
   public record Parts(int dim, List<Long> extents, Layout layout) {
     /** Checks the components. */
@@ -114,7 +114,12 @@ public record LayoutFile(Map<String, Entry> tensors) {
         path.toString(), JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading));
   }
 
-  /** Parses and checks the JSON of such a file; {@code where} begins every complaint. */
+  /**
+   * Parses and checks the JSON of such a file.
+   *
+   * @param where the file; it begins every complaint
+   * @throws InvalidArgumentException if the JSON is malformed
+   */
   public static LayoutFile parse(String where, byte[] bytes) {
     Objects.requireNonNull(where, "where");
     Objects.requireNonNull(bytes, "bytes");
@@ -223,10 +228,10 @@ public record LayoutFile(Map<String, Entry> tensors) {
   }
 
   /**
-   * The file's bytes.
+   * Returns the file's bytes.
    *
-   * @throws InvalidArgumentException if they are none that {@link #parse} takes: for a tensor's name
-   *     or their number
+   * @throws InvalidArgumentException if {@link #parse} would refuse them, because of a tensor's
+   *     name or the number of tensors
    */
   public byte[] encode() {
     byte[] bytes =

@@ -5,11 +5,11 @@ import java.nio.file.Path;
 import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.memory.Memory;
 
-/** A whole file as memory, at one address whatever its size. */
+/** Maps a whole file to memory, at one address for any file size. */
 final class MappedFile {
   private MappedFile() {}
 
-  /** The file's bytes; what is written stays private to this mapping. */
+  /** Maps the file. Writes to the memory stay private to this mapping. */
   static Memory of(Path path, long bytes) {
     long address = NativeFiles.map(path, bytes);
     return Memory.of(address, bytes, new Mapping(address, bytes));

@@ -7,9 +7,9 @@ import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
-/** Names that a checkpoint can hold: its readers refuse others, and so its writers do. */
+/** Checks the names in a checkpoint. Writers refuse the same names as readers. */
 final class Names {
-  /** Stands where a tensor's name would, and holds what is said of the file. */
+  /** Key of the file's metadata in a header. No tensor may have this name. */
   static final String METADATA = "__metadata__";
 
   static final String SAFETENSORS = ".safetensors";
@@ -27,7 +27,7 @@ final class Names {
     }
   }
 
-  /** Checks what is written into a JSON text; {@code where} begins the complaint. */
+  /** Checks a text that is written into JSON; {@code where} begins the complaint. */
   static void requireText(String where, String what, String text) {
     if (!JsonText.wellFormed(text)) {
       throw new InvalidArgumentException(
@@ -35,7 +35,7 @@ final class Names {
     }
   }
 
-  /** The file of that name in {@code folder} itself; {@code where} begins the complaint. */
+  /** Returns the file of that name in {@code folder} itself; {@code where} begins the complaint. */
   static Path file(String where, Path folder, String name) {
     return file(where, folder, name, name);
   }
@@ -60,12 +60,12 @@ final class Names {
         where + ": " + JsonText.quoted(name) + " is not the name of a file in the folder");
   }
 
-  /** {@link #file} for one that holds tensors. */
+  /** Returns {@link #file} for a file that holds tensors. */
   static Path safetensors(String where, Path folder, String name) {
     return requireEnding(where, name, file(where, folder, name));
   }
 
-  /** {@link #safetensors} for what an index names, which may lie in folders there. */
+  /** Returns {@link #safetensors} for a file of an index, which may be in a subfolder. */
   static Path nested(String where, Path folder, String name) {
     return requireEnding(where, name, file(where, folder, name, name.split("/", -1)));
   }

@@ -9,17 +9,17 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
-/** What the system does with files beyond the JDK. */
+/** Provides file operations of the system that the JDK lacks. */
 final class NativeFiles {
   private NativeFiles() {}
 
-  /** Makes a new file of this size with its blocks reserved; on failure none is left. */
+  /** Creates a new file of this size with its blocks reserved. If that fails, no file is left. */
   static void create(Path path, long bytes) {
     call(scratch -> Native.wl_file_create(utf8(path), bytes, scratch.error()));
   }
 
   /**
-   * Maps a whole file of exactly {@code bytes} bytes; what is written does not reach the file.
+   * Maps a whole file of exactly {@code bytes} bytes. Writes to the memory do not reach the file.
    *
    * @return the address
    */
@@ -34,13 +34,13 @@ final class NativeFiles {
     Native.wl_file_unmap(address, bytes, 0);
   }
 
-  /** Gives each the other's name, at once. */
+  /** Exchanges the names of two files or folders in one step. */
   static void exchange(Path one, Path other) {
     call(
         scratch -> Native.wl_file_exchange(utf8(one), utf8(other), scratch.error()));
   }
 
-  /** Renames to a name that nothing has. */
+  /** Renames a file or folder to a name that does not exist yet. */
   static void publish(Path from, Path to) {
     call(scratch -> Native.wl_file_publish(utf8(from), utf8(to), scratch.error()));
   }

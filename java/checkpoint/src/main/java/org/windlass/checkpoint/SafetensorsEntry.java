@@ -9,13 +9,13 @@ import org.windlass.internal.Copies;
 import org.windlass.internal.json.JsonText;
 
 /**
- * One tensor of a safetensors file.
+ * Describes one tensor of a safetensors file.
  *
  * @param name the tensor's name, never empty
  * @param dtype the element type
  * @param shape the extents, none negative; empty for a scalar
- * @param begin the first byte, counted from the end of the header
- * @param end the byte after the last
+ * @param begin the offset of the first byte from the end of the header
+ * @param end the offset behind the last byte
  */
 public record SafetensorsEntry(
     String name, DType dtype, List<Long> shape, long begin, long end) {
@@ -31,21 +31,22 @@ public record SafetensorsEntry(
     }
   }
 
-  /** How many bytes the tensor takes in the file. */
+  /** Returns the size of the tensor in the file, in bytes. */
   public long bytes() {
     return end - begin;
   }
 
-  /** The shape as an array of its own. */
+  /** Returns the shape as a new array. */
   public long[] dims() {
     return shape.stream().mapToLong(Long::longValue).toArray();
   }
 
   /**
-   * The bytes that a packed row-major tensor takes.
+   * Returns the size in bytes of a packed row-major tensor.
    *
-   * @throws InvalidArgumentException if an extent is negative, if the size does not fit 63 bits, or
-   *     if a dtype of less than a byte does not end on a byte; the message starts with {@code where}
+   * @param where begins the message of an exception
+   * @throws InvalidArgumentException if an extent is negative, the size does not fit 63 bits, or a
+   *     dtype of less than a byte does not end on a byte
    */
   static long packedBytes(String where, DType dtype, List<Long> shape) {
     boolean empty = false;

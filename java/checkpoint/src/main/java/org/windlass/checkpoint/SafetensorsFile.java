@@ -16,13 +16,13 @@ import org.windlass.internal.json.JsonText;
 import org.windlass.internal.memory.Memory;
 
 /**
- * A safetensors file whose header was read and checked. Its tensors are views of the mapped file:
- * nothing is copied, and what is written to one of them stays private to this process.
+ * Reads a safetensors file whose header was checked. Its tensors are views of the mapped file. They
+ * are not copied, and writes to them stay private to this process.
  *
- * <p>{@link #tensor} and {@link #bytes} map the file. Its length is checked then and by {@link
- * #checkLength()}; one that another process cuts short after that faults whoever reads the mapping
- * (SIGBUS), as every mapped file does. {@link #read} does not map: a file that ends too early is an
- * exception. Map only files that stay as they are.
+ * <p>{@link #tensor} and {@link #bytes} map the file. They check its length, as {@link
+ * #checkLength()} does. If another process truncates the file later, a read of the mapping fails
+ * with SIGBUS, as for every mapped file. So map only files that do not change. {@link #read} does
+ * not map: it throws an exception if the file ends too early.
  */
 public final class SafetensorsFile implements AutoCloseable {
   private final Path path;
@@ -65,17 +65,17 @@ public final class SafetensorsFile implements AutoCloseable {
     }
   }
 
-  /** Where the file is. */
+  /** Returns the path of the file. */
   public Path path() {
     return path;
   }
 
-  /** What the file holds. */
+  /** Returns the header of the file. */
   public SafetensorsHeader header() {
     return header;
   }
 
-  /** The tensor's entry in the header. */
+  /** Returns the tensor's entry in the header. */
   public SafetensorsEntry entry(String name) {
     return header
         .find(name)
@@ -85,18 +85,18 @@ public final class SafetensorsFile implements AutoCloseable {
   }
 
   /**
-   * Whether a tensor lies at a multiple of its element size, as {@link #tensor} needs it. The
-   * format does not demand it.
+   * Returns whether a tensor begins at a multiple of its element size, which {@link #tensor}
+   * requires. The format does not require it.
    */
   public boolean isAligned(String name) {
     return header.isAligned(entry(name));
   }
 
   /**
-   * The tensor of that name, in the mapped file.
+   * Returns the tensor of that name, in the mapped file.
    *
-   * @throws InvalidArgumentException if there is none, if it is not aligned, or if the file has
-   *     another length by now
+   * @throws InvalidArgumentException if there is none, if it is not aligned, or if the file's
+   *     length has changed
    * @throws org.windlass.error.UnsupportedException if its dtype has less than a byte
    */
   public Tensor tensor(String name) {
@@ -105,8 +105,8 @@ public final class SafetensorsFile implements AutoCloseable {
   }
 
   /**
-   * The same memory as {@link #tensor} shows, as bytes: for dtypes of less than a byte, and for
-   * unaligned ones.
+   * Returns the same memory as {@link #tensor}, as bytes. This also works for dtypes of less than a
+   * byte and for unaligned tensors.
    */
   public Tensor bytes(String name) {
     SafetensorsEntry entry = entry(name);
@@ -126,8 +126,8 @@ public final class SafetensorsFile implements AutoCloseable {
   /**
    * Reads a tensor's bytes from the file itself, not from the mapping.
    *
-   * @param from the first byte, counted from the tensor's own
-   * @param into is filled from its position to its limit
+   * @param from the offset of the first byte in the tensor
+   * @param into the buffer to fill from its position to its limit
    */
   public void read(String name, long from, ByteBuffer into) {
     SafetensorsEntry entry = entry(name);
@@ -155,9 +155,9 @@ public final class SafetensorsFile implements AutoCloseable {
   }
 
   /**
-   * Looks at the file's length again.
+   * Checks that the file's length has not changed since the header was read.
    *
-   * @throws InvalidArgumentException if it is not what it was when the header was read
+   * @throws InvalidArgumentException if the length has changed
    */
   public void checkLength() {
     requireOpen();
@@ -193,8 +193,8 @@ public final class SafetensorsFile implements AutoCloseable {
   }
 
   /**
-   * Lets go of the file. Later use of its tensors throws Closed; the mapping goes when the last
-   * call that uses it is over.
+   * Closes the file. Later use of its tensors throws {@link org.windlass.error.ClosedException}.
+   * The mapping ends with the last call that uses it.
    */
   @Override
   public synchronized void close() {
@@ -209,7 +209,7 @@ public final class SafetensorsFile implements AutoCloseable {
       try {
         channel.close();
       } catch (IOException ignored) {
-        // Nothing was written through it.
+        // Nothing was written through this channel.
       }
     }
   }

@@ -23,15 +23,15 @@ import org.windlass.internal.json.JsonObject;
 import org.windlass.internal.json.JsonText;
 
 /**
- * The header of a safetensors file: eight bytes of length, then one JSON object. A header that was
- * read is whole: sizes follow from shapes, and the tensors cover the file's data without overlap or
- * hole.
+ * Represents the header of a safetensors file: eight bytes of length, then one JSON object. In a
+ * header that was read, sizes follow from shapes, and the tensors cover the file's data without
+ * overlap or hole.
  */
 public final class SafetensorsHeader {
-  /** The longest header that is read, in bytes. */
+  /** Length of the longest header that is accepted, in bytes. */
   public static final long MAX_BYTES = 100_000_000;
 
-  /** Bytes before the JSON. */
+  /** Number of bytes before the JSON. */
   static final int LENGTH_BYTES = 8;
 
   private final Map<String, SafetensorsEntry> tensors;
@@ -50,32 +50,32 @@ public final class SafetensorsHeader {
     this.dataBytes = dataBytes;
   }
 
-  /** Every tensor, in the header's order. */
+  /** Returns every tensor, in the header's order. */
   public Collection<SafetensorsEntry> tensors() {
     return tensors.values();
   }
 
-  /** The tensor of that name. */
+  /** Returns the tensor of that name, if there is one. */
   public Optional<SafetensorsEntry> find(String name) {
     return Optional.ofNullable(tensors.get(Objects.requireNonNull(name, "name")));
   }
 
-  /** What stands under {@code __metadata__}, in the header's order. */
+  /** Returns the entries of {@code __metadata__}, in the header's order. */
   public Map<String, String> metadata() {
     return metadata;
   }
 
-  /** The file's first byte after the header. */
+  /** Returns the offset of the first byte after the header. */
   public long dataStart() {
     return dataStart;
   }
 
-  /** Whether the tensor lies at a multiple of its element size in the file. */
+  /** Returns whether the tensor begins at a multiple of its element size in the file. */
   boolean isAligned(SafetensorsEntry entry) {
     return (dataStart + entry.begin()) % Math.max(entry.dtype().bits() / 8, 1) == 0;
   }
 
-  /** How many bytes the whole file has. */
+  /** Returns the size of the whole file in bytes. */
   public long fileBytes() {
     return dataStart + dataBytes;
   }
@@ -111,8 +111,9 @@ public final class SafetensorsHeader {
    *
    * @param where the file, for messages
    * @param json the bytes after the length
-   * @param dataBytes the bytes that follow the header in the file
-   * @throws InvalidArgumentException naming the file, the tensor and what is wrong
+   * @param dataBytes the number of bytes after the header in the file
+   * @throws InvalidArgumentException if the header is malformed; the message names the file, the
+   *     tensor and the fault
    */
   public static SafetensorsHeader parse(String where, byte[] json, long dataBytes) {
     Objects.requireNonNull(where, "where");
@@ -193,7 +194,9 @@ public final class SafetensorsHeader {
     throw text.bad(what + ": unknown dtype " + JsonText.quoted(spelling));
   }
 
-  /** Checks that the tensors, taken by offset, follow one another from 0 to the end of the data. */
+  /**
+   * Checks that the tensors, sorted by offset, follow one another from 0 to the end of the data.
+   */
   private static void checkCover(
       String where, Collection<SafetensorsEntry> tensors, long dataBytes) {
     List<SafetensorsEntry> sorted = new ArrayList<>(tensors);
@@ -227,7 +230,7 @@ public final class SafetensorsHeader {
     }
   }
 
-  /** What to write: a tensor's name, dtype and shape. Offsets follow from the order. */
+  /** Describes a tensor to write. The offsets follow from the order of the items. */
   public record Item(String name, DType dtype, List<Long> shape) {
     /** Checks the components. */
     public Item {
@@ -237,7 +240,7 @@ public final class SafetensorsHeader {
     }
   }
 
-  /** The header of a file that holds {@code items} in this order, packed. */
+  /** Returns the header of a file that holds {@code items} in this order, packed. */
   static SafetensorsHeader of(
       String file, List<Item> givenItems, Map<String, String> givenMetadata) {
     List<Item> items = Copies.list(givenItems, "items");
@@ -269,7 +272,9 @@ public final class SafetensorsHeader {
     return new SafetensorsHeader(tensors, metadata, header.encode().length, at);
   }
 
-  /** The bytes before the data: the length, the JSON, and spaces up to a multiple of eight. */
+  /**
+   * Returns the bytes before the data: the length, the JSON, and spaces up to a multiple of eight.
+   */
   byte[] encode() {
     byte[] text =
         JsonObject.bytes(

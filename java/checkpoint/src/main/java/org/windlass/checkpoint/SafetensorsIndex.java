@@ -16,11 +16,10 @@ import org.windlass.internal.json.JsonObject;
 import org.windlass.internal.json.JsonText;
 
 /**
- * {@code model.safetensors.index.json}, or one of another model's name: which file of the folder
- * holds which tensor.
+ * Represents an index such as {@code model.safetensors.index.json}: the file of the folder that
+ * holds each tensor.
  *
- * @param files the file's name for each tensor, in the index's order; with {@code /} behind the
- *     folders that it lies in
+ * @param files the file's name for each tensor, in the index's order; {@code /} separates folders
  */
 public record SafetensorsIndex(Map<String, String> files) {
   /** Checks the components. */
@@ -28,19 +27,19 @@ public record SafetensorsIndex(Map<String, String> files) {
     files = Copies.map(files, "files");
   }
 
-  /** The name of an index that is written. */
+  /** Name of an index that Windlass writes. */
   public static final String NAME = "model.safetensors.index.json";
 
   private static final String ENDING = ".safetensors.index.json";
 
-  /** What a file's name says where it is one of several. */
+  /** Pattern in the name of a file that is one of several, such as {@code 00001-of-00003}. */
   static final Pattern OF_SEVERAL =
       Pattern.compile("(?:^|[-_.])([0-9]+)[-_.]of[-_.]([0-9]+)(?![0-9])", Pattern.CASE_INSENSITIVE);
 
   /**
-   * The index of a folder: that of the usual name, or the only one.
+   * Returns the index of a folder: the one with the usual name, or the only one.
    *
-   * @throws InvalidArgumentException if there are several others
+   * @throws InvalidArgumentException if no index has the usual name and there are several
    */
   static Optional<Path> find(Path folder) throws IOException {
     if (Files.exists(folder.resolve(NAME))) {
@@ -59,9 +58,9 @@ public record SafetensorsIndex(Map<String, String> files) {
   }
 
   /**
-   * Whether a file that an index does not list is of the same model by its name: the whole model
-   * beside {@code model.safetensors.index.json}, or the model of which {@code
-   * model.fp16.safetensors.index.json} is a variant.
+   * Returns whether a file that the index does not list belongs to the same model by its name.
+   * Examples are the whole model next to {@code model.safetensors.index.json}, and the model of
+   * which {@code model.fp16.safetensors.index.json} is a variant.
    */
   static boolean isOfModel(Path index, String file) {
     String name = index.getFileName().toString();
@@ -76,8 +75,9 @@ public record SafetensorsIndex(Map<String, String> files) {
   }
 
   /**
-   * Reads an index. Every file that it names stands in its folder, or in one there that is no link
-   * out of it. The file may be a link: a download cache keeps the files themselves elsewhere.
+   * Reads an index. Each file that it names must be in its folder or a subfolder, and the path must
+   * not leave that folder through a link. The file itself may be a link, because download caches
+   * keep the files elsewhere.
    */
   static SafetensorsIndex read(Path path) throws IOException {
     Path folder = path.resolveSibling("");
@@ -119,10 +119,10 @@ public record SafetensorsIndex(Map<String, String> files) {
   }
 
   /**
-   * The index as JSON, for tensors of {@code totalBytes} bytes in all.
+   * Returns the index as JSON, for tensors with {@code totalBytes} bytes in total.
    *
-   * @throws InvalidArgumentException if it is none that a reader takes: for a tensor's or a file's
-   *     name, or its length
+   * @throws InvalidArgumentException if a reader would refuse the index because of a tensor's name,
+   *     a file's name, or its length
    */
   public byte[] encode(long totalBytes) {
     if (totalBytes < 0) {

@@ -15,9 +15,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
 /**
- * A new safetensors file of its final size, whose tensors are zero at first. The disk blocks are
- * reserved when it is made: a full disk is an exception there, never one later. Several processes
- * may write it at once: one makes it, the others open it.
+ * Writes a new safetensors file of its final size, whose tensors are zero at first. {@link #create}
+ * reserves the disk blocks, so a full disk causes an exception there and never later. Several
+ * processes may write the file at once: one creates it, and the others open it.
  */
 public final class SafetensorsWriter implements AutoCloseable {
   private final Path path;
@@ -31,9 +31,9 @@ public final class SafetensorsWriter implements AutoCloseable {
   }
 
   /**
-   * Makes the file and writes its header.
+   * Creates the file and writes its header.
    *
-   * @param path where no file may be yet
+   * @param path the path of the new file, which must not exist
    * @param items the tensors, in the order of the file
    * @throws org.windlass.error.ResourceException if the disk is full; then no file is left
    */
@@ -55,10 +55,10 @@ public final class SafetensorsWriter implements AutoCloseable {
   }
 
   /**
-   * Opens a file that {@link #create} has made of the same tensors and metadata, as another process
-   * does that writes some of them; what is in it stays.
+   * Opens a file that {@link #create} made with the same tensors and metadata, possibly in another
+   * process. Keeps the file's content.
    *
-   * @throws InvalidArgumentException if there is no such file, or its header is another one
+   * @throws InvalidArgumentException if there is no such file, or its header differs
    */
   public static SafetensorsWriter open(
       Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
@@ -93,21 +93,21 @@ public final class SafetensorsWriter implements AutoCloseable {
     }
   }
 
-  /** Where the file is. */
+  /** Returns the path of the file. */
   public Path path() {
     return path;
   }
 
-  /** What the file holds. */
+  /** Returns the header of the file. */
   public SafetensorsHeader header() {
     return header;
   }
 
   /**
-   * Writes bytes of a tensor. Threads may write at once.
+   * Writes bytes of a tensor. Several threads may write at once.
    *
-   * @param from the first byte, counted from the tensor's own
-   * @param bytes are written from their position to their limit
+   * @param from the offset of the first byte in the tensor
+   * @param bytes the buffer to write from its position to its limit
    */
   public void write(String name, long from, ByteBuffer bytes) {
     Objects.requireNonNull(name, "name");
@@ -140,7 +140,7 @@ public final class SafetensorsWriter implements AutoCloseable {
     }
   }
 
-  /** Returns when everything written so far is on the disk. */
+  /** Syncs everything that was written so far to the disk. Blocks until that is done. */
   public void sync() {
     try {
       channel.force(true);

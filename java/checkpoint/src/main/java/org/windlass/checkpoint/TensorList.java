@@ -12,20 +12,20 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.json.JsonText;
 
-/** A JSON list of tensors to be planned: what {@code windlass plan --tensors} takes. */
+/** Reads the JSON list of tensors that {@code windlass plan --tensors} plans. */
 public final class TensorList {
-  /** Each of them is planned, since replicas take turns. */
+  /** Limit for {@code count}. Each tensor is planned separately, because replicas take turns. */
   private static final int MOST_ALIKE = 1_000_000;
 
   /**
-   * One entry of the list.
+   * Describes one entry of the list.
    *
    * @param name the tensor's name
    * @param shape the global shape
-   * @param dtype its dtype
-   * @param from its own source layout, if it has one
-   * @param to its own target layout, if it has one
-   * @param count how many such tensors there are
+   * @param dtype the dtype
+   * @param from the tensor's own source layout, if it has one
+   * @param to the tensor's own target layout, if it has one
+   * @param count the number of such tensors
    */
   public record Entry(
       String name,
@@ -56,7 +56,8 @@ public final class TensorList {
   /**
    * Reads a list.
    *
-   * @throws InvalidArgumentException if the file is missing or malformed; the message names the place
+   * @throws InvalidArgumentException if the file is missing or malformed; the message names the
+   *     place in it
    * @throws org.windlass.error.ResourceException if it cannot be read
    */
   public static List<Entry> read(Path path) {

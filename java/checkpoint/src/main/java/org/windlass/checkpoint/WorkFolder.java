@@ -27,26 +27,27 @@ import org.windlass.error.ResourceException;
 import org.windlass.internal.Fingerprint;
 
 /**
- * A folder that belongs to one running writer. Its file {@code lock} is locked as long as the
- * process lives, whatever ends it; a folder whose lock can be had is nobody's any more.
+ * Represents a folder that belongs to one running writer. The process holds a lock on the file
+ * {@code lock} in it until it ends, for whatever reason. A folder whose lock is free is abandoned.
  */
 final class WorkFolder {
-  // All digits but the last eight tell which name it is for, which may be shown cut short. Older
-  // versions wrote eight of them.
+  // All digits except the last eight identify the name that the folder is for, since the readable
+  // part may be cut short. Older versions wrote eight of them.
   private static final Pattern NAME =
       Pattern.compile("\\..*\\.windlass-([0-9]+)-([0-9a-f]{8}|[0-9a-f]{16})[0-9a-f]{8}(\\.gone)?");
-  // Ends the name of a folder that is being removed, which no writer makes or takes.
+  // Suffix of a folder that is being removed. No writer creates or uses a folder with it.
   private static final String GONE = ".gone";
   private static final String LOCK = "lock";
-  // A file name has at most 255 bytes, and a character of Java at most three of them.
+  // A file name has at most 255 bytes, and a Java char at most three of them.
   private static final int NAME_LIMIT = 60;
   private static final int ATTEMPTS = 100;
-  // So many conflicts with writers that began at the same time are no reason to give up.
+  // The writer retries this many conflicts with writers that began at the same time.
   private static final int CONFLICTS = 5;
   private static final int PAUSE_MILLIS = 20;
 
-  // The system drops all locks of a process on a file when any of its descriptors is closed. So no
-  // thread opens the lock file of a folder that this process has, or that another thread looks at.
+  // The system drops all locks of a process on a file when any of its descriptors is closed. So a
+  // thread does not open the lock file of a folder that this process owns or that another thread
+  // checks.
   private static final Set<Path> OWN = ConcurrentHashMap.newKeySet();
 
   private final Path path;
@@ -62,7 +63,7 @@ final class WorkFolder {
   }
 
   /**
-   * Makes one for the writer of {@code name}.
+   * Creates a work folder for the writer of {@code name}.
    *
    * @throws InvalidArgumentException if another writer of that name has one
    */
@@ -82,7 +83,7 @@ final class WorkFolder {
     }
   }
 
-  /** Of two writers that began at the same time one comes first after a while. */
+  /** Waits for a while. After that, one of two writers that began at the same time comes first. */
   private static void pause() {
     try {
       Thread.sleep(1 + ThreadLocalRandom.current().nextInt(PAUSE_MILLIS));
@@ -105,7 +106,7 @@ final class WorkFolder {
         makeFolder(folder, path);
         FileChannel channel = lock(path.resolve(LOCK));
         for (int look = 0; channel == null && look < CONFLICTS; look++) {
-          // Another writer looks whether someone has it.
+          // Another writer is checking whether the lock is held.
           pause();
           channel = lock(path.resolve(LOCK));
         }
@@ -131,7 +132,8 @@ final class WorkFolder {
     try {
       Files.createDirectory(path);
     } catch (NoSuchFileException nowhere) {
-      // Not that of another writer: the folder itself is gone, or makes no folders, as /proc.
+      // The missing folder is not another writer's: the parent is gone, or allows no folders, as
+      // /proc.
       throw FileFault.writingFolder(folder, nowhere);
     }
   }
@@ -140,7 +142,7 @@ final class WorkFolder {
     return HexFormat.of().toHexDigits(new Fingerprint().add(name).value());
   }
 
-  /** The process of another live writer of the same name. */
+  /** Returns the process of another live writer of the same name. */
   private Optional<String> rival(Path folder, String name) {
     try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
       for (Path entry : entries) {
@@ -154,7 +156,7 @@ final class WorkFolder {
         }
       }
     } catch (IOException | DirectoryIteratorException unreadable) {
-      // Whoever cannot list the folder finds the other at the commit.
+      // If the folder cannot be listed, the commit finds the other writer.
     }
     return Optional.empty();
   }
@@ -175,7 +177,10 @@ final class WorkFolder {
     }
   }
 
-  /** Locks the file, making it if need be; null if someone holds it or it was removed meanwhile. */
+  /**
+   * Locks the file and creates it if necessary. Returns null if the lock is held or the file was
+   * removed meanwhile.
+   */
   private static FileChannel lock(Path path) throws IOException {
     FileChannel channel =
         FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
@@ -208,7 +213,8 @@ final class WorkFolder {
         }
       }
     } catch (IOException | DirectoryIteratorException unreadable) {
-      // Whoever cannot list the folder cannot tidy it; writing into it says why if it fails too.
+      // An unreadable folder cannot be cleaned up. If writing into it fails too, that reports the
+      // reason.
     }
   }
 
@@ -218,21 +224,24 @@ final class WorkFolder {
         remove(entry, channel);
       }
     } catch (IOException | InvalidPathException othersOwn) {
-      // Another user's, being removed by another writer, or of a name that the locale lacks.
+      // The folder belongs to another user, is being removed by another writer, or has a name that
+      // the locale lacks.
     } finally {
       OWN.remove(entry);
     }
   }
 
-  /** What a folder is called while it is being removed. */
+  /** Returns the name of a folder while it is being removed. */
   private static Path gone(Path path) {
     return path.resolveSibling(path.getFileName() + GONE);
   }
 
   /**
-   * Removes a folder whose lock this process has. NFS keeps a deleted file that is open, and then its
-   * folder: the lock is closed before the folder goes. The folder is renamed before that. A writer
-   * that gets the lock afterwards finds no file of its name, and makes another folder.
+   * Removes a folder whose lock this process holds.
+   *
+   * <p>The method renames the folder first. A writer that gets the lock afterwards finds no file of
+   * its name, and creates another folder. The lock is closed before the folder is removed, because
+   * NFS keeps a deleted file while it is open, and its folder too.
    */
   private static void remove(Path path, FileChannel lock) throws IOException {
     Path gone = gone(path);
@@ -241,7 +250,8 @@ final class WorkFolder {
       lock.close();
       FileTree.remove(gone);
     } catch (NoSuchFileException | DirectoryNotEmptyException left) {
-      // Nothing is there, or what another process looks at on NFS; the next writer removes that.
+      // The folder is gone, or on NFS another process has a file of it open. The next writer
+      // removes it.
     }
   }
 

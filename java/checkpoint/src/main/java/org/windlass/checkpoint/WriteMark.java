@@ -18,35 +18,37 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 
 /**
- * The mark by which what a {@link CheckpointWriter} wrote is known again: the extended attribute
- * {@code user.windlass}. A file's says its inode, its length and when it was last written, a
- * folder's its inode and the names in it. So a copy doesn't bear it, nor does a changed file, nor a
- * folder into which files were moved. The content knows nothing of it.
+ * Marks files and folders from a {@link CheckpointWriter} with the extended attribute {@code
+ * user.windlass}, to recognize them later.
+ *
+ * <p>The mark of a file holds its inode, its length and the time of its last write. The mark of a
+ * folder holds its inode and the names in it. So a copy, a changed file, or a folder with added
+ * files is not recognized. The content of the files has no mark.
  */
 final class WriteMark {
-  /** The number of looks at a name while other runs replace what has it. */
+  /** Number of checks of a name while other runs replace it. */
   private static final int LOOKS = 2;
 
   private static final String ATTRIBUTE = "windlass";
 
   private WriteMark() {}
 
-  /** Marks a file or a folder that is complete. A file system without attributes keeps no mark. */
+  /** Marks a complete file or folder. A file system without attributes keeps no mark. */
   static void set(Path path) {
     try {
       view(path).write(ATTRIBUTE, ByteBuffer.wrap(of(path)));
     } catch (IOException | UnsupportedOperationException unmarked) {
-      // It is then refused where it would be replaced.
+      // Without a mark, a later writer refuses to replace it.
     }
   }
 
   /**
-   * Refuses what may not be destroyed: all but an empty folder, a marked file, and a marked folder of
-   * marked files.
+   * Refuses to destroy anything except an empty folder, a marked file, or a marked folder of marked
+   * files.
    *
-   * @param shown how messages call it
-   * @param path where it is
-   * @throws InvalidArgumentException naming what was found
+   * @param shown the path as messages show it
+   * @param path the path to check
+   * @throws InvalidArgumentException if it may not be destroyed; the message names the reason
    */
   static void requireReplaceable(Path shown, Path path) {
     WindlassException last = null;
@@ -66,12 +68,14 @@ final class WriteMark {
         shown + ": other runs keep replacing it; write it again when they have ended", last);
   }
 
-  /** Which file or folder has the name now; empty if none has. */
+  /**
+   * Returns the identity of the file or folder that has the name now, or empty if there is none.
+   */
   private static Optional<Object> identity(Path path) {
     try {
       BasicFileAttributes now =
           Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
-      // A new file may get the inode of one that was removed.
+      // The time is needed too, because a new file may get the inode of a removed one.
       return Optional.of(List.of(String.valueOf(now.fileKey()), now.lastModifiedTime()));
     } catch (IOException none) {
       return Optional.empty();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Checkpoints on disk, in the safetensors format: {@link org.windlass.checkpoint.Checkpoint} reads
- * one, and {@link org.windlass.checkpoint.CheckpointWriter} makes one that appears complete or not
- * at all. Writers refuse what readers would.
+ * Reads and writes checkpoints on disk, in the safetensors format. {@link
+ * org.windlass.checkpoint.Checkpoint} reads one. {@link org.windlass.checkpoint.CheckpointWriter}
+ * writes one that appears complete or not at all. Writers refuse everything that readers would
+ * refuse.
  *
- * <p>{@link org.windlass Wrong calls} are those of {@code org.windlass}: null is a {@link
- * NullPointerException} that names the argument, use after close a {@link
- * org.windlass.error.ClosedException}, and the rest an {@link
- * org.windlass.error.InvalidArgumentException}. So is a file that is missing or malformed; one that
- * can't be read or written is a {@link org.windlass.error.ResourceException}.
+ * <p>Wrong calls throw as described in {@link org.windlass}. A null argument throws a {@link
+ * NullPointerException} that names it, and use after close throws {@link
+ * org.windlass.error.ClosedException}. Other wrong calls throw {@link
+ * org.windlass.error.InvalidArgumentException}, and so does a file that is missing or malformed. A
+ * file that can't be read or written throws {@link org.windlass.error.ResourceException}.
  */
 package org.windlass.checkpoint;

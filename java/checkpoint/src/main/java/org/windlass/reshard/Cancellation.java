@@ -10,8 +10,8 @@ import org.windlass.error.ClosedException;
 import org.windlass.error.WindlassException;
 
 /**
- * The early end of a run, by {@link #cancel} or by an interrupt of the thread that runs it. It knows
- * what of the run blocks and what lies on the disk.
+ * Ends a run early, after {@link #cancel} or an interrupt of the thread that runs it. It knows the
+ * blocking operations of the run and its files on the disk.
  */
 final class Cancellation {
   private static final String CANCELLED = "reshard: was cancelled";
@@ -21,7 +21,7 @@ final class Cancellation {
   private volatile LocalGroup group;
   private CheckpointWriter writer;
 
-  /** Of what the current thread does and nobody cancels. */
+  /** Returns a cancellation for work of the current thread that no caller can cancel. */
   static Cancellation ofNothing() {
     Cancellation cancellation = new Cancellation();
     cancellation.begin();
@@ -31,7 +31,7 @@ final class Cancellation {
   /**
    * Claims the run for the current thread.
    *
-   * @return whether no thread had it before
+   * @return whether no thread had claimed it before
    */
   synchronized boolean begin() {
     if (runner != null) {
@@ -42,10 +42,10 @@ final class Cancellation {
   }
 
   /**
-   * Returns while the run goes on; any thread.
+   * Returns while the run may continue. Any thread may call it.
    *
-   * @throws AbortedException once it shall end
-   * @throws WindlassException what has ended the ranks that move
+   * @throws AbortedException if the run was cancelled or interrupted
+   * @throws WindlassException if the ranks that move have failed; it is their failure
    */
   void check() {
     if (cancelled) {
@@ -72,22 +72,25 @@ final class Cancellation {
     return "reshard: thread \"" + runner.getName() + "\" was interrupted";
   }
 
-  /** Begins to write, or refuses as {@link #check} does. */
+  /** Begins to write, or throws as {@link #check} does. */
   synchronized CheckpointWriter writing(Supplier<CheckpointWriter> begin) {
     check();
     writer = begin.get();
     return writer;
   }
 
-  /** Aborts this group's operations when the run shall end, or refuses as {@link #check} does. */
+  /**
+   * Registers a group whose operations are aborted if the run ends early, or throws as {@link
+   * #check} does.
+   */
   synchronized void moving(LocalGroup moving) {
     group = moving;
     check();
   }
 
   /**
-   * Ends the run. Nothing of it is on the disk when this returns, unless it was complete before.
-   * Idempotent; any thread.
+   * Ends the run. When this returns, nothing of the run is on the disk, unless it was complete
+   * before. Idempotent. Any thread may call it.
    *
    * @return false if the checkpoint has its name already
    */
@@ -104,8 +107,9 @@ final class Cancellation {
   }
 
   /**
-   * What a run that failed throws: where it was ended, that, whatever failed because of it. A run
-   * that was cancelled lost the files that it was at, so whatever it says of them is no news.
+   * Returns the exception that a failed run throws. If the run was ended early, it is that reason,
+   * and not a failure that followed from it. A cancelled run loses its open files, so its errors
+   * about files have no meaning.
    */
   WindlassException cause(WindlassException failure) {
     if (cancelled) {

@@ -2,17 +2,18 @@
 package org.windlass.reshard;
 
 /**
- * A listener that hears how far a move is, several times a second, on a thread of its own, which
- * nobody interrupts. What it throws ends the move. While it runs nobody looks whether bytes move:
- * it shall return soon.
+ * Receives the progress of a move several times a second.
+ *
+ * <p>The listener runs on its own thread, which is never interrupted. An exception from it ends the
+ * move. While the listener runs, nothing checks for progress, so it must return soon.
  */
 @FunctionalInterface
 public interface ProgressListener {
   /**
-   * Called while bytes move, and once when all have.
+   * Called while bytes move, and once after all have moved.
    *
-   * @param moved bytes written so far
-   * @param total bytes to write
+   * @param moved number of bytes written so far
+   * @param total number of bytes to write
    */
   void progress(long moved, long total);
 }

@@ -26,7 +26,7 @@ import org.windlass.reshard.request.ReshardRequest;
 import org.windlass.reshard.tensor.Casts;
 
 /**
- * A redistribution of a checkpoint on disk, from one layout to another:
+ * Redistributes a checkpoint on disk from one layout to another:
  *
  * <pre>{@code
  * ReshardResult result =
@@ -39,8 +39,8 @@ import org.windlass.reshard.tensor.Casts;
  *         .run();
  * }</pre>
  *
- * <p>Settings are made by one thread, before {@link #run}, which is called once. What it writes
- * appears complete or not at all.
+ * <p>One thread makes the settings and then calls {@link #run} once. The output appears complete or
+ * not at all.
  */
 public final class Reshard {
   private static final Duration DEADLINE = Duration.ofSeconds(60);
@@ -69,43 +69,44 @@ public final class Reshard {
   }
 
   /**
-   * From tensors of this layout, unless a rule gives a tensor another; a shard of a dimension that
-   * a tensor lacks is a replica for it.
+   * Starts a redistribution from tensors of this layout, unless a rule gives a tensor another one.
+   * If a tensor lacks a dimension that the layout shards, the tensor is replicated there.
    */
   public static Reshard from(Layout layout) {
     return new Reshard(Optional.of(Objects.requireNonNull(layout, "layout")));
   }
 
-  /** From tensors of the layouts that IN's {@code layout.json} and the rules give. */
+  /** Starts a redistribution from the layouts that IN's {@code layout.json} and the rules give. */
   public static Reshard fromStoredLayouts() {
     return new Reshard(Optional.empty());
   }
 
-  /** What is read: a safetensors file, or a folder in index or rank form. */
+  /** Sets the input IN: a safetensors file, or a folder in index or rank form. */
   public Reshard in(Path path) {
     in = Objects.requireNonNull(path, "path");
     return this;
   }
 
   /**
-   * What is written: whole tensors if it ends in {@code .safetensors}, else a folder of rank files.
+   * Sets the output OUT. If its name ends in {@code .safetensors}, it is a file of whole tensors.
+   * Otherwise it is a folder of rank files.
    */
   public Reshard out(Path path) {
     out = Objects.requireNonNull(path, "path");
     return this;
   }
 
-  /** To tensors of this layout, on its own ranks. */
+  /** Sets the target layout, on its own ranks. */
   public Reshard to(Layout layout) {
     to = Optional.of(Objects.requireNonNull(layout, "layout").qualified());
     return this;
   }
 
   /**
-   * To tensors of this layout. Where {@code layout} names no ranks they follow the highest of the
-   * source, and their files are numbered from 0.
+   * Sets the target layout. If {@code layout} names no ranks, they are numbered after the highest
+   * rank of the source, and their files are numbered from 0.
    *
-   * @throws InvalidArgumentException if it is no layout
+   * @throws InvalidArgumentException if the text is no layout
    */
   public Reshard to(String layout) {
     Layout.parse(Objects.requireNonNull(layout, "layout"));
@@ -113,25 +114,25 @@ public final class Reshard {
     return this;
   }
 
-  /** What becomes of which tensors: a JSON file, as docs/reshard.md describes. */
+  /** Sets the JSON file of rules for individual tensors, as docs/reshard.md describes. */
   public Reshard rules(Path file) {
     rules = Optional.of(Objects.requireNonNull(file, "file"));
     return this;
   }
 
-  /** The dtype in which floating tensors cross ranks; else they cross as they are. */
+  /** Sets the dtype in which floating tensors cross ranks. By default they cross unchanged. */
   public Reshard wire(DType dtype) {
     wire = Optional.of(Casts.require(dtype));
     return this;
   }
 
-  /** The dtype in which floating tensors are written; else they keep theirs. */
+  /** Sets the dtype in which floating tensors are written. By default they keep theirs. */
   public Reshard dtype(DType dtype) {
     this.dtype = Optional.of(Casts.require(dtype));
     return this;
   }
 
-  /** How bytes move: {@code DIRECT}, as they do unless told, or {@code STAGED}. */
+  /** Sets how bytes move: {@code DIRECT}, which is the default, or {@code STAGED}. */
   public Reshard mode(TransferMode mode) {
     if (Objects.requireNonNull(mode, "mode") == TransferMode.GATHER_BROADCAST) {
       throw new InvalidArgumentException("mode is " + mode + "; a reshard is direct or staged");
@@ -140,15 +141,17 @@ public final class Reshard {
     return this;
   }
 
-  /** The flush threshold of buckets in mode {@code STAGED}; the result is the same. */
+  /**
+   * Sets the flush threshold of buckets in mode {@code STAGED}, in bytes. The result is the same.
+   */
   public Reshard bucketBytes(long bytes) {
     bucketBytes = OptionalLong.of(positive("bytes", bytes));
     return this;
   }
 
   /**
-   * Writes whole tensors in the index form, with at most so many tensor bytes in a file; a larger
-   * tensor has one.
+   * Writes whole tensors in the index form, with at most {@code bytes} tensor bytes in a file. A
+   * larger tensor has its own file.
    */
   public Reshard maxShardBytes(long bytes) {
     maxShardBytes = OptionalLong.of(positive("bytes", bytes));
@@ -163,58 +166,61 @@ public final class Reshard {
   }
 
   /**
-   * Replaces an existing OUT at once and destroys what it held: only an empty folder, or what
-   * Windlass wrote and nobody changed.
+   * Allows the run to replace an existing OUT. The exchange is atomic and destroys the old content.
+   * OUT must be an empty folder, or an output of Windlass that nobody has changed.
    */
   public Reshard force() {
     force = true;
     return this;
   }
 
-  /** Compares source replicas, and the result with a separate slow path. */
+  /** Compares source replicas, and compares the result with a separate slow implementation. */
   public Reshard verify() {
     verify = true;
     return this;
   }
 
-  /** Casts f8 tensors although scales stand beside them. */
+  /** Casts f8 tensors even if they have scales. */
   public Reshard ignoreScales() {
     ignoreScales = true;
     return this;
   }
 
-  /** How long nothing may move, 60 s unless told. */
+  /** Sets how long the run may make no progress. The default is 60 s. */
   public Reshard deadline(Duration deadline) {
     this.deadline = Duration.ofNanos(Deadline.nanos(deadline));
     return this;
   }
 
-  /** What runs the kernels; {@link #run} refuses one that is not available here. */
+  /**
+   * Sets the target that runs the kernels. {@link #run} refuses a target that is not available
+   * here.
+   */
   public Reshard target(Target target) {
     this.target = Optional.of(Objects.requireNonNull(target, "target"));
     return this;
   }
 
-  /** Who hears how far it is. What it throws ends the run. */
+  /** Sets the listener for progress. An exception from it ends the run. */
   public Reshard progress(ProgressListener listener) {
     progress = Objects.requireNonNull(listener, "listener");
     return this;
   }
 
-  /** Who hears of what is odd about the request, and no reason to refuse it. */
+  /** Sets the listener for warnings: oddities of the request that are no reason to refuse it. */
   public Reshard warnings(Consumer<String> listener) {
     warnings = Objects.requireNonNull(listener, "listener");
     return this;
   }
 
   /**
-   * The fewest ranks that {@link #run(LocalGroup)} takes: one, or one for each term of the largest
-   * reduction. Looks at IN's headers. What {@link #warnings} hears of them it hears from a run, or
-   * from here where this refuses one.
+   * Returns the fewest ranks that {@link #run(LocalGroup)} accepts: one, or one for each term of
+   * the largest reduction. Reads IN's headers. Warnings about them are reported by a run, or here
+   * if this method refuses the request.
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
    * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype
-   *     cannot move as asked
+   *     cannot move as requested
    * @throws org.windlass.error.ResourceException if a file cannot be read
    */
   public int leastRanks() {
@@ -230,16 +236,17 @@ public final class Reshard {
   }
 
   /**
-   * Redistributes, on some threads beside the caller. Whatever it throws, what was there before is
-   * all that is there; an interrupt of the calling thread ends it, and stays set.
+   * Redistributes the checkpoint, on several threads and the caller's. If it throws, the disk is as
+   * before. An interrupt of the calling thread ends the run, and the thread stays interrupted.
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
-   * @throws org.windlass.error.AbortedException if it was cancelled or interrupted
+   * @throws org.windlass.error.AbortedException if the run was cancelled or interrupted
    * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the
    *     deadline
-   * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
+   * @throws org.windlass.error.VerificationFailedException naming the tensor, the index and both
+   *     ranks
    * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype
-   *     cannot move as asked
+   *     cannot move as requested
    * @throws org.windlass.error.ResourceException if the disk is full, or a file cannot be read or
    *     written
    */
@@ -254,21 +261,25 @@ public final class Reshard {
   }
 
   /**
-   * Collective: the same with the ranks of a communicator, threads and processes; each process
-   * calls it with its own, with the same settings, IN and OUT. The process of rank 0 makes OUT and
-   * verifies it; the others read and write beside it. It returns once OUT stands. Where one of them
-   * fails, all throw, and the communicator is dead; where that of rank 0 is killed, a hidden work
-   * folder is left, which the next run in OUT's folder removes.
+   * Redistributes the checkpoint with the ranks of a communicator, in one or several processes.
+   * This is a collective operation. Each process calls it with its own ranks and with the same
+   * settings, IN and OUT.
    *
-   * @param group the ranks of this process, on which nothing else runs meanwhile; {@link
-   *     #leastRanks} or more with those of the others
+   * <p>The process of rank 0 creates OUT and verifies it. The other processes read and write too.
+   * The method returns once OUT has its name.
+   *
+   * <p>If one process fails, all throw, and the communicator is dead. If the process of rank 0 is
+   * killed, a hidden work folder remains, which the next run in OUT's folder removes.
+   *
+   * @param group the ranks of this process. Nothing else may run on them meanwhile. All processes
+   *     together need at least {@link #leastRanks} ranks
    * @throws InvalidArgumentException as {@link #run()} does, or if there are too few ranks
-   * @throws org.windlass.error.MismatchException if processes differ in settings, or in what they
-   *     find in IN
+   * @throws org.windlass.error.MismatchException if processes differ in settings or in the content
+   *     of IN
    * @throws org.windlass.error.AbortedException if any process was cancelled, interrupted or failed
    * @throws org.windlass.error.PeerLostException if a process has ended
    * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the
-   *     deadline, or a process has not come in it, or in 60 s where that is longer
+   *     deadline, or a process did not join within the deadline or 60 s, whichever is longer
    */
   public ReshardResult run(LocalGroup group) {
     Communicator first = Objects.requireNonNull(group, "group").communicators().get(0);
@@ -327,9 +338,10 @@ public final class Reshard {
   }
 
   /**
-   * Ends the run with {@link org.windlass.error.AbortedException}, also one that is still to come.
-   * Nothing of it is on the disk when this returns, in the process of rank 0 where there are
-   * several; a run that has given OUT its name is complete, and stays. Idempotent; any thread.
+   * Ends the run with {@link org.windlass.error.AbortedException}, even if the run has not begun
+   * yet. When this returns, nothing of the run is on the disk. If there are several processes, that
+   * holds in the process of rank 0. A run that has given OUT its name is complete, and stays.
+   * Idempotent. Any thread may call it.
    *
    * @return false if this run has given OUT its name
    */

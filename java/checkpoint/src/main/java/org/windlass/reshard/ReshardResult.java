@@ -7,20 +7,20 @@ import org.windlass.DType;
 import org.windlass.internal.Copies;
 
 /**
- * What a redistribution did.
+ * Reports the results of a redistribution.
  *
- * @param tensors how many tensors moved
- * @param defaulted those to which a default layout applied as R
- * @param bytesIn bytes of the tensors that were read, replicas and terms counted
- * @param bytesOut bytes of the tensors that were written, replicas counted
+ * @param tensors number of tensors that moved
+ * @param defaulted names of the tensors to which a default layout applied as R
+ * @param bytesIn bytes of the tensors that were read, including replicas and terms
+ * @param bytesOut bytes of the tensors that were written, including replicas
  * @param sentBytes bytes that crossed ranks by the layouts' plan
  * @param localBytes bytes that stayed on their rank by the layouts' plan
- * @param seconds from the open to the new name, without the verification
- * @param casts what was read to be written, by dtypes
+ * @param seconds time from the open to the new name, without the verification
+ * @param casts the bytes that were read, by source and target dtype
  * @param verified whether replicas and the result were compared
- * @param copied names of files beside IN's tensors that stand beside OUT's too
- * @param leftOut names of the others
- * @param warnings what is odd about the request or its result, and was no reason to refuse it
+ * @param copied names of IN's other files that were copied to OUT
+ * @param leftOut names of IN's other files that were not copied
+ * @param warnings oddities of the request or its result that were no reason to refuse it
  */
 public record ReshardResult(
     int tensors,
@@ -37,11 +37,11 @@ public record ReshardResult(
     List<String> warnings) {
 
   /**
-   * What was read in one dtype and written in another, or in the same.
+   * Counts the bytes that were read in one dtype and written in another, or in the same.
    *
    * @param from the dtype in IN
    * @param to the dtype in OUT
-   * @param bytes as they were read, once for each replica that was written
+   * @param bytes number of bytes in the source dtype, once for each replica that was written
    */
   public record Cast(DType from, DType to, long bytes) {
     /** Checks the components. */
@@ -59,7 +59,7 @@ public record ReshardResult(
     warnings = Copies.list(warnings, "warnings");
   }
 
-  /** Written bytes a second, in units of 1e9. */
+  /** Returns the rate of writing in units of 1e9 bytes a second. */
   public double gigabytesPerSecond() {
     return bytesOut / seconds / 1e9;
   }

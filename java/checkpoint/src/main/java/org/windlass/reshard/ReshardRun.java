@@ -40,11 +40,11 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * One redistribution of a checkpoint on disk, as one process takes part in it. The process of rank 0
- * makes OUT and gives it its name; all of them fill it.
+ * Runs one process's share of a redistribution. The process of rank 0 creates OUT and gives it its
+ * name. All processes fill it.
  */
 final class ReshardRun implements AutoCloseable {
-  // Threads beyond these do not read and write faster.
+  // More threads do not read and write faster.
   private static final int MOST_THREADS = 16;
 
   private final long begin = System.nanoTime();
@@ -58,16 +58,16 @@ final class ReshardRun implements AutoCloseable {
   private final OtherFiles others;
   private final Moved moved;
 
-  /** Where OUT's content lies until it is complete; null before. */
+  /** Path of OUT's content until it is complete; null before the content exists. */
   private Path staged;
 
   /**
-   * Finds out what is to do.
+   * Plans the run.
    *
-   * @param listener hears how far it is
-   * @param warnings hears of what is odd about the request, and no reason to refuse it
-   * @param cancellation ends it early, and learns of what is on the disk until it is over
-   * @throws org.windlass.error.WindlassException if it cannot be done
+   * @param listener receives the progress
+   * @param warnings receives oddities of the request that are no reason to refuse it
+   * @param cancellation ends the run early, and tracks its files on the disk
+   * @throws org.windlass.error.WindlassException if the request cannot be fulfilled
    */
   ReshardRun(
       ReshardRequest request,
@@ -105,7 +105,7 @@ final class ReshardRun implements AutoCloseable {
     }
   }
 
-  /** How many ranks it takes: one for each term of the largest reduction, or one. */
+  /** Returns the fewest ranks for the run: one for each term of the largest reduction, or one. */
   int leastRanks() {
     return list.moves().stream().mapToInt(move -> terms(move.source().from())).max().orElse(1);
   }
@@ -120,16 +120,19 @@ final class ReshardRun implements AutoCloseable {
     return terms;
   }
 
-  /** How many ranks do it where all are threads of this process: those, and one for each core. */
+  /**
+   * Returns the number of ranks if all are threads of this process: at least the fewest, and one
+   * for each core.
+   */
   int threads() {
     int cores = Math.min(Runtime.getRuntime().availableProcessors(), MOST_THREADS);
     return list.moves().isEmpty() ? 1 : Math.max(leastRanks(), cores);
   }
 
   /**
-   * Redistributes, with the processes that have the group's other ranks.
+   * Redistributes the checkpoint, together with the processes of the group's other ranks.
    *
-   * @throws org.windlass.error.WindlassException with nothing left but what was there before
+   * @throws org.windlass.error.WindlassException if the run fails; the disk is then as before
    */
   ReshardResult run(LocalGroup group) {
     int ranks = group.communicators().get(0).size();
@@ -147,7 +150,7 @@ final class ReshardRun implements AutoCloseable {
     }
   }
 
-  /** What a failure says of OUT, where it says it of the work folder's content. */
+  /** Returns a failure whose message names OUT instead of the work folder's content. */
   private WindlassException named(WindlassException failure) {
     String said = String.valueOf(failure.getMessage());
     String shown = named(said);
@@ -169,7 +172,8 @@ final class ReshardRun implements AutoCloseable {
       try {
         return lead(team, writer);
       } catch (Throwable failure) {
-        // Before the files go, of which the others would complain.
+        // Abort before the files are removed. Otherwise the other processes would report missing
+        // files.
         team.abort(named("reshard: rank 0 ended with " + failure));
         throw failure;
       }
@@ -203,7 +207,7 @@ final class ReshardRun implements AutoCloseable {
     return result(output, (System.nanoTime() - begin - verifying) / 1e9);
   }
 
-  /** Of a process whose ranks fill what that of rank 0 has made. */
+  /** Runs a process whose ranks fill the files that the process of rank 0 has created. */
   private ReshardResult follow(Team team) {
     staged = team.awaitMade(cancellation::check);
     Output output;
@@ -232,7 +236,7 @@ final class ReshardRun implements AutoCloseable {
     try {
       return Output.create(files, request, list);
     } catch (WindlassException failure) {
-      // They go where the run has ended.
+      // A run that has ended removes its files. Then the check throws the reason.
       cancellation.check();
       throw failure;
     }
@@ -282,12 +286,14 @@ final class ReshardRun implements AutoCloseable {
     }
   }
 
-  /** Wire bytes that cross ranks by the layouts' plans, and those that stay on theirs. */
+  /**
+   * Holds the wire bytes that cross ranks by the layouts' plans, and those that stay on their rank.
+   */
   private record Moved(long sentBytes, long localBytes) {}
 
   /**
-   * What the layouts' plans move; makes every plan, so that a tensor that cannot move is refused
-   * before a byte does.
+   * Returns the bytes that the layouts' plans move. Creates every plan, so that a tensor that
+   * cannot move is refused before any byte moves.
    */
   private Moved moved(List<TensorMove> moves) {
     var sums =

@@ -18,13 +18,16 @@ import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.verify.SlowCheck;
 import org.windlass.verify.SourcePart;
 
-/** The check that was asked for: compares what was read with itself, and then with what was written. */
+/**
+ * Runs the requested verification: compares source replicas, and then compares the result with the
+ * source.
+ */
 final class Verification {
   private final Checkpoint in;
   private final MoveList list;
   private final Cancellation cancellation;
 
-  /** Of the moves from IN; {@code cancellation} ends it early. */
+  /** Creates the verification of the moves from IN; {@code cancellation} ends it early. */
   Verification(Checkpoint in, MoveList list, Cancellation cancellation) {
     this.in = in;
     this.list = list;
@@ -34,7 +37,8 @@ final class Verification {
   /**
    * Compares the replicas of every source tensor.
    *
-   * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
+   * @throws org.windlass.error.VerificationFailedException naming the tensor, the index and both
+   *     ranks
    */
   void compareReplicas() {
     Map<String, TensorMove> sources = new LinkedHashMap<>();
@@ -43,9 +47,10 @@ final class Verification {
   }
 
   /**
-   * Reads what was written and compares it with what the source says.
+   * Reads the written tensors and compares them with the values that the source defines.
    *
-   * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
+   * @throws org.windlass.error.VerificationFailedException naming the tensor, the index and both
+   *     ranks
    */
   void compare(Output output) {
     Map<TargetTensor, List<SourcePart>> parts = new LinkedHashMap<>();

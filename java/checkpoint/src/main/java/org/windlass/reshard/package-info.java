@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Checkpoints from one layout to another: {@link org.windlass.reshard.Reshard#from} says from which,
- * {@link org.windlass.reshard.Reshard#run} does it, {@link org.windlass.reshard.ReshardResult} tells
- * what was done.
+ * Converts checkpoints from one layout to another. {@link org.windlass.reshard.Reshard#from} sets
+ * the source layout, {@link org.windlass.reshard.Reshard#run} converts the checkpoint, and {@link
+ * org.windlass.reshard.ReshardResult} reports the results.
  */
 package org.windlass.reshard;

@@ -6,14 +6,15 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Elements that a source piece and a target both hold, evenly spaced in each dimension of both.
+ * Represents elements that both a source piece and a target hold, evenly spaced in each dimension
+ * of both.
  *
- * @param part the part that the piece is of
- * @param value what its elements become
+ * @param part the part that the piece belongs to
+ * @param value computes the values that the target must have
  * @param stored the target
  * @param sides the dimensions
- * @param sourceAt the first element in the source
- * @param targetAt the first element in the target
+ * @param sourceAt the index of the first element in the source
+ * @param targetAt the index of the first element in the target
  */
 record Box(
     SourcePart part,
@@ -23,22 +24,27 @@ record Box(
     long sourceAt,
     long targetAt) {
   /**
-   * One dimension.
+   * Describes one dimension.
    *
    * @param start the first index in the target's global tensor
-   * @param length how many
-   * @param sourceStride elements from one to the next where the source is stored
+   * @param length the number of elements
+   * @param sourceStride the number of stored elements from one to the next in the source
    * @param targetStride the same for the target
    */
   record Side(long start, long length, long sourceStride, long targetStride) {}
 
-  /** An element that is not what it shall be, by its index in the target's global tensor. */
+  /** Describes an element with an unexpected value, by its index in the target's global tensor. */
   record Difference(SourcePart part, long[] index, long found, long expected) {}
 
-  /** The elements from {@code begin} to {@code end} in row-major order, for one thread. */
+  /**
+   * Represents the elements from {@code begin} to {@code end} in row-major order, for one thread.
+   */
   record Share(Box box, long begin, long end) {}
 
-  /** What a piece and a target both hold, one box for each run of both in each dimension. */
+  /**
+   * Returns the elements that a piece and a target both hold. There is one box for each pair of
+   * runs that overlap in each dimension.
+   */
   static List<Box> of(
       SourcePart part, SourcePiece piece, SlowValue value, Holding target, StoredTensor stored) {
     long[] targetStrides = Holding.rowMajor(target.shape());
@@ -72,7 +78,7 @@ record Box(
     return sides.stream().mapToLong(Side::length).reduce(1, (a, b) -> a * b);
   }
 
-  /** All elements, in shares of at most {@code most}. */
+  /** Returns all elements, in shares of at most {@code most}. */
   List<Share> shares(long most) {
     List<Share> shares = new ArrayList<>();
     long elements = elements();
@@ -82,7 +88,7 @@ record Box(
     return shares;
   }
 
-  /** The first element of a share that is not what it shall be. */
+  /** Returns the first element of a share with an unexpected value. */
   static Optional<Difference> firstDifference(Share share) {
     return share.box().firstDifference(share.begin(), share.end());
   }
@@ -116,7 +122,9 @@ record Box(
     return Optional.empty();
   }
 
-  /** The dimensions with those joined that lie evenly spaced in each other, on both sides. */
+  /**
+   * Returns the dimensions, after joining those that are evenly spaced in each other on both sides.
+   */
   private Side[] merged() {
     List<Side> merged = new ArrayList<>();
     merged.add(new Side(0, 1, 1, 1));

@@ -5,9 +5,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * What one thread has read of stored tensors: pages that it looked at lately, for elements that lie
- * apart, and long runs of bytes, which it looks at once. Files are read and not mapped, so that one
- * which is cut short meanwhile is an exception.
+ * Caches the bytes that one thread has read of stored tensors. It keeps recently used pages for
+ * scattered elements, and long runs of bytes for a single pass. Files are read and not mapped, so a
+ * file that is truncated meanwhile causes an exception.
  */
 final class FilePages {
   static final int BYTES = 4 << 10;
@@ -26,7 +26,10 @@ final class FilePages {
     return OF_THREAD.get();
   }
 
-  /** Page {@code number} of a tensor, little-endian; it stays until the thread asks for the next. */
+  /**
+   * Returns page {@code number} of a tensor, little-endian. The page is valid until the thread asks
+   * for the next one.
+   */
   ByteBuffer get(StoredTensor tensor, long number) {
     long mixed = (number + System.identityHashCode(tensor) * 31L) * 0x9E3779B97F4A7C15L;
     int slot = (int) (mixed >>> (64 - SLOT_BITS));
@@ -43,8 +46,9 @@ final class FilePages {
   }
 
   /**
-   * So many bytes of a tensor from {@code from} on, {@link #RUN_BYTES} at most, little-endian; they
-   * stay until the thread asks for the same of {@code which}, 0 or 1, again.
+   * Returns {@code length} bytes of a tensor from {@code from} on, little-endian. The length is at
+   * most {@link #RUN_BYTES}. The bytes are valid until the thread asks for the same {@code which}
+   * (0 or 1) again.
    */
   ByteBuffer run(int which, StoredTensor tensor, long from, int length) {
     if (runs[which] == null) {

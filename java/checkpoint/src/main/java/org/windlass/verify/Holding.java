@@ -8,13 +8,14 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * The part of a tensor that a rank holds, straight from what the placements mean: for each dimension
- * the list of runs that stands in the rank's local order. Shares nothing with the planner, which it
- * checks.
+ * Computes the part of a tensor that a rank holds, directly from the definition of the placements.
+ * For each dimension it lists the runs in the rank's local order. It shares no code with the
+ * planner, which it checks.
  */
 final class Holding {
   /**
-   * Global indices {@code start} to {@code start + length}, at local indices from {@code local}.
+   * Represents global indices {@code start} to {@code start + length}, at local indices from {@code
+   * local}.
    */
   record Run(long start, long length, long local) {
     long end() {
@@ -28,7 +29,7 @@ final class Holding {
     this.dims = dims;
   }
 
-  /** All of a tensor. */
+  /** Returns the holding of a whole tensor. */
   static Holding whole(long[] shape) {
     List<List<Run>> dims = new ArrayList<>();
     for (long extent : shape) {
@@ -37,7 +38,7 @@ final class Holding {
     return new Holding(dims);
   }
 
-  /** What {@code rank} holds under {@code layout}. */
+  /** Returns the part that {@code rank} holds under {@code layout}. */
   static Holding of(Layout layout, long[] shape, int rank) {
     int[] coordinates = coordinates(layout, rank);
     List<List<Run>> dims = new ArrayList<>();
@@ -62,7 +63,7 @@ final class Holding {
     return new Holding(dims);
   }
 
-  /** The coordinates of a rank: its place in the mesh's list, unravelled row-major. */
+  /** Returns the coordinates of a rank: its position in the mesh's list, unravelled row-major. */
   static int[] coordinates(Layout layout, int rank) {
     int place = layout.mesh().ranks().indexOf(rank);
     int[] coordinates = new int[layout.mesh().ndim()];
@@ -73,12 +74,12 @@ final class Holding {
     return coordinates;
   }
 
-  /** Piece {@code index} of {@code pieces}, each of ceil(ceil(n/unit)/pieces) units. */
+  /** Returns piece {@code index} of {@code pieces}, each of ceil(ceil(n/unit)/pieces) units. */
   private static List<Run> chunk(List<Run> runs, int pieces, long unit, int index) {
     long extent = runs.stream().mapToLong(Run::length).sum();
     long units = extent / unit + (extent % unit == 0 ? 0 : 1);
     long each = units / pieces + (units % pieces == 0 ? 0 : 1);
-    // More than the extent is as good as the extent, and cannot overflow.
+    // A size above the extent has the same effect as the extent, which cannot overflow.
     long size = each > extent / unit ? extent : each * unit;
     long from = size == 0 ? 0 : index > extent / size ? extent : index * size;
     long to = from + Math.min(size, extent - from);
@@ -107,7 +108,7 @@ final class Holding {
     return numbered;
   }
 
-  /** The strides of a packed tensor. */
+  /** Returns the strides of a packed tensor. */
   static long[] rowMajor(long[] shape) {
     long[] strides = new long[shape.length];
     long stride = 1;
@@ -119,8 +120,12 @@ final class Holding {
   }
 
   /**
-   * The same in a tensor whose dimension {@code d} is dimension {@code axes[d]} here, or a new one
-   * of extent 1 for -1, and where this begins at {@code offset} along {@code dim}.
+   * Returns this holding as part of another tensor.
+   *
+   * @param axes for each dimension of that tensor, the dimension here, or -1 for a new one of
+   *     extent 1
+   * @param dim the dimension of that tensor along which this one is offset
+   * @param offset the index along {@code dim} at which this one begins
    */
   Holding placed(List<Integer> axes, int dim, long offset) {
     List<List<Run>> placed = new ArrayList<>();
@@ -135,13 +140,13 @@ final class Holding {
     return new Holding(placed);
   }
 
-  /** The same where global indices of {@code dim} begin at {@code offset}. */
+  /** Returns this holding with its global indices of {@code dim} moved by {@code offset}. */
   Holding shifted(int dim, long offset) {
     List<Integer> axes = IntStream.range(0, dims.size()).boxed().toList();
     return placed(axes, dim, offset);
   }
 
-  /** Several that are held one after another along {@code dim} and alike otherwise. */
+  /** Joins several holdings that lie one after another along {@code dim} and agree otherwise. */
   static Holding joined(List<Holding> pieces, int dim) {
     List<Run> runs = new ArrayList<>();
     pieces.forEach(piece -> runs.addAll(piece.dims.get(dim)));
@@ -178,7 +183,7 @@ final class Holding {
     return elements;
   }
 
-  /** The global index of an element of the packed local tensor. */
+  /** Returns the global index of an element of the packed local tensor. */
   long[] index(long element) {
     long[] index = new long[dims.size()];
     for (int d = index.length - 1; d >= 0; d--) {

@@ -10,12 +10,12 @@ import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
 
 /**
- * A comparison of a tensor as it was written with what the layouts say about those that were read.
- * It reads both from their files and goes by the meaning of placements, casts and reductions alone:
- * nothing here comes from the planner, the transfer or the kernels.
+ * Compares a written tensor with the values that the layouts and the source tensors define. It
+ * reads both from their files. It uses only the definitions of placements, casts and reductions,
+ * and no code of the planner, the transfer or the kernels.
  */
 public final class SlowCheck {
-  /** Elements that a thread compares at a time, about. */
+  /** Approximate number of elements that a thread compares at a time. */
   static final long SHARE = 1 << 20;
 
   private final String name;
@@ -24,10 +24,13 @@ public final class SlowCheck {
   private final Runnable between;
 
   /**
-   * @param name the tensor's name where it was written
+   * Creates a check.
+   *
+   * @param name the name of the written tensor
    * @param shape its global shape
-   * @param parts what it is made of
-   * @param between is called again and again by the threads that compare, and may throw to end it
+   * @param parts the source tensors that it is made of
+   * @param between is called repeatedly by the comparing threads, and may throw to end the
+   *     comparison
    */
   public SlowCheck(String name, long[] shape, List<SourcePart> parts, Runnable between) {
     this.name = name;
@@ -37,22 +40,24 @@ public final class SlowCheck {
   }
 
   /**
-   * Compares what a target rank was given with what the source says.
+   * Compares a target rank's tensor with the expected values.
    *
-   * @throws VerificationFailedException naming the tensor, the first index that differs and both ranks
+   * @throws VerificationFailedException naming the tensor, the first index that differs and both
+   *     ranks
    */
   public void compareRank(Layout to, int rank, SafetensorsFile file) {
     compare(Holding.of(to, shape, rank), "target rank " + rank, new StoredTensor(file, name));
   }
 
   /**
-   * Compares what a target rank was given of a tensor that is fused of parts: its piece of each,
-   * one after another.
+   * Compares a target rank's tensor if the tensor is fused of parts. The rank holds its piece of
+   * each part, one after another.
    *
-   * @param each what cuts each part by itself
+   * @param each the layout that cuts each part separately
    * @param dim the dimension along which parts and pieces lie one after another
-   * @param extents each part's extent of it
-   * @throws VerificationFailedException naming the tensor, the first index that differs and both ranks
+   * @param extents each part's extent of {@code dim}
+   * @throws VerificationFailedException naming the tensor, the first index that differs and both
+   *     ranks
    */
   public void compareFused(
       Layout each, int dim, List<Long> extents, int rank, SafetensorsFile file) {
@@ -68,7 +73,7 @@ public final class SlowCheck {
     compare(held, "target rank " + rank, new StoredTensor(file, name));
   }
 
-  /** Compares a whole tensor that was written with what the source says. */
+  /** Compares a tensor that was written whole with the expected values. */
   public void compareWhole(SafetensorsFile file) {
     compare(Holding.whole(shape), "the whole tensor in " + file.path(), new StoredTensor(file, name));
   }

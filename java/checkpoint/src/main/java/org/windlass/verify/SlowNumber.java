@@ -5,11 +5,14 @@ import org.windlass.DType;
 import org.windlass.ReduceOp;
 
 /**
- * Casts and reductions from their definitions, one element at a time, on exact doubles. Shares
- * nothing with the kernels, which it checks.
+ * Computes casts and reductions from their definitions, one element at a time, on exact doubles.
+ * Shares no code with the kernels, which it checks.
  */
 final class SlowNumber {
-  /** A binary floating-point format; {@code finite} ones have no infinity and saturate. */
+  /**
+   * Describes a binary floating-point format. A {@code finite} format has no infinity and
+   * saturates.
+   */
   private record Format(int exponentBits, int mantissaBits, boolean finite, long quietNan) {
     int bias() {
       return (1 << (exponentBits - 1)) - 1;
@@ -19,7 +22,7 @@ final class SlowNumber {
       return ((1L << exponentBits) - 1) << mantissaBits;
     }
 
-    /** The bits of the largest number. */
+    /** Returns the bits of the largest number. */
     long largest() {
       return finite ? quietNan - 1 : infinity() - 1;
     }
@@ -43,7 +46,7 @@ final class SlowNumber {
     return Double.isNaN(decode(dtype, bits));
   }
 
-  /** The number that these bits stand for, exactly. */
+  /** Returns the exact number that these bits represent. */
   static double decode(DType dtype, long bits) {
     if (dtype == DType.F64) {
       return Double.longBitsToDouble(bits);
@@ -68,7 +71,7 @@ final class SlowNumber {
             exponent - format.bias() - format.mantissaBits);
   }
 
-  /** The bits of the nearest number, ties to even. */
+  /** Returns the bits of the nearest number, ties to even. */
   static long encode(DType dtype, double number) {
     Format format = format(dtype);
     if (Double.isNaN(number)) {
@@ -88,18 +91,19 @@ final class SlowNumber {
     }
     int exponent = Math.max(Math.getExponent(magnitude), 1 - format.bias());
     long mantissa = (long) Math.rint(Math.scalb(magnitude, format.mantissaBits - exponent));
-    // The leading bit of a normal number's mantissa adds one to the exponent field, a carry another.
+    // The leading bit of a normal number's mantissa adds one to the exponent field, and so does a
+    // carry.
     long bits = ((long) (exponent + format.bias() - 1) << format.mantissaBits) + mantissa;
     return sign | (bits > format.largest() ? overflow : bits);
   }
 
-  /** One step from dtype to dtype; the same dtype keeps every bit. */
+  /** Casts once from dtype to dtype. The same dtype keeps every bit. */
   static long cast(DType from, DType to, long bits) {
     return from == to ? bits : encode(to, decode(from, bits));
   }
 
   /**
-   * The terms folded from the left, rounded once into their own dtype. One term keeps every bit.
+   * Folds the terms from the left, and rounds once into their own dtype. One term keeps every bit.
    */
   static long fold(DType dtype, ReduceOp op, long[] terms) {
     if (terms.length == 1) {
@@ -112,7 +116,8 @@ final class SlowNumber {
     double sum = decode(dtype, terms[0]);
     for (int i = 1; i < terms.length; i++) {
       double next = combine(op, sum, decode(dtype, terms[i]));
-      // A sum or product of two f32 has few enough bits that rounding the double is rounding the result.
+      // A sum or product of two f32 has so few bits that rounding the double equals rounding the
+      // result.
       sum = wide ? next : (float) next;
     }
     if (op == ReduceOp.AVG) {

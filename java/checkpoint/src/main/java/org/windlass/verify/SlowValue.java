@@ -6,12 +6,16 @@ import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 
-/** What the elements of a piece become: reduced, cast to the wire, cast to the target. */
+/**
+ * Computes the expected target values of a piece: reduced, cast to the wire dtype, and cast to the
+ * target dtype.
+ */
 final class SlowValue {
-  // More elements than this are cheaper to look up, where the source has few values.
+  // From this number of elements on, a table is cheaper if the source has few values.
   private static final long TABLE_FROM = 1 << 16;
   private static final int TABLE_BITS = 16;
-  // Elements that are compared at a time: where they lie side by side, a run of the widest dtype.
+  // Number of elements that are compared at a time. If they are adjacent, they fill a run of the
+  // widest dtype.
   private static final int BLOCK = 1024;
   private static final int RUN = FilePages.RUN_BYTES / Long.BYTES;
 
@@ -31,12 +35,12 @@ final class SlowValue {
     this.target = target;
   }
 
-  /** Whether target bits are source bits. */
+  /** Returns whether target bits equal source bits. */
   private boolean plain() {
     return terms.size() == 1 && source == target && source == wire;
   }
 
-  /** Prepares for so many elements; call it before threads share this. */
+  /** Prepares for this number of elements. Call it before several threads use this object. */
   void expect(long elements) {
     if (terms.size() == 1 && !plain() && source.bits() <= TABLE_BITS && elements >= TABLE_FROM) {
       table = new long[1 << source.bits()];
@@ -50,12 +54,12 @@ final class SlowValue {
     return SlowNumber.cast(wire, target, SlowNumber.cast(source, wire, bits));
   }
 
-  /** The bits that a target has of the source's element {@code at}. */
+  /** Returns the target bits for element {@code at} of the source. */
   long bits(long at) {
     return bits(at, 1, 1)[0];
   }
 
-  /** Those of {@code count} elements that are {@code stride} apart. */
+  /** Returns the target bits of {@code count} elements that are {@code stride} apart. */
   private long[] bits(long at, long stride, int count) {
     long[][] each = new long[terms.size()][];
     for (int i = 0; i < each.length; i++) {
@@ -82,8 +86,8 @@ final class SlowValue {
   }
 
   /**
-   * The first of {@code count} elements, {@code stride} and {@code foundStride} apart, that {@code
-   * found} has otherwise; {@code count} if none.
+   * Returns the index of the first of {@code count} elements that differs in {@code found}, or
+   * {@code count} if none does. The elements are {@code stride} and {@code foundStride} apart.
    */
   long mismatch(
       long at, long stride, StoredTensor found, long foundAt, long foundStride, long count) {
@@ -104,7 +108,10 @@ final class SlowValue {
     return count;
   }
 
-  /** Arithmetic on NaNs may give any NaN; max, min and casts give the canonical one. */
+  /**
+   * Returns whether any NaN is accepted. Arithmetic on NaNs may give any NaN, but max, min and
+   * casts give the canonical one.
+   */
   private boolean anyNan() {
     return terms.size() > 1
         && target == source

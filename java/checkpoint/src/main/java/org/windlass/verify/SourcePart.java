@@ -14,7 +14,7 @@ import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
-/** A tensor that was read, as all of a tensor that was written or as a part of it. */
+/** Represents a source tensor that is the whole or a part of a written tensor. */
 public final class SourcePart {
   private final String name;
   private final Layout from;
@@ -58,11 +58,11 @@ public final class SourcePart {
   }
 
   /**
-   * All of a tensor that lies in rank files.
+   * Creates the part for a whole tensor in rank files.
    *
    * @param from the source layout as it applies to this tensor
-   * @param wire the wire dtype, if it was asked for
-   * @param files each source rank's file
+   * @param wire the wire dtype, if one was requested
+   * @param files returns each source rank's file
    */
   public static SourcePart ofRanks(
       String name,
@@ -73,16 +73,17 @@ public final class SourcePart {
     return new SourcePart(name, shape, from, wire, SourcePiece.of(from, shape, name, files));
   }
 
-  /** All of a tensor that lies whole in a file. */
+  /** Creates the part for a tensor that is whole in a file. */
   public static SourcePart ofWhole(
       String name, long[] shape, Layout from, Optional<DType> wire, SafetensorsFile file) {
     return new SourcePart(name, shape, from, wire, SourcePiece.whole(shape, name, file));
   }
 
   /**
-   * The same tensor in its place in another.
+   * Returns this tensor at its position in another tensor.
    *
-   * @param axes for each dimension of that tensor the one of this, or -1 for a new one of extent 1
+   * @param axes for each dimension of that tensor, the dimension of this one, or -1 for a new one
+   *     of extent 1
    * @param dim the dimension along which this one begins at {@code offset}
    */
   public SourcePart placed(List<Integer> axes, int dim, long offset) {
@@ -92,8 +93,10 @@ public final class SourcePart {
   /**
    * Compares every source replica with the first.
    *
-   * @param between is called again and again by the threads that compare, and may throw to end it
-   * @throws VerificationFailedException naming the tensor, the first index that differs and both ranks
+   * @param between is called repeatedly by the comparing threads, and may throw to end the
+   *     comparison
+   * @throws VerificationFailedException naming the tensor, the first index that differs and both
+   *     ranks
    */
   public void compareReplicas(Runnable between) {
     for (SourcePiece piece : stored) {
@@ -116,7 +119,7 @@ public final class SourcePart {
     }
   }
 
-  /** How many elements are the same before one differs. */
+  /** Returns the number of equal elements before the first difference. */
   private static long same(
       StoredTensor first, StoredTensor other, long elements, Runnable between) {
     return LongStream.rangeClosed(0, elements / SlowCheck.SHARE)
@@ -133,12 +136,12 @@ public final class SourcePart {
         .getAsLong();
   }
 
-  /** The pieces in their places in the target. */
+  /** Returns the pieces at their positions in the target. */
   List<SourcePiece> pieces() {
     return stored.stream().map(piece -> piece.placed(axes, dim, offset)).toList();
   }
 
-  /** The first rank of the source layout that holds an element of the target. */
+  /** Returns the first rank of the source layout that holds an element of the target. */
   String rankOf(long[] index) {
     for (int rank : from.mesh().ranks()) {
       Holding holding = Holding.of(from, whole.shape(), rank).placed(axes, dim, offset);
@@ -149,7 +152,10 @@ public final class SourcePart {
     throw new IllegalStateException("no source rank holds " + Arrays.toString(index));
   }
 
-  /** What becomes of an element, whose terms each stand at the same place, in a target dtype. */
+  /**
+   * Returns the computation of an element in a target dtype. Each term stores it at the same
+   * position.
+   */
   SlowValue value(List<SourcePiece.Term> terms, DType target) {
     Optional<ReduceOp> op =
         from.placements().stream()

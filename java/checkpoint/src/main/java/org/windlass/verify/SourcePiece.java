@@ -11,22 +11,23 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * The ranks of a source layout that hold the same part of a tensor.
+ * Groups the ranks of a source layout that hold the same part of a tensor.
  *
  * @param holding the part
- * @param strides elements from one index to the next of each dimension, where it is stored
- * @param terms in the order in which they reduce, row-major over the mesh; one unless the layout is Partial
+ * @param strides the number of stored elements from one index to the next, for each dimension
+ * @param terms in the order in which they reduce, row-major over the mesh; one unless the layout is
+ *     Partial
  */
 record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
   /**
-   * What replicas hold alike.
+   * Represents one term of the reduction, which replicas hold alike.
    *
    * @param ranks the replicas, in the mesh's order
    * @param stored each replica's copy
    */
   record Term(List<Integer> ranks, List<StoredTensor> stored) {}
 
-  /** The pieces of a tensor that lies in rank files. */
+  /** Returns the pieces of a tensor in rank files. */
   static List<SourcePiece> of(
       Layout layout, long[] shape, String name, IntFunction<SafetensorsFile> files) {
     Map<List<Integer>, Map<List<Integer>, Term>> pieces = new LinkedHashMap<>();
@@ -56,7 +57,7 @@ record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
     return all;
   }
 
-  /** The one piece of a tensor that lies whole in a file. */
+  /** Returns the only piece of a tensor that is whole in a file. */
   static List<SourcePiece> whole(long[] shape, String name, SafetensorsFile file) {
     Term term = new Term(List.of(), List.of(new StoredTensor(file, name)));
     return List.of(stored(Holding.whole(shape), List.of(term)));
@@ -67,9 +68,9 @@ record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
   }
 
   /**
-   * This piece as part of another tensor.
+   * Returns this piece as part of another tensor.
    *
-   * @param axes for each dimension of that tensor the one of this, or -1 for a new one
+   * @param axes for each dimension of that tensor, the dimension of this one, or -1 for a new one
    * @param dim the dimension along which this one begins at {@code offset}
    */
   SourcePiece placed(List<Integer> axes, int dim, long offset) {

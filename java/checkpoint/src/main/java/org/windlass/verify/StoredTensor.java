@@ -6,7 +6,7 @@ import org.windlass.DType;
 import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.checkpoint.SafetensorsFile;
 
-/** A tensor in a file, as bits. Threads may share it. */
+/** Reads the bits of a tensor in a file. Thread-safe. */
 final class StoredTensor {
   private static final long PAGE = FilePages.BYTES;
 
@@ -37,12 +37,12 @@ final class StoredTensor {
     return dtype;
   }
 
-  /** The bits of an element. */
+  /** Returns the bits of an element. */
   long bits(long element) {
     return bits(element, 1, 1)[0];
   }
 
-  /** The bits of {@code count} elements that are {@code stride} apart. */
+  /** Returns the bits of {@code count} elements that are {@code stride} apart. */
   long[] bits(long first, long stride, int count) {
     long[] bits = new long[count];
     int width = dtype.bits();
@@ -56,7 +56,7 @@ final class StoredTensor {
     for (int done = 0; done < count; ) {
       long bit = (first + done * stride) * width;
       ByteBuffer page = page(bit / 8 / PAGE);
-      // Those that begin in this page.
+      // Only the elements that begin in this page count.
       long left = PAGE * 8 - bit % (PAGE * 8);
       long most = stride == 0 ? count : (left + stride * width - 1) / (stride * width);
       int end = (int) Math.min(count, done + most);
@@ -66,7 +66,10 @@ final class StoredTensor {
     return bits;
   }
 
-  /** Takes elements from a bit of a buffer on, each so many bits after the one before. */
+  /**
+   * Decodes elements of a buffer, starting at a bit. Each element begins {@code apart} bits after
+   * the previous one.
+   */
   private void decode(ByteBuffer from, long bit, long apart, long[] bits, int done, int end) {
     long at = bit / 8;
     long step = apart / 8;
@@ -99,7 +102,10 @@ final class StoredTensor {
     }
   }
 
-  /** Elements of less than a byte follow one another from the lowest bit on. */
+  /**
+   * Decodes an element of less than a byte. Such elements follow one another from the lowest bit
+   * on.
+   */
   private static long narrow(ByteBuffer page, int at, int shift, int width) {
     int low = page.get(at) & 0xff;
     int high = shift + width > 8 ? page.get(at + 1) & 0xff : 0;
@@ -107,8 +113,8 @@ final class StoredTensor {
   }
 
   /**
-   * The first of {@code count} elements that differs from {@code other}'s; {@code count} if none
-   * does.
+   * Returns the index of the first of {@code count} elements that differs from {@code other}'s, or
+   * {@code count} if none does.
    */
   long mismatch(long first, StoredTensor other, long otherFirst, long count) {
     int width = dtype.bits();
@@ -123,7 +129,7 @@ final class StoredTensor {
     return same;
   }
 
-  /** How many of {@code count} bytes are the same before one differs. */
+  /** Returns the number of equal bytes, out of {@code count}, before the first difference. */
   private long sameBytes(long first, StoredTensor other, long otherFirst, long count) {
     FilePages memory = FilePages.ofThread();
     return count > PAGE
@@ -151,7 +157,7 @@ final class StoredTensor {
       long at = first + done;
       long otherAt = otherFirst + done;
       long length = Math.min(count - done, PAGE - Math.max(at % PAGE, otherAt % PAGE));
-      // Both pages may have one slot.
+      // Both pages may use the same slot.
       memory.get(this, at / PAGE).get((int) (at % PAGE), own, 0, (int) length);
       int differs =
           memory

@@ -2,17 +2,17 @@
 package org.windlass.reshard.check;
 
 /**
- * A dimension of a weight and the one of its scales that goes along it.
+ * Pairs a dimension of a weight with the dimension of its scales that runs along it.
  *
- * @param weight the dimension as it is stored
- * @param scale that of the scales
- * @param block the fewest elements that go with a whole number of scales, where one or both are
- *     words that numbers are packed in
- * @param count that number; 1 of numbers that are not packed
- * @param isUsual whether formats have such blocks
+ * @param weight the dimension of the weight as it is stored
+ * @param scale the dimension of the scales
+ * @param block the fewest elements that have a whole number of scales, if numbers are packed into
+ *     words in one or both tensors
+ * @param count that number of scales; 1 for numbers that are not packed
+ * @param isUsual whether known formats have such blocks
  */
 record Along(int weight, int scale, long block, long count, boolean isUsual) {
-  /** The scales of some elements. */
+  /** Returns the scales of some elements. */
   Span scales(Span elements) {
     return new Span(
         elements.start() / block * count, (elements.end() + block - 1) / block * count);
@@ -22,19 +22,22 @@ record Along(int weight, int scale, long block, long count, boolean isUsual) {
     return new Along(weight, scale, block, count, isUsual);
   }
 
-  /** The same where the elements are packed: {@code words} have as many as {@code elements}. */
+  /** Returns this pair for packed elements: {@code words} words hold {@code elements} elements. */
   Along packed(long words, long elements) {
     long common = gcd(block * words, count * elements);
     return new Along(
         weight, scale, block * words / common, count * elements / common, isUsual);
   }
 
-  /** The block and its scales, in a complaint. */
+  /** Describes the block and its scales, for a complaint. */
   String shown() {
     return "a block of " + block + " that has " + (count == 1 ? "one scale" : count + " of them");
   }
 
-  /** Whether words are full of as many numbers: of some, or 32 words of one bit of each. */
+  /**
+   * Returns whether words of 32 bits can be full of numbers. Either each word holds the same count
+   * of numbers, or each number has the same count of bits.
+   */
   static boolean isPacked(long words, long numbers) {
     return words > 0 && words <= numbers && (numbers % words == 0 || words * 32 % numbers == 0);
   }
@@ -43,8 +46,8 @@ record Along(int weight, int scale, long block, long count, boolean isUsual) {
    * Returns how {@code scales} lie along {@code elements} of dimension {@code d}; null if they do
    * not.
    *
-   * @param usual the block of others, of which a smaller dimension is a part
-   * @param isInWords whether several elements are in one, so that a block may end inside one
+   * @param usual the block of other tensors; a smaller dimension is part of one such block
+   * @param isInWords whether a word holds several elements, so that a block may end inside a word
    */
   static Along of(int d, long elements, long scales, long usual, boolean isInWords) {
     if (scales == 0 || elements == 0) {
@@ -53,8 +56,8 @@ record Along(int weight, int scale, long block, long count, boolean isUsual) {
     if (scales == 1) {
       return new Along(d, d, Math.max(usual, elements), 1, true);
     }
-    // In all formats that are known a block's extent is a power of two, or 3, 5 or 7 times that in
-    // words: 32 numbers of 3 bits fill 3 words.
+    // In all known formats a block's extent is a power of two, or 3, 5 or 7 times that in words: 32
+    // numbers of 3 bits fill 3 words.
     long common = gcd(elements, scales);
     long block = elements / common;
     long count = scales / common;
@@ -71,7 +74,7 @@ record Along(int weight, int scale, long block, long count, boolean isUsual) {
     if (count == 1 || count < 8 && Long.bitCount(block) == 1) {
       return new Along(d, d, block, count, count > 1);
     }
-    // Only the whole is right for all blocks that it may be.
+    // If several block sizes are possible, only the whole dimension is right for all of them.
     boolean isSure = least == most && !isInWords;
     return least > most ? null : new Along(d, d, isSure ? least : elements, 1, false);
   }

@@ -22,26 +22,26 @@ import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * What of a request is seldom meant, and no reason to refuse it. Each kind is said once, with some
- * of the tensors that it is about.
+ * Collects warnings about a request that is valid but seldom intended. Each kind of warning is
+ * reported once, with some of its tensors.
  */
 public final class Doubts {
   private static final int LISTED = 5;
 
   private final Map<String, Set<String>> tensors = new LinkedHashMap<>();
 
-  /** The tensors that a rule's dtype is not for, by the rule's place. */
+  /** Tensors to which a rule's dtype does not apply, by the rule's place in the file. */
   private final Map<String, List<String>> unchanged = new LinkedHashMap<>();
 
-  /** The places of rules with a dtype that is for others of their tensors. */
+  /** Places of rules with a dtype that applies to other tensors of the rule. */
   private final Set<String> casting = new HashSet<>();
 
-  /** Notes what is said of a tensor and others. */
+  /** Adds a tensor to the warning {@code what}. */
   public void add(String tensor, String what) {
     tensors.computeIfAbsent(what, key -> new LinkedHashSet<>()).add(tensor);
   }
 
-  /** Says what was noted. */
+  /** Reports the collected warnings. */
   public void tell(Consumer<String> listener) {
     unchanged.keySet().removeAll(casting);
     unchanged.forEach(
@@ -52,7 +52,7 @@ public final class Doubts {
     tensors.forEach((what, names) -> listener.accept(listed(List.copyOf(names)) + ": " + what));
   }
 
-  /** Some of several tensors, and how many there are. */
+  /** Returns a text with some of several tensors and their number. */
   public static String listed(List<String> names) {
     List<String> some = names.subList(0, Math.min(LISTED, names.size()));
     return (names.size() == 1 ? "tensor" : names.size() + " tensors") + " \""
@@ -61,11 +61,11 @@ public final class Doubts {
   }
 
   /**
-   * Looks at what becomes of a tensor.
+   * Checks the move of a tensor.
    *
-   * @param rule the rule that it is of, if one is
-   * @param readsCut whether its source layout cuts what is stored
-   * @param writesCut whether its target layout cuts what is written
+   * @param rule the rule for the tensor, if there is one
+   * @param readsCut whether the source layout cuts the stored tensor
+   * @param writesCut whether the target layout cuts the written tensor
    */
   public void look(TensorMove move, Optional<Rule> rule, boolean readsCut, boolean writesCut) {
     boolean isAcross =
@@ -106,10 +106,11 @@ public final class Doubts {
   }
 
   /**
-   * A tensor is fused, since its source layout cuts runs of a dimension one by one, and the target
-   * cuts the dimension otherwise. FSDP's strided cut of what a later mesh dimension cuts is none.
+   * Warns if a tensor seems to be fused and the target does not keep its parts. That is so if the
+   * source layout cuts runs of a dimension separately, and the target cuts the dimension in another
+   * way. An FSDP strided cut of a dimension that a later mesh dimension cuts does not count.
    *
-   * @return whether that is so
+   * @return whether it warned
    */
   private boolean lookAtStrided(TensorMove move) {
     Layout from = move.from();
@@ -137,7 +138,7 @@ public final class Doubts {
     return false;
   }
 
-  /** Into how many pieces plain shards cut a dimension. */
+  /** Returns the number of pieces into which plain shards cut a dimension. */
   private static long plainPieces(Layout layout, int dim) {
     long pieces = 1;
     for (int m = 0; m < layout.mesh().ndim(); m++) {
@@ -148,7 +149,7 @@ public final class Doubts {
     return pieces;
   }
 
-  /** Scales keep their dtype, also where a rule gives them another. */
+  /** Notes that scales keep their dtype, even if a rule gives them another one. */
   public void lookAtKept(SourceTensor scale, Rule rule) {
     if (rule.dtype().isPresent() && rule.dtype().get() != scale.dtype()) {
       add(
@@ -157,7 +158,7 @@ public final class Doubts {
     }
   }
 
-  /** A weight that is fused of several is cut as if it were one. */
+  /** Warns if a weight that is fused of several is cut as if it were one. */
   private void lookAtFused(TensorMove move, boolean readsCut, boolean writesCut) {
     String name = move.source().name();
     int[] fused = fusedDimensions(name, move.source().shape().length);
@@ -178,12 +179,12 @@ public final class Doubts {
     }
   }
 
-  /** Those along which a tensor of that name may be fused. */
+  /** Returns the dimensions along which a tensor of that name may be fused. */
   private static int[] fusedDimensions(String name, int ndim) {
     if (ndim <= 1) {
       return IntStream.range(0, ndim).toArray();
     }
-    // GPT-2 stores its weights transposed; of a stack the first dimension is the experts'.
+    // GPT-2 stores its weights transposed. The first dimension of a stack is that of the experts.
     boolean isTransposed = name.contains("c_attn");
     boolean isStack = name.endsWith("_bias");
     return ndim == 2
@@ -214,7 +215,7 @@ public final class Doubts {
                     && partial.op() == ReduceOp.SUM);
   }
 
-  /** Ranks get pieces of a part that may be half a head's. */
+  /** Warns if ranks get pieces of a part that may end inside a head. */
   private void lookAtParts(TensorMove move, Fuse fuse, Rule rule) {
     if (rule.join().get() instanceof Rule.Join.Parts parts && parts.unit().isEmpty()) {
       add(

@@ -20,9 +20,11 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * The groups of a GPTQ weight's inputs, by the numbers in its {@code g_idx}. In the order of the
- * inputs they lie where the inputs do. In another order, act-order, an input may be of any group:
- * then a rank takes the scales of all groups, and weights of other orders are not joined.
+ * Checks the groups of a GPTQ weight's inputs, which its {@code g_idx} numbers.
+ *
+ * <p>If the groups follow the order of the inputs, they are cut with the inputs. In another order
+ * (act-order), any input may belong to any group. Then a rank takes the scales of all groups, and
+ * weights of different orders are not joined.
  */
 public final class GroupNumbers {
   private final Checkpoint in;
@@ -30,7 +32,7 @@ public final class GroupNumbers {
   private final Map<String, TensorMove> moves = new HashMap<>();
   private final Map<String, List<TensorMove>> joined = new HashMap<>();
   private final Map<String, SourceTensor> numbersOf = new HashMap<>();
-  /** By weights, the moves of their scales. */
+  /** Moves of the scales, by weight. */
   private final Map<String, List<TensorMove>> scalesOf = new HashMap<>();
   private final Doubts doubts = new Doubts();
 
@@ -43,12 +45,12 @@ public final class GroupNumbers {
     }
   }
 
-  /** Whether a tensor of that name has such numbers. */
+  /** Returns whether a tensor of that name holds group numbers. */
   static boolean isName(String name) {
     return name.endsWith("g_idx");
   }
 
-  /** Whether a tensor of that name tells the shape of a packed weight. */
+  /** Returns whether a tensor of that name holds the shape of a packed weight. */
   static boolean isShape(String name) {
     return name.endsWith("weight_shape");
   }
@@ -58,16 +60,20 @@ public final class GroupNumbers {
     return isName(tensor.name()) && isWhole && tensor.shape().length == 1;
   }
 
-  /** The stored dimension of a weight's inputs: GPTQ's rows, and the columns of other packed ones. */
+  /**
+   * Returns the stored dimension of a weight's inputs: the rows in GPTQ, and the columns of other
+   * packed weights.
+   */
   static int inputs(SourceTensor weight) {
     return weight.name().endsWith("qweight") ? 0 : weight.shape().length - 1;
   }
 
   /**
-   * Checks all of them.
+   * Checks the group numbers of all weights.
    *
-   * @param warnings hears of numbers that are of the whole, where files have some of the groups
-   * @throws InvalidArgumentException naming the tensor, and what would do
+   * @param warnings receives a warning if numbers count the groups of the whole weight and files
+   *     have only some of them
+   * @throws InvalidArgumentException naming the tensor and a rule that would work
    */
   public static void check(
       Checkpoint in,
@@ -132,7 +138,7 @@ public final class GroupNumbers {
     }
   }
 
-  /** Each group that the scales have is one that the numbers name, and no other. */
+  /** Checks that the numbers name exactly the groups of the scales. */
   private void checkGroups(Scales.Pair pair) {
     long[] numbers = values(pair.scale());
     long groups = groups(pair.weight());
@@ -146,7 +152,7 @@ public final class GroupNumbers {
     }
   }
 
-  /** The groups that a weight's scales have; 0 where none lie along its inputs. */
+  /** Returns the number of groups in a weight's scales, or 0 if none lie along its inputs. */
   private long groups(SourceTensor weight) {
     return scalesOf.getOrDefault(weight.name(), List.of()).stream()
         .map(scale -> scale.source().shape())
@@ -156,7 +162,10 @@ public final class GroupNumbers {
         .orElse(0);
   }
 
-  /** As some libraries leave numbers that follow the order of the inputs. */
+  /**
+   * Returns whether all numbers are -1. Some libraries write that if the groups follow the order of
+   * the inputs.
+   */
   private static boolean isUnset(long[] numbers) {
     return LongStream.of(numbers).allMatch(number -> number == -1);
   }
@@ -195,7 +204,7 @@ public final class GroupNumbers {
     }
   }
 
-  /** Whether files have some of the groups of that weight's scales. */
+  /** Returns whether files have only some of the groups of that weight's scales. */
   private boolean isCut(SourceTensor weight) {
     int inputs = inputs(weight);
     return !writesWhole
@@ -213,7 +222,7 @@ public final class GroupNumbers {
         .anyMatch(rank -> target.held(rank).shape()[written] != target.shape()[written]);
   }
 
-  /** Whether groups of one size follow one another. */
+  /** Returns whether groups of one size follow one another. */
   private boolean isInOrder(Scales.Pair pair) {
     long[] numbers = values(pair.scale());
     long groups = groups(pair.weight());
@@ -229,7 +238,7 @@ public final class GroupNumbers {
     return true;
   }
 
-  /** All of a tensor, whatever file has which part. */
+  /** Returns all values of a tensor, from the files that hold its parts. */
   private long[] values(SourceTensor tensor) {
     long[] all = new long[Math.toIntExact(TargetTensor.elements(tensor.shape()))];
     if (!in.byRank()) {

@@ -19,24 +19,27 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Finds small tensors that a cast leaves without what they say. Most values become equal, as may
- * those of a router's biases; or one is beyond the dtype; or a count, such as of steps, becomes
- * another.
+ * Finds small tensors whose values a cast would destroy. It reports a tensor if most values become
+ * equal, which can happen to a router's biases. It also reports values outside the range of the
+ * dtype, and a count (such as of steps) that becomes another number.
  *
- * <p>"Most" is more than nine in ten, with fewer than {@link #FEW} left. Values around 0, as a
- * weight's, keep more in a dtype of 16 bits. They share codes because they are many, and not
- * because they lie close together. bf16 has the exponents of f32: values beyond it are looked for
- * in tensors of at most {@link #CHUNK} elements.
+ * <p>"Most" is more than nine in ten, with fewer than {@link #FEW} left. Values around 0, such as a
+ * weight's, keep more distinct values in a dtype of 16 bits. They share codes because there are
+ * many of them, and not because they are close together. bf16 has the exponents of f32, so values
+ * beyond it are looked for in tensors of at most {@link #CHUNK} elements.
  */
 public final class LostValues {
-  /** Larger tensors are looked at while they move. */
+  /** Size limit in elements. Larger tensors are checked while they move. */
   private static final int MOST_ELEMENTS = 65_536;
 
   private static final int KEPT = 10;
   private static final int FEW = 64;
   private static final int CHUNK = 1024;
 
-  /** No dtype rounds a value above 1 by more: f8e5m2 has two bits behind the first. */
+  /**
+   * Upper limit of the factor by which a cast rounds a value above 1. f8e5m2, the coarsest dtype,
+   * has two bits behind the first.
+   */
   private static final double ROUNDED = 1.13;
 
   private final Checkpoint in;
@@ -44,7 +47,7 @@ public final class LostValues {
   private final Different before = new Different(KEPT * FEW);
   private final Different after = new Different(FEW);
 
-  /** All of one tensor, as it is stored. */
+  /** Memory for one whole tensor, as it is stored. */
   private final Tensor memory = Tensor.allocate(DType.U8, (long) MOST_ELEMENTS * Long.BYTES);
 
   private final ByteBuffer stored = bytes(memory);
@@ -54,7 +57,7 @@ public final class LostValues {
     this.in = in;
   }
 
-  /** Different numbers, which are counted up to a limit. */
+  /** Counts different numbers, up to a limit. */
   private static final class Different {
     private final int limit;
     private final long[] table;
@@ -90,15 +93,18 @@ public final class LostValues {
   }
 
   /**
-   * Whether a tensor is small enough to be read before anything moves. What Partial terms add up to
-   * is known only after that.
+   * Returns whether a tensor is small enough to be read before anything moves. The sum of Partial
+   * terms is known only after the move.
    */
   public static boolean has(TensorMove move) {
     return TargetTensor.elements(move.source().shape()) <= MOST_ELEMENTS
         && !move.source().from().hasPartial();
   }
 
-  /** Reads the tensors that are cast to a smaller range, on their way too, and says what is lost. */
+  /**
+   * Reads the tensors that are cast to a smaller range, even if only for the transfer, and reports
+   * lost values.
+   */
   public static void look(Checkpoint in, List<TensorMove> moves, Consumer<String> warnings) {
     List<TensorMove> casts =
         moves.stream().filter(move -> has(move) && Casts.shrink(move)).toList();
@@ -135,7 +141,7 @@ public final class LostValues {
     }
   }
 
-  /** Reads what ranks hold of a tensor, each part once. */
+  /** Reads the ranks' parts of a tensor, each part once. */
   private void readParts(SourceTensor tensor) {
     Set<Region> regions = new HashSet<>();
     for (int rank : tensor.from().mesh().ranks()) {
@@ -147,7 +153,7 @@ public final class LostValues {
     }
   }
 
-  /** Reads the first elements of a tensor, where they are not read yet. */
+  /** Reads the first elements of a tensor, if they have not been read yet. */
   private void read(SourceTensor tensor, int elements) {
     int bytes = elements * tensor.dtype().bytes();
     if (stored.position() < bytes) {
@@ -156,7 +162,10 @@ public final class LostValues {
     }
   }
 
-  /** Casts keep the order of values: none is too large if the largest is not. */
+  /**
+   * Returns whether a cast makes a value too large. Casts keep the order of values, so only the
+   * largest value matters.
+   */
   private boolean isTooLarge(
       SourceTensor tensor, DType wire, DType to, double limit, int elements) {
     DType dtype = tensor.dtype();
@@ -181,9 +190,10 @@ public final class LostValues {
   }
 
   /**
-   * Whether an element that was read is as large as {@code limit}, or not finite. Magnitudes
-   * compare as their bits do. Each step compares all that a word of 64 bits holds: it adds to each
-   * magnitude what carries into the sign bit from the limit on.
+   * Returns whether an element that was read is at least {@code limit} in magnitude, or not finite.
+   *
+   * <p>Magnitudes compare as their bits do. Each step compares all elements in a word of 64 bits.
+   * It adds a constant to each magnitude, so that values from the limit on carry into the sign bit.
    */
   private boolean reaches(DType dtype, double limit) {
     Tensor one = Tensor.allocate(dtype, 1);
@@ -237,13 +247,13 @@ public final class LostValues {
         memory.address() + offset, memory.bytes() - offset, memory, dtype, count);
   }
 
-  /** What is written of some elements. */
+  /** Returns the written values of some elements. */
   private Tensor cast(DType dtype, DType wire, DType to, int first, int count) {
     Tensor sent = Tensor.allocate(wire, count).copyFrom(stored(dtype, first, count));
     return Tensor.allocate(to, count).copyFrom(sent);
   }
 
-  /** A tensor's memory. */
+  /** Returns a tensor's memory. */
   public static ByteBuffer bytes(Tensor tensor) {
     return Tensor.of(tensor.address(), tensor.bytes(), tensor, DType.U8, tensor.bytes())
         .asByteBuffer()

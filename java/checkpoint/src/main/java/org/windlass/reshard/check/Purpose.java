@@ -4,33 +4,35 @@ package org.windlass.reshard.check;
 import java.util.regex.Pattern;
 
 /**
- * What a tensor is for, as its name says by the habits of published checkpoints: those of
- * transformers, compressed-tensors, GPTQ, AWQ, AQLM, HQQ, bitsandbytes, ModelOpt and Transformer
- * Engine, whose {@code _extra_state} is a record of its own.
+ * Classifies a tensor by its name, with the naming habits of published checkpoints: transformers,
+ * compressed-tensors, GPTQ, AWQ, AQLM, HQQ, bitsandbytes, ModelOpt and Transformer Engine.
+ * Transformer Engine stores a record of its own in {@code _extra_state}.
  */
 public enum Purpose {
-  /** Holds scales or zero points of another tensor, or what they follow from. */
+  /** Holds scales or zero points of another tensor, or values from which they are computed. */
   SCALE(
       "(?:.*_)?(?:[qw]?scales?(?:[_0-9].*)?|scaling(?:_factors?)?|zero_points?|q?zeros?|g_idx"
           + "|a(?:bs)?max(?:_.*)?|scb|quant_map|bitsandbytes__.*|weight_shape|weight_format"
           + "|biases|codebooks)"),
-  /** Several weights, one after another along a dimension, each of which ranks cut by itself. */
+  /**
+   * Holds several weights, one after another along a dimension. Ranks cut each weight separately.
+   */
   FUSED(
       "(?:qkv|kv|gate_up|in)_proj(?:_qkvz?|_ba|_weight|_bias)?|(?:(?:to|linear|fused)_)?q?kv|wqkv"
           + "|query_key_value|w_pack|c_attn|w13(?:_weight|_bias)?|gate_up|dense_h_to_4h"),
-  /** HQQ's integers, which pack rows that lie apart, and the bytes of a record. */
+  /** Must stay whole: HQQ's integers, which pack distant rows, and the bytes of a record. */
   WHOLE("(?-i:W_q)|_extra_state[0-9]*"),
-  /** Of few values that differ little, which a shorter dtype would make equal. */
+  /** Stores few values that differ little, which a shorter dtype would make equal. */
   PRECISE("e_score_correction_bias|a_log|dt_bias|(?:.*_)?inv_freq|(?:.*_)?(?:router|gate)[._](?:expert_)?bias"),
-  /** Anything else. */
+  /** Serves any other purpose. */
   OTHER(".*");
 
-  /** Scales of what weights are multiplied with, or of a cache of keys and values. */
+  /** Scales of activations, or of a cache of keys and values. */
   private static final Pattern OF_ACTIVATIONS =
       Pattern.compile(
           "(?:[qkv]|kv|input|output|act(?:ivation)?|prob|attn_output|pre_quant)_scales?", Pattern.CASE_INSENSITIVE);
 
-  /** Ends of names that say which part of a module it is, and not what the module is for. */
+  /** Ends of names that identify the part of a module and not its purpose. */
   private static final Pattern PART = Pattern.compile("(?<=.)\\.(?:weight|bias|qweight|weight_packed)$");
 
   private final Pattern usual;
@@ -39,11 +41,11 @@ public enum Purpose {
     this.usual = Pattern.compile(usual, Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
   }
 
-  /** The purpose of a tensor of that name. */
+  /** Returns the purpose of a tensor of that name. */
   public static Purpose of(String name) {
     String own = last(name);
     String module = last(PART.matcher(name).replaceFirst(""));
-    // Such as gate.expert_bias, of which the module is what stands before.
+    // A name such as gate.expert_bias has its module before the last dot.
     String inModule = module.equals(own) ? last(name.substring(0, Math.max(0, name.lastIndexOf('.')))) : module;
     for (Purpose purpose : values()) {
       boolean is =
@@ -61,12 +63,12 @@ public enum Purpose {
     throw new IllegalStateException(name);
   }
 
-  /** Whether a tensor of that name holds scales of activations, whatever its module has else. */
+  /** Returns whether a tensor of that name holds scales of activations. */
   static boolean isOfActivations(String name) {
     return OF_ACTIVATIONS.matcher(last(name)).matches();
   }
 
-  /** What stands behind the last dot. */
+  /** Returns the text behind the last dot. */
   static String last(String name) {
     return name.substring(name.lastIndexOf('.') + 1);
   }

@@ -17,15 +17,17 @@ import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
-/** The rules that a complaint names as a way out. They match names of IN. */
+/** Suggests rules that a complaint names as a solution. The rules match names of IN. */
 public final class Remedy {
   private final Function<String, Optional<Rule>> ruleOf;
   private final IntFunction<Set<Integer>> plainFiles;
   private final List<TensorMove> moves;
 
   /**
-   * @param ruleOf the rule that a tensor of IN has, if any
-   * @param plainFiles the files on which a rule's layout of so many ranks without {@code @} lies
+   * Creates the suggestions for the moves of a request.
+   *
+   * @param ruleOf returns the rule that a tensor of IN has, if any
+   * @param plainFiles returns the files for a rule's layout of this many ranks without {@code @}
    */
   public Remedy(
       Function<String, Optional<Rule>> ruleOf,
@@ -36,7 +38,7 @@ public final class Remedy {
     this.moves = moves;
   }
 
-  /** What has {@code scale} whole in all files of {@code weight}. */
+  /** Returns a rule that keeps {@code scale} whole in all files of {@code weight}. */
   String whole(TargetTensor scale, TargetTensor weight) {
     String to = "\"to\": \"" + replicas(new TreeSet<>(weight.files().ranks())) + "\"";
     List<String> sources =
@@ -68,7 +70,7 @@ public final class Remedy {
     return DeviceMesh.of(ranks).ranks(listed).layout(Placement.replicate()).qualified();
   }
 
-  /** The keys of a rule, for what a tensor is joined in only. */
+  /** Returns the keys of a rule, restricted to the tensors that are joined with {@code source}. */
   private String copy(Rule rule, String source) {
     String match =
         rule.join().isEmpty()
@@ -94,7 +96,7 @@ public final class Remedy {
 
   private static String text(Rule.Join join) {
     if (join instanceof Rule.Join.Parts parts) {
-      // A unit is the weight's.
+      // A unit applies only to the weight.
       return "\"parts\": " + list(parts.names()) + ", \"dim\": " + parts.dim();
     }
     boolean isUneven = ((Rule.Join.Stack) join).uneven();

@@ -24,13 +24,14 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Checks that quantized tensors are cut and joined as their scales are: each scale is of a block of
- * elements, so that cuts and joints lie where blocks end, and whoever holds a block holds its
- * scale.
+ * Checks that quantized tensors are cut and joined in the same way as their scales. Each scale
+ * belongs to a block of elements. So cuts and joints must be at block boundaries, and each rank
+ * that holds a block must hold its scale.
  */
 public final class ScaleBlocks {
   /**
-   * Scales of what comes in, which lie along the last dimension, and of which each rank has all.
+   * Names of the scales of a weight's inputs. They lie along the last dimension, and each rank has
+   * all of them.
    */
   private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
 
@@ -38,13 +39,13 @@ public final class ScaleBlocks {
   private final Map<String, List<String>> joined = new HashMap<>();
   private final Map<String, List<String>> written = new HashMap<>();
   private final Map<String, String> weightOf = new HashMap<>();
-  /** How many inputs weights have that are packed, by the length of their g_idx. */
+  /** Number of inputs of each packed weight, from the length of its g_idx. */
   private final Map<String, Long> inputs = new HashMap<>();
   private final Set<List<Object>> checked = new HashSet<>();
   private final boolean byRank;
   private final boolean writesWhole;
   private final Remedy remedy;
-  /** The block that most have, for tensors that are within a single one; 0 if none has several. */
+  /** Most common block, for tensors within a single block; 0 if no tensor has several blocks. */
   private final long usual;
 
   private ScaleBlocks(
@@ -87,12 +88,13 @@ public final class ScaleBlocks {
   }
 
   /**
-   * Checks all of them.
+   * Checks all weights and their scales.
    *
-   * @param byRank whether the source layouts cut what is stored
-   * @param writesWhole whether the target layouts do not
-   * @param remedy names rules that would do
-   * @throws InvalidArgumentException naming a weight, its scales, their block and what would do
+   * @param byRank whether the source layouts cut the stored tensors
+   * @param writesWhole whether the target layouts leave the written tensors whole
+   * @param remedy names rules that would work
+   * @throws InvalidArgumentException naming a weight, its scales, their block and a rule that would
+   *     work
    */
   public static void check(
       Scales scales, List<TensorMove> moves, boolean byRank, boolean writesWhole, Remedy remedy) {
@@ -102,7 +104,7 @@ public final class ScaleBlocks {
     scales.alone().forEach(scale -> blocks.checkAlone(scales.hold(scale), scale));
   }
 
-  /** A scale that is of no one weight is not cut, unless it is a tensor as others. */
+  /** Checks that a scale without a unique weight is not cut, unless it is an ordinary tensor. */
   private void checkAlone(boolean isOfWeights, SourceTensor scale) {
     if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
       TargetTensor own = moves.get(scale.name()).target();
@@ -110,7 +112,11 @@ public final class ScaleBlocks {
     }
   }
 
-  /** @param weight the tensor that has it in all its files */
+  /**
+   * Checks that the layout does not cut {@code scale}.
+   *
+   * @param weight the tensor whose files must all have the whole scale
+   */
   private void checkWhole(TargetTensor scale, TargetTensor weight) {
     if (writesWhole) {
       return;
@@ -130,7 +136,7 @@ public final class ScaleBlocks {
     TensorMove scale = moves.get(pair.scale().name());
     boolean isIndex = GroupNumbers.isName(pair.scale().name());
     boolean isShape = GroupNumbers.isShape(pair.scale().name());
-    // Of parts, what numbers the groups of their inputs or tells a shape is joined with nothing.
+    // If weights are parts of a joined one, their group numbers or shapes are not joined.
     boolean isApart = (isIndex || isShape) && isJoined(weight) && !isStacked(weight);
     if (!isApart) {
       checkJoined(weight, scale);
@@ -168,7 +174,9 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Whether none of these layouts and shapes was checked; a model has few that differ. */
+  /**
+   * Returns whether these layouts and shapes are still unchecked. A model has few different ones.
+   */
   private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
     return checked.add(
         List.of(
@@ -180,12 +188,12 @@ public final class ScaleBlocks {
     return checked.add(List.of(written(weight), written(scale), along));
   }
 
-  /** All that decides which file holds what of a tensor. */
+  /** Returns everything that determines the files of a tensor's parts. */
   private static List<Object> written(TargetTensor tensor) {
     return List.of(tensor.to(), tensor.firstFile(), tensor.shapeList(), tensor.fuse());
   }
 
-  /** The dimensions along which both are written. */
+  /** Returns the dimensions along which both are written. */
   private static List<Along> written(List<Along> along, List<Integer> weight, List<Integer> scale) {
     List<Along> written = new ArrayList<>();
     for (Along each : along) {
@@ -197,7 +205,7 @@ public final class ScaleBlocks {
     return written;
   }
 
-  /** Every file that has some of a weight has some of its scales. */
+  /** Checks that every file with a part of a weight also has some of its scales. */
   private void checkThere(TargetTensor weight, TargetTensor scale) {
     if (writesWhole) {
       return;
@@ -225,7 +233,7 @@ public final class ScaleBlocks {
     return joined.get(move.target().name()).size() > 1;
   }
 
-  /** A weight and its scales are in one module where they are written, too. */
+  /** Checks that a weight and its scales are written to one module if they are read from one. */
   private void checkNames(Scales.Pair pair) {
     if (!Scales.module(pair.weight().name()).equals(Scales.module(pair.scale().name()))) {
       return;
@@ -241,7 +249,10 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Ranks of IN that have one scale each of a whole piece have no scales of the whole. */
+  /**
+   * Refuses to join scales if each rank of IN has one scale for its whole piece. They are not
+   * scales of the whole weight.
+   */
   private static void checkNotJoinedOfOnes(Scales.Pair pair) {
     Layout from = pair.scale().from();
     long all = TargetTensor.elements(pair.scale().shape());
@@ -256,7 +267,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /** What joins a weight with others joins its scales with theirs. */
+  /** Checks that a rule joins the scales in the same way as their weights. */
   private void checkJoined(TensorMove weight, TensorMove scale) {
     List<String> weights = joined.get(weight.target().name());
     List<String> scales = joined.get(scale.target().name());
@@ -278,16 +289,16 @@ public final class ScaleBlocks {
   }
 
   /**
-   * The dimensions of a weight along which its scales lie; empty where their shape does not belong
-   * to the weight's. One scale for a whole tensor lies along none.
+   * Returns the dimensions of a weight along which its scales lie. The list is empty if one scale
+   * applies to the whole tensor. The result is empty if the shapes do not match.
    *
-   * @param usual the block of others, of which a smaller dimension is a part
+   * @param usual the block of other tensors; a smaller dimension is part of one such block
    */
   private Optional<List<Along>> along(Scales.Pair pair, long usual) {
     long[] weight = pair.weight().shape();
     long[] scale = pair.scale().shape();
     if (GroupNumbers.isName(pair.scale().name())) {
-      // One for each input: of GPTQ's rows, and of packed columns otherwise.
+      // There is one for each input: a row in GPTQ, and a packed column otherwise.
       int dim = GroupNumbers.inputs(pair.weight());
       long all = inputs.getOrDefault(pair.weight().name(), 0L);
       return weight.length == 2 && Along.isPacked(weight[dim], all)
@@ -305,7 +316,7 @@ public final class ScaleBlocks {
     List<Along> all = new ArrayList<>();
     for (int d = 0; d < scale.length; d++) {
       Along along = along(pair, d, weight[d], scale[d], usual);
-      // Fewer dimensions are those of rows, or of experts and rows.
+      // Scales with fewer dimensions have those of the rows, or of the experts and rows.
       if (along == null || scale.length < weight.length && scale[d] != weight[d] && scale[d] != 1) {
         return Optional.empty();
       }
@@ -314,7 +325,10 @@ public final class ScaleBlocks {
     return Optional.of(all);
   }
 
-  /** How {@code scales} lie along {@code elements} of dimension {@code d}; null if they do not. */
+  /**
+   * Returns how {@code scales} lie along {@code elements} of dimension {@code d}; null if they do
+   * not.
+   */
   private Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
     SourceTensor weight = pair.weight();
     long words = weight.shape()[d];
@@ -328,7 +342,7 @@ public final class ScaleBlocks {
         d, elements, scales, usual, isOfInputs && weight.dtype() == DType.I32);
   }
 
-  /** Both keep the order of the dimensions along which they lie. */
+  /** Checks that both keep the order of the dimensions along which they lie. */
   private static void checkOrder(TensorMove weight, TensorMove scale, List<Along> written) {
     if (scale.source().shape().length != weight.source().shape().length
         || Arrays.stream(scale.source().shape()).allMatch(extent -> extent == 1)
@@ -346,7 +360,7 @@ public final class ScaleBlocks {
                     + other + "; give both the same \"stack\""));
   }
 
-  /** A part of what is joined begins where a block does. */
+  /** Checks that a part of a joined tensor begins at a block boundary. */
   private static void checkJoint(TensorMove weight, TensorMove scale, Along along) {
     if (along.weight() != weight.dim() || weight.offset() == 0) {
       return;
@@ -364,7 +378,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /** The ranks' pieces of what is stored, whose own shapes tell their blocks. */
+  /** Checks the ranks' pieces of the stored tensors. The shape of a piece shows its block. */
   private void checkStored(Scales.Pair pair, List<Along> along) {
     Layout weights = pair.weight().from();
     Layout scales = pair.scale().from();
@@ -394,14 +408,17 @@ public final class ScaleBlocks {
     }
   }
 
-  /** What a rank holds of a weight ends where blocks do, and it holds their scales. */
+  /**
+   * Checks that a rank's part of a weight ends at block boundaries, and that the rank holds the
+   * scales.
+   */
   private void checkHeld(
       TargetTensor weight, TargetTensor scale, int rank, List<Along> all) {
     Runs held = weight.held(rank);
     if (isEmpty(held)) {
       return;
     }
-    // Files tell who holds both.
+    // The file number identifies the rank that holds the scales.
     int other = weight.fileOf(rank) + scale.firstFile();
     Runs scales = scale.held(other);
     for (int d = 0; d < scale.shape().length; d++) {
@@ -430,7 +447,7 @@ public final class ScaleBlocks {
     return Checkpoint.rankFile(weight.fileOf(rank));
   }
 
-  /** Scales, in a complaint. */
+  /** Describes some scales, for a complaint. */
   private static String text(List<Span> spans, Span whole) {
     if (spans.isEmpty()) {
       return "no scales";
@@ -457,7 +474,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Begins a complaint. */
+  /** Returns the beginning of a complaint. */
   private static String them(TargetTensor weight, TargetTensor scale) {
     return "tensor \"" + weight.name() + "\" " + Arrays.toString(weight.shape()) + " and its scales, \""
         + scale.name() + "\" " + Arrays.toString(scale.shape()) + ": ";

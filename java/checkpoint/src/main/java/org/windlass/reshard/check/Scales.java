@@ -17,19 +17,21 @@ import org.windlass.reshard.tensor.Casts;
 import org.windlass.reshard.tensor.SourceTensor;
 
 /**
- * Which tensors of a checkpoint hold scales of which others: those of a {@link Purpose#SCALE} name
- * beside a quantized tensor, in the same module or under the tensor's own name.
+ * Finds the tensors of a checkpoint that hold scales of other tensors. They have a {@link
+ * Purpose#SCALE} name next to a quantized tensor, in the same module or under the tensor's own
+ * name.
  */
 public final class Scales {
-  /** A quantized tensor, and one of those that hold its scales. */
+  /** Pairs a quantized tensor with one tensor that holds scales of it. */
   record Pair(SourceTensor weight, SourceTensor scale) {}
 
   private final Map<String, String> first = new LinkedHashMap<>();
-  /** Every tensor of such a name. */
+  /** Every tensor with a name of that purpose. */
   private final List<SourceTensor> named = new ArrayList<>();
-  /** The weights whose each may be. */
+  /** Weights to which each scale may belong. */
   private final Map<SourceTensor, List<SourceTensor>> weights = new LinkedHashMap<>();
 
+  /** Finds the scales among the tensors of a checkpoint. */
   public Scales(Collection<SourceTensor> tensors) {
     NavigableMap<String, SourceTensor> scales = new TreeMap<>();
     Map<String, List<SourceTensor>> byModule = new LinkedHashMap<>();
@@ -54,7 +56,7 @@ public final class Scales {
     }
   }
 
-  /** Those whose name goes on from that of the weight. */
+  /** Returns the scales whose name continues the name of the weight. */
   private static List<SourceTensor> under(
       NavigableMap<String, SourceTensor> scales, String weight) {
     List<SourceTensor> under = new ArrayList<>();
@@ -65,7 +67,7 @@ public final class Scales {
     return under;
   }
 
-  /** Those whose name is that of the module and an ending. */
+  /** Returns the scales whose name is the module's name and an ending. */
   private static List<SourceTensor> ofModule(
       NavigableMap<String, SourceTensor> scales, String module) {
     if (module.isEmpty()) {
@@ -81,19 +83,20 @@ public final class Scales {
     return dtype != DType.BOOL && dtype.bits() <= 32 && (!Casts.touch(dtype) || dtype.bits() <= 8);
   }
 
-  /** What a name begins with, to the last dot. */
+  /** Returns the part of a name up to the last dot. */
   static String module(String name) {
     return name.substring(0, name.lastIndexOf('.') + 1);
   }
 
-  /** A tensor that holds scales of that one, if any does. */
+  /** Returns a tensor that holds scales of that weight, if any does. */
   public Optional<String> of(SourceTensor weight) {
     return Optional.ofNullable(first.get(weight.stored()));
   }
 
   /**
-   * Whether a tensor keeps its dtype: it holds scales of another one, or of activations, or is
-   * called "scales" in a checkpoint of quantized tensors. A single "scale" may be a norm's weight.
+   * Returns whether a tensor keeps its dtype. That is so if it holds scales of another tensor or of
+   * activations, or is called "scales" in a checkpoint of quantized tensors. A single "scale" may
+   * be a norm's weight.
    */
   public boolean keep(SourceTensor tensor) {
     return hold(tensor)
@@ -101,14 +104,15 @@ public final class Scales {
         || (!weights.isEmpty() && tensor.name().endsWith("scales"));
   }
 
-  /** Whether a tensor holds scales of another one. */
+  /** Returns whether a tensor holds scales of another one. */
   boolean hold(SourceTensor tensor) {
     return weights.containsKey(tensor);
   }
 
   /**
-   * Every tensor that holds scales, with its weight: of several the one with which its name has
-   * most in common. Where several have as much, it is left out.
+   * Returns every tensor that holds scales, with its weight. Of several possible weights, it is the
+   * one whose name has the longest common prefix. If several weights have equally long prefixes,
+   * the tensor is left out.
    */
   List<Pair> pairs() {
     List<Pair> pairs = new ArrayList<>();
@@ -125,7 +129,7 @@ public final class Scales {
     return nearest.size() == 1 ? Optional.of(nearest.get(0)) : Optional.empty();
   }
 
-  /** How many characters both names begin with. */
+  /** Returns the length of the names' common prefix, in characters. */
   private static int common(SourceTensor a, SourceTensor b) {
     int shorter = Math.min(a.name().length(), b.name().length());
     int common = 0;
@@ -135,7 +139,7 @@ public final class Scales {
     return common;
   }
 
-  /** Those that are of no one weight. */
+  /** Returns the tensors that belong to no single weight. */
   List<SourceTensor> alone() {
     Set<SourceTensor> paired = new HashSet<>();
     pairs().forEach(pair -> paired.add(pair.scale()));

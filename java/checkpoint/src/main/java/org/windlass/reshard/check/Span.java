@@ -5,9 +5,9 @@ import java.util.ArrayList;
 import java.util.List;
 import org.windlass.reshard.tensor.Runs;
 
-/** Indices of a dimension. */
+/** Represents a range of indices of a dimension. */
 record Span(long start, long end) {
-  /** Those of runs, of which some go on where others end. */
+  /** Returns the spans of runs, after merging adjacent runs. */
   static List<Span> of(List<Runs.Run> runs) {
     List<Span> spans = new ArrayList<>();
     for (Runs.Run run : runs) {

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Checks of a request: what is refused, what is doubtful, and which rule would do instead. */
+/** Checks a request, warns about doubtful parts of it, and suggests rules that would work. */
 package org.windlass.reshard.check;

@@ -10,20 +10,20 @@ import org.windlass.Tensor;
 import org.windlass.Window;
 
 /**
- * Memory that steps use one after another, so that it stays in the caches: one part where ranks
- * share a process, else one for each rank, its own of a window, which every process has in its
- * memory.
+ * Provides memory that steps reuse one after another, so that it stays in the caches. If the ranks
+ * share a process, there is one part for all. Otherwise each rank has its own part, which is its
+ * part of a window that every process maps.
  */
 final class Arena implements AutoCloseable {
-  /** Of no rank. */
+  /** Rank of a piece that may be in any part. */
   static final int ANYWHERE = -1;
 
   private static final long ALIGNMENT = 64;
 
   /**
-   * Memory that a step takes.
+   * Describes memory that a step takes.
    *
-   * @param rank the rank in whose part it lies, where there is one for each; or {@link #ANYWHERE}
+   * @param rank the rank whose part holds the piece, if each rank has a part; or {@link #ANYWHERE}
    */
   record Piece(long bytes, int rank) {
     private long rounded() {
@@ -32,9 +32,9 @@ final class Arena implements AutoCloseable {
   }
 
   /**
-   * A piece that was taken, aligned for any dtype.
+   * Represents a piece that was taken, aligned for any dtype.
    *
-   * @param rank the rank in whose part it lies; {@link #ANYWHERE} where there is one part for all
+   * @param rank the rank whose part holds the piece; {@link #ANYWHERE} if there is one part for all
    */
   record Taken(Tensor memory, int rank) {}
 
@@ -44,7 +44,7 @@ final class Arena implements AutoCloseable {
   private List<Window> windows = List.of();
   private List<Tensor> parts;
 
-  /** Collective, of so many bytes in all. */
+  /** Creates an arena with this number of bytes in total. This is a collective operation. */
   Arena(Team team, long bytes) {
     this.team = team;
     this.used = new long[team.isWhole() ? 1 : team.size()];
@@ -67,12 +67,12 @@ final class Arena implements AutoCloseable {
             .toList();
   }
 
-  /** Whether there is room for these, taken in this order. */
+  /** Returns whether there is room for these pieces, taken in this order. */
   boolean fits(List<Piece> pieces) {
     return most(pieces) <= capacity;
   }
 
-  /** How much of the fullest part is used once these are taken. */
+  /** Returns the used size of the fullest part after these pieces are taken. */
   private long most(List<Piece> pieces) {
     long[] after = used.clone();
     for (Piece piece : pieces) {
@@ -81,7 +81,7 @@ final class Arena implements AutoCloseable {
     return Arrays.stream(after).max().orElseThrow();
   }
 
-  /** The part of which a piece is taken: that of its rank, or the emptiest. */
+  /** Returns the part for a piece: the part of its rank, or the emptiest. */
   private static int part(long[] used, Piece piece) {
     if (used.length > 1 && piece.rank() != ANYWHERE) {
       return piece.rank();
@@ -93,7 +93,7 @@ final class Arena implements AutoCloseable {
     return emptiest;
   }
 
-  /** Collective: takes everything back, and makes room for at least these. */
+  /** Frees all pieces, and ensures room for at least these. This is a collective operation. */
   void reset(List<Piece> pieces) {
     Arrays.fill(used, 0);
     long needed = most(pieces);
@@ -103,7 +103,7 @@ final class Arena implements AutoCloseable {
     }
   }
 
-  /** Takes a piece, for which there is room. */
+  /** Takes a piece. The caller has checked that there is room. */
   Taken take(Piece piece) {
     int part = part(used, piece);
     Tensor memory = parts.get(part).narrow(0, used[part], piece.bytes());

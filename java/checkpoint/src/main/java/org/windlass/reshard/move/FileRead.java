@@ -7,16 +7,16 @@ import java.util.List;
 import org.windlass.Tensor;
 
 /**
- * A box of a stored tensor that is read into a block of memory. It is read, not mapped: a file that
- * another process cuts short meanwhile is an exception.
+ * Reads a box of a stored tensor into a block of memory. It reads the file and does not map it, so
+ * a file that another process truncates meanwhile causes an exception.
  *
  * @param source the stored tensor
  * @param elementBytes bytes of an element
  * @param stored the stored tensor's extents
- * @param from where the box begins in it
+ * @param from the first indices of the box in the stored tensor
  * @param length the box's extents
  * @param block the block's extents
- * @param at where the box begins in it
+ * @param at the first indices of the box in the block
  * @param memory the block, as bytes
  */
 record FileRead(
@@ -28,11 +28,11 @@ record FileRead(
     long[] block,
     long[] at,
     Tensor memory) {
-  // What one thread reads at a time.
+  // Limit for one read of a thread.
   private static final long MOST_BYTES = 512 << 10;
-  // Rows that lie so close are read with what is between them: that costs less than a call each.
+  // A gap up to this size between two rows is read with them. That costs less than one more call.
   private static final long GAP_BYTES = 4 << 10;
-  // Longer ones go to their places without a copy.
+  // Rows longer than this are read without an intermediate copy.
   private static final long ROW_BYTES = 32 << 10;
   static final int SCRATCH_BYTES = 256 << 10;
 
@@ -40,7 +40,7 @@ record FileRead(
     return Arrays.stream(length).reduce(elementBytes, (a, b) -> a * b);
   }
 
-  /** Adds it to {@code reads} in parts that threads share. */
+  /** Splits the read into parts that threads share, and adds them to {@code reads}. */
   void split(List<FileRead> reads) {
     int cut = 0;
     while (cut < length.length && length[cut] == 1) {
@@ -75,9 +75,9 @@ record FileRead(
     return moved;
   }
 
-  /** Reads it, with {@link #SCRATCH_BYTES} of memory beside. */
+  /** Reads the box. {@code scratch} has {@link #SCRATCH_BYTES} bytes. */
   void run(ByteBuffer scratch) {
-    // Dimensions from `inner` on lie side by side at both ends.
+    // Dimensions from `inner` on are contiguous in the file and in memory.
     int inner = length.length;
     long row = elementBytes;
     for (boolean full = true; inner > 0 && full; ) {
@@ -111,7 +111,7 @@ record FileRead(
     }
   }
 
-  /** Reads rows with what lies between them, and copies each to its place. */
+  /** Reads rows together with the gaps between them, and copies each row to its position. */
   private void gather(
       ByteBuffer scratch,
       long from,
@@ -141,7 +141,7 @@ record FileRead(
     return stride;
   }
 
-  /** The byte at {@code start}, moved by {@code index} in the leading dimensions. */
+  /** Returns the byte offset of {@code start}, moved by {@code index} in the leading dimensions. */
   private long offset(long[] start, long[] shape, long[] index) {
     long offset = 0;
     for (int d = 0; d < shape.length; d++) {

@@ -28,13 +28,15 @@ import org.windlass.transfer.Transfer;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * Moves tensors from files to files. What the target ranks take of a tensor is read in boxes that
- * stay in the caches, cut by a transfer among a few workers, and written: the work follows the
- * bytes, whatever number of ranks the layouts have. Every process works out the same steps, and
- * they share each of them.
+ * Moves tensors from files to files.
+ *
+ * <p>It reads the target ranks' parts of a tensor in boxes that stay in the caches. A few workers
+ * copy the boxes' parts to windows of the targets, or reduce them in a transfer. Then they write
+ * the windows. So the work depends on the bytes, and not on the number of ranks in the layouts.
+ * Every process computes the same steps, and the processes share each step.
  */
 public final class Mover {
-  // What a step moves stays in the caches until it is written.
+  // The data of one step stays in the caches until it is written.
   private static final long STEP_BYTES = 8L << 20;
 
   private final Checkpoint in;
@@ -51,8 +53,10 @@ public final class Mover {
   private volatile Transfer current;
 
   /**
-   * @param progress hears how many bytes have moved
-   * @param check throws where the run shall end
+   * Creates a mover.
+   *
+   * @param progress receives the number of bytes that have moved
+   * @param check throws an exception if the run must end
    */
   public Mover(
       Checkpoint in,
@@ -93,9 +97,9 @@ public final class Mover {
   }
 
   /**
-   * Collective: moves everything.
+   * Moves everything. This is a collective operation.
    *
-   * @param wrote hears of bytes that were written
+   * @param wrote receives the number of bytes of each write
    */
   public void run(LongConsumer wrote) {
     if (!moves.isEmpty()) {
@@ -160,7 +164,7 @@ public final class Mover {
     run(step);
   }
 
-  /** What each rank that a target is written for holds of it. */
+  /** Returns each rank's part of the target, for the ranks in its files. */
   private Map<Integer, Runs> held(TargetTensor target) {
     Layout layout = output.layout(target);
     Map<Integer, Runs> held = new LinkedHashMap<>();
@@ -184,7 +188,7 @@ public final class Mover {
       elements += TargetTensor.elements(local);
     }
     int bits = target.dtype().bits();
-    // What is read takes memory too, once for all replicas of what is written.
+    // The boxes to read take memory too, once for all replicas of the written data.
     long read = 0;
     for (Map.Entry<TensorMove, SourceFiles> entry : files.entrySet()) {
       read =
@@ -195,18 +199,18 @@ public final class Mover {
     return Window.cut(extents, perElement * held.size(), bits < 8 ? 8 : 1, STEP_BYTES);
   }
 
-  /** Memory for a window of a target. */
+  /** Returns the memory for a window of a target. */
   private static Arena.Piece piece(TargetTensor target, long[] shape) {
     return new Arena.Piece(
         target.dtype().bytesOf(TargetTensor.elements(shape)), Arena.ANYWHERE);
   }
 
-  /** Memory for a term of a box; where there are several, a rank brings each. */
+  /** Returns the memory for a term of a box. If there are several terms, a rank provides each. */
   private static Arena.Piece piece(Needed box, int term, int terms) {
     return new Arena.Piece(box.bytes(), terms > 1 ? term : Arena.ANYWHERE);
   }
 
-  /** The window's extents on each rank that holds some of it. */
+  /** Returns the window's extents on each rank that holds some of it. */
   private static Map<Integer, long[]> shapes(Map<Integer, Runs> held, Window window) {
     Map<Integer, long[]> shapes = new LinkedHashMap<>();
     held.forEach(
@@ -219,7 +223,7 @@ public final class Mover {
     return shapes;
   }
 
-  /** Memory for a window on each rank that holds some of it. */
+  /** Allocates memory for a window on each rank that holds some of it. */
   private Map<Integer, Staged> stage(
       TargetTensor target,
       Window window,
@@ -245,7 +249,7 @@ public final class Mover {
     return staged;
   }
 
-  /** Has a box read, and its parts moved to the windows that take them. */
+  /** Adds the read of a box, and the moves of its parts to their windows. */
   private static void add(
       Step step, Needed box, SourceFiles files, Map<Integer, Staged> staged, Arena arena) {
     TensorMove move = box.move();
@@ -321,7 +325,7 @@ public final class Mover {
     unlimited.barrier();
     step.write(comm.rank());
     if (!team.isWhole()) {
-      // The next step takes the memory, and what follows the last one the files.
+      // The next step reuses the memory, and the code after the last step uses the files.
       unlimited.barrier();
     }
   }

@@ -12,17 +12,17 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * A box of a move's tensor, as it is written, and the parts of it that a window of the target
- * takes. It is read once, whoever takes it.
+ * Represents a box of a move's tensor in its written order, with the parts that a window of the
+ * target takes. The box is read once for all ranks that take parts of it.
  */
 final class Needed {
   /**
-   * A part of it that a rank takes.
+   * Describes a part of the box that a rank takes.
    *
    * @param rank the rank in the target's layout
-   * @param start its first indices in the move's tensor
-   * @param place its first indices in the rank's window
-   * @param shape its extents
+   * @param start the part's first indices in the move's tensor
+   * @param place the part's first indices in the rank's window
+   * @param shape the part's extents
    */
   record Cut(int rank, long[] start, long[] place, long[] shape) {}
 
@@ -36,10 +36,11 @@ final class Needed {
   }
 
   /**
-   * What a window of the target takes of a move's tensor: a box for each interval of the dimensions
-   * that the window cuts, since what ranks hold of those may lie far apart.
+   * Returns the boxes of a move's tensor that a window of the target takes. There is one box for
+   * each interval of the dimensions that the window cuts, because those of different ranks may be
+   * far apart.
    *
-   * @param held what each rank of the target has
+   * @param held the part of the target that each rank holds
    */
   static List<Needed> of(
       TensorMove move, Window window, Map<Integer, long[]> shapes, Map<Integer, Runs> held) {
@@ -60,7 +61,7 @@ final class Needed {
     return List.copyOf(boxes.values());
   }
 
-  /** What of a box of the target comes from this move. */
+  /** Returns the part of a target's box that comes from this move. */
   private static Optional<Cut> cut(
       TensorMove move, long[] extents, int rank, Runs.Box box, long[] window) {
     long[] start = box.global().clone();
@@ -101,19 +102,19 @@ final class Needed {
     return cuts;
   }
 
-  /** The box's first indices. */
+  /** Returns the box's first indices. */
   long[] start() {
     return start;
   }
 
-  /** The box's extents. */
+  /** Returns the box's extents. */
   long[] shape() {
     long[] shape = end.clone();
     Arrays.setAll(shape, d -> end[d] - start[d]);
     return shape;
   }
 
-  /** Bytes of one term of the box. */
+  /** Returns the size of one term of the box in bytes. */
   long bytes() {
     return move.source().dtype().bytesOf(TargetTensor.elements(shape()));
   }

@@ -27,24 +27,29 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Finds large tensors with values that a cast to a dtype of a smaller range makes infinite, or the
- * largest there is. Threads look at what they write while it is in their caches. Only a tensor in
- * which they find such values is compared with its source. {@link LostValues} has small tensors.
+ * Finds large tensors with values that a cast to a dtype of a smaller range makes infinite or the
+ * largest finite value.
+ *
+ * <p>Threads check the values that they write while these are in their caches. Only a tensor with
+ * such values is compared with its source. {@link LostValues} checks small tensors.
  */
 public final class Overflows {
   private static final int CHUNK = 65_536;
 
-  /** No dtype rounds a value above 1 by more: f8e5m2 has two bits behind the first. */
+  /**
+   * Upper limit of the factor by which a cast rounds a value above 1. f8e5m2, the coarsest dtype,
+   * has two bits behind the first.
+   */
   private static final double ROUNDED = 1.13;
 
-  /** Values of a target that its source may not have. */
+  /** Finds values of a target that its source may not have. */
   static final class Watch {
     private static final int WORDS = 1024;
     private static final int STRIDE = 8;
 
     private static final ThreadLocal<long[]> READ = ThreadLocal.withInitial(() -> new long[WORDS]);
 
-    /** All bits but the signs of the elements in a word, and the sought magnitude in each. */
+    /** All bits except the signs of the elements in a word, and the wanted magnitude in each. */
     private final long magnitudes;
 
     private final long sought;
@@ -72,7 +77,7 @@ public final class Overflows {
       return bits;
     }
 
-    /** Looks at a buffer that begins with an element. */
+    /** Checks a buffer that begins with an element. */
     void look(ByteBuffer bytes) {
       ByteBuffer rest = bytes.duplicate().order(ByteOrder.LITTLE_ENDIAN);
       LongBuffer all = rest.asLongBuffer();
@@ -93,15 +98,17 @@ public final class Overflows {
     private void look(long[] words, int count) {
       int filled = (count + STRIDE - 1) / STRIDE * STRIDE;
       Arrays.fill(words, count, filled, 0);
-      // Set only: another thread may set it between a read and a write of this one.
+      // The flag is only set, never cleared: another thread may set it between a read and a write
+      // here.
       if (isIn(words, filled)) {
         isFound = true;
       }
     }
 
     /**
-     * Whether an element has the sought magnitude; what differs from it carries into the sign bit.
-     * The compiler that reshards run with unrolls nothing.
+     * Returns whether an element has the wanted magnitude. The difference of any other magnitude
+     * carries into the sign bit. The loop is written out because the compiler that runs reshards
+     * does not unroll.
      */
     private boolean isIn(long[] words, int count) {
       long low = magnitudes;
@@ -126,11 +133,12 @@ public final class Overflows {
   private final List<TensorMove> moves = new ArrayList<>();
   private final Map<TargetTensor, Watch> watches = new LinkedHashMap<>();
 
+  /** Selects the moves to check. */
   public Overflows(Checkpoint in, List<TensorMove> all) {
     this.in = in;
     for (TensorMove move : all) {
       DType narrowest = Casts.narrowest(move);
-      // Their ranges differ by less than 1 %.
+      // The ranges of the two dtypes differ by less than 1 %.
       boolean isEqual = narrowest == DType.BF16 && move.source().dtype() == DType.F32;
       if (!LostValues.has(move) && Casts.shrink(move) && !isEqual) {
         moves.add(move);
@@ -142,12 +150,12 @@ public final class Overflows {
     }
   }
 
-  /** What to look for in a target; null if nothing is. */
+  /** Returns the watch for a target, or null if there is nothing to find. */
   Watch watch(TargetTensor target) {
     return watches.get(target);
   }
 
-  /** Collective: tells this process what the others have found. */
+  /** Shares the findings of all processes with this one. This is a collective operation. */
   void share(Team team) {
     if (team.isWhole() || watches.isEmpty()) {
       return;
@@ -174,9 +182,9 @@ public final class Overflows {
   }
 
   /**
-   * Compares tensors with their sources where something was found, and says what is lost.
+   * Compares the tensors with findings with their sources, and reports lost values.
    *
-   * @param check throws where the run shall end
+   * @param check throws an exception if the run must end
    */
   public void tell(Consumer<String> warnings, Runnable check) {
     Map<String, List<String>> names = new LinkedHashMap<>();
@@ -207,7 +215,7 @@ public final class Overflows {
                     + kind));
   }
 
-  /** How many values of a source become another one. */
+  /** Returns the number of values of a source that become other values. */
   private long count(TensorMove move, Runnable check) {
     SourceTensor source = move.source();
     if (!in.byRank()) {

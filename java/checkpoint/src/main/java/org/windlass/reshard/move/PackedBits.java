@@ -10,7 +10,7 @@ import org.windlass.plan.Plan;
 import org.windlass.reshard.tensor.Leg;
 import org.windlass.reshard.tensor.TensorMove;
 
-/** A leg of a tensor whose elements take less than a byte, moved as runs of whole bytes. */
+/** Moves a leg of a tensor whose elements take less than a byte, as runs of whole bytes. */
 public final class PackedBits {
   private static final long MOST_BYTES = 512 << 10;
 
@@ -42,7 +42,9 @@ public final class PackedBits {
     }
   }
 
-  /** Fills what the target ranks get whose turn among {@code workers} is {@code worker}. */
+  /**
+   * Fills the windows of every {@code workers}-th target rank, from rank number {@code worker} on.
+   */
   void run(int worker, int workers) {
     List<Integer> ranks = leg.to().mesh().ranks();
     for (int place = worker; place < ranks.size(); place += workers) {
@@ -70,7 +72,7 @@ public final class PackedBits {
     long[] targetShape = target.shape();
     long[] sourceStart = moved(box.sourceStart(), leg.sourceStart());
     long[] targetStart = moved(box.targetStart(), target.place(leg));
-    // Dimensions from `outer` on lie side by side at both ends.
+    // Dimensions from `outer` on are contiguous in the source and in the target.
     int outer = length.length;
     long run = 1;
     boolean full = true;
@@ -91,7 +93,7 @@ public final class PackedBits {
     } while (next(at, length));
   }
 
-  /** The place of a box in the tensor in which the leg begins at {@code by}. */
+  /** Returns the first indices of a box in the tensor, given those of its leg in {@code by}. */
   private static long[] moved(long[] start, long[] by) {
     long[] moved = start.clone();
     Arrays.setAll(moved, d -> start[d] + by[d]);
@@ -99,8 +101,8 @@ public final class PackedBits {
   }
 
   /**
-   * The element at {@code start}, moved by {@code at} in the leading dimensions, in row-major
-   * order.
+   * Returns the row-major index of the element at {@code start}, moved by {@code at} in the leading
+   * dimensions.
    */
   private static long offset(long[] at, long[] start, long[] shape) {
     long offset = 0;

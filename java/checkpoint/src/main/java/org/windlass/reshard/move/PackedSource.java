@@ -10,13 +10,13 @@ import org.windlass.layout.Placement;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * The files in which a tensor lies whose elements take less than a byte.
+ * Represents the files of a tensor whose elements take less than a byte.
  *
- * @param layout the layout of what the files hold; all of it on one rank where it is whole
- * @param stored what each of its ranks holds
+ * @param layout the layout of the stored tensor; one rank holds all of a whole tensor
+ * @param stored the part of each rank of the layout
  */
 record PackedSource(Layout layout, Map<Integer, Stored> stored) {
-  /** The source of a move. */
+  /** Returns the source of a move. */
   static PackedSource of(Checkpoint in, TensorMove move) {
     Map<Integer, Stored> stored = new LinkedHashMap<>();
     if (in.byRank()) {

@@ -10,8 +10,8 @@ import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 
 /**
- * Looks at how many bytes have moved: tells a listener, and aborts when none moved for the length
- * of the deadline.
+ * Watches the number of bytes that have moved. Reports it to a listener, and aborts if none moved
+ * for the length of the deadline.
  */
 final class ProgressWatch {
   private static final long LOOK_MILLIS = 50;
@@ -28,11 +28,12 @@ final class ProgressWatch {
   private volatile Throwable refusal;
 
   /**
-   * A watch.
+   * Creates a watch.
    *
-   * @param moved bytes that have moved, of {@code total}
-   * @param calls of the system that have read or written something, which is progress too
-   * @param listener takes how many bytes have moved
+   * @param moved returns the number of bytes that have moved, of {@code total}
+   * @param calls returns the number of system calls that have read or written something, which
+   *     count as progress too
+   * @param listener receives the number of bytes that have moved
    */
   ProgressWatch(
       Duration deadline,
@@ -48,13 +49,13 @@ final class ProgressWatch {
   }
 
   /**
-   * Runs {@code body}, which calls operations of the team, and tells the listener once all has
-   * moved. Nobody interrupts a listener: one that still runs when the body has failed is left to
-   * itself after a second.
+   * Runs {@code body}, which calls operations of the team, and reports to the listener when
+   * everything has moved. The listener is never interrupted. If the body fails, this method waits
+   * at most a second for a listener that is still running.
    *
    * @throws DeadlineExceededException if nothing moved for the length of the deadline, or the
    *     listener didn't return for as long after the body's end
-   * @throws RuntimeException that the listener throws; an {@link Error} of it likewise
+   * @throws RuntimeException if the listener throws it; an {@link Error} is thrown likewise
    */
   void run(Team team, Runnable body) {
     Thread thread = new Thread(() -> look(team), "windlass-progress");
@@ -128,7 +129,9 @@ final class ProgressWatch {
     }
   }
 
-  /** Whether the thread ends within {@code limit}; an interrupt of the caller's stands. */
+  /**
+   * Returns whether the thread ends within {@code limit}. An interrupted caller stays interrupted.
+   */
   private static boolean ended(Thread thread, Duration limit) {
     long start = System.nanoTime();
     long left = limit.toNanos();

@@ -14,11 +14,11 @@ import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.SourceTensor;
 
 /**
- * Where the elements of a tensor lie that is read: for each term of its reduction, or the one there
- * is, the files that hold it together. Of replicas the first counts.
+ * Finds the files that hold the elements of a source tensor. For each term of its reduction, or the
+ * only one, several files together hold the tensor. Of replicas, the first counts.
  */
 final class SourceFiles {
-  /** What one file holds of a term. */
+  /** Describes the part of a term in one file. */
   private record Part(Stored stored, Runs runs) {}
 
   private final SourceTensor tensor;
@@ -57,15 +57,15 @@ final class SourceFiles {
     terms.addAll(byTerm.values());
   }
 
-  /** Terms that one element is reduced from; 1 where nothing is. */
+  /** Returns the number of terms from which one element is reduced; 1 without a reduction. */
   int terms() {
     return terms.size();
   }
 
   /**
-   * How a box of the tensor is read.
+   * Returns the reads of a box of the tensor.
    *
-   * @param memory takes the box, packed
+   * @param memory receives the box, packed
    */
   List<FileRead> reads(int term, long[] start, long[] shape, Tensor memory) {
     List<FileRead> reads = new ArrayList<>();

@@ -9,16 +9,16 @@ import org.windlass.reshard.tensor.Leg;
 import org.windlass.reshard.tensor.TargetTensor;
 
 /**
- * A window of a target in memory, until it is written to its file.
+ * Holds a window of a target in memory until it is written to its file.
  *
  * @param file the file
- * @param target the tensor in it
- * @param start where the window begins in the file's tensor
+ * @param target the tensor in the file
+ * @param start the first indices of the window in the file's tensor
  * @param shape the window's extents
- * @param firstByte the window's first byte, counted from the tensor's own
+ * @param firstByte the offset of the window's first byte in the tensor
  * @param bytes the memory, aligned for any dtype
- * @param watch what is looked for in it, or null
- * @param home the rank in whose part of an arena that is, or {@link Arena#ANYWHERE}
+ * @param watch finds values in the memory that are out of range, or null
+ * @param home the rank whose part of an arena holds the memory, or {@link Arena#ANYWHERE}
  */
 record Staged(
     SafetensorsWriter file,
@@ -29,16 +29,16 @@ record Staged(
     Tensor bytes,
     Overflows.Watch watch,
     int home) {
-  // The page cache takes memory for what one call writes in pieces as large. Pieces of this size are
-  // found among what was freed lately; larger ones were up to four times slower.
+  // The page cache allocates memory for a write in pieces of the size of the call. Recently freed
+  // pieces of this size are available, while larger ones were up to four times slower.
   private static final long CALL_BYTES = 256 << 10;
 
-  /** The window with its dtype. */
+  /** Returns the window as a tensor of its dtype. */
   Tensor elements() {
     return Tensor.of(bytes.address(), bytes.bytes(), bytes, target.dtype(), shape);
   }
 
-  /** Where a leg begins in the window. */
+  /** Returns the first indices of a leg in the window. */
   long[] place(Leg leg) {
     long[] place = leg.targetStart().clone();
     Arrays.setAll(place, d -> leg.targetStart()[d] - start[d]);
@@ -46,8 +46,8 @@ record Staged(
   }
 
   /**
-   * Writes bytes {@code begin} to {@code end} of the window, each rounded up to a whole word;
-   * {@code called} hears of each call.
+   * Writes bytes {@code begin} to {@code end} of the window, each rounded up to a whole word. Runs
+   * {@code called} after each system call.
    */
   void write(long begin, long end, Runnable called) {
     long last = rounded(end);

@@ -15,10 +15,12 @@ import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * What moves together: boxes of sources that are read into memory, windows of targets, and the
- * parts of boxes that windows take. The ranks of a communicator share the work, whatever ranks the
- * layouts have: they copy parts, and a transfer reduces those that have several terms. Every
- * process has the same steps, in the same order.
+ * Moves parts of several tensors together. It reads boxes of sources into memory, copies parts of
+ * the boxes to windows of targets, and writes the windows.
+ *
+ * <p>The ranks of a communicator share the work, independent of the ranks in the layouts. They copy
+ * parts, and a transfer reduces the parts with several terms. Every process has the same steps, in
+ * the same order.
  */
 final class Step {
   private record Bound(
@@ -34,7 +36,10 @@ final class Step {
     }
   }
 
-  /** A copy of a part, by way of a dtype that neither end has where there is one. */
+  /**
+   * Copies a part. If {@code by} is present, the copy casts through that dtype, which neither end
+   * has.
+   */
   private record Copy(Tensor source, Tensor target, Optional<DType> by) {
     void run(ByteBuffer scratch) {
       Tensor from = source;
@@ -45,7 +50,7 @@ final class Step {
     }
   }
 
-  // What one thread copies at a time; of the widest dtype it fits the scratch memory.
+  // Limit for one copy of a thread. Elements of the widest dtype then fit the scratch memory.
   private static final long MOST_ELEMENTS = FileRead.SCRATCH_BYTES / Long.BYTES;
 
   private final Team team;
@@ -63,14 +68,14 @@ final class Step {
     this.firstCopy = firstCopy;
   }
 
-  /** A run's first. */
+  /** Returns the first step of a run. */
   static Step first(Team team) {
     return new Step(team, 0, 0);
   }
 
-  /** The one behind this, to which nothing is added any more. */
+  /** Returns the step after this one, to which nothing more may be added. */
   Step next() {
-    // Each worker has asked once for more than there was.
+    // Each worker has requested one number more than there were reads or copies.
     int asked = team.workers();
     return isEmpty()
         ? this
@@ -81,27 +86,27 @@ final class Step {
     return windows.isEmpty();
   }
 
-  /** Whether a transfer is part of it. */
+  /** Returns whether a transfer is part of the step. */
   boolean hasTransfer() {
     return !bound.isEmpty();
   }
 
-  /** Bytes that it writes. */
+  /** Returns the number of bytes that the step writes. */
   long bytes() {
     return windows.stream().mapToLong(window -> window.bytes().bytes()).sum();
   }
 
-  /** Adds a window that is filled. */
+  /** Adds a window to fill and write. */
   void add(Staged window) {
     windows.add(window);
   }
 
-  /** Adds what is read before anything else. */
+  /** Adds reads, which come before all other work of the step. */
   void add(List<FileRead> more) {
     reads.addAll(more);
   }
 
-  /** Adds a leg that threads read straight into its windows. */
+  /** Adds a leg that threads read directly into its windows. */
   void add(PackedBits leg) {
     packed.add(leg);
   }
@@ -111,7 +116,7 @@ final class Step {
    *
    * @param terms the part in each term of the box, which are reduced
    * @param target the part in its window
-   * @param home whose part of an arena the window is in, or {@link Arena#ANYWHERE}
+   * @param home the rank whose part of an arena holds the window, or {@link Arena#ANYWHERE}
    */
   void add(TensorMove move, List<Tensor> terms, Tensor target, int home) {
     if (terms.size() > 1) {
@@ -160,7 +165,7 @@ final class Step {
             move.wire()));
   }
 
-  /** Reads boxes until all are read or being read. */
+  /** Reads boxes until none is left to start. Other threads may still read theirs. */
   void read(ByteBuffer scratch) {
     for (int i = team.nextRead() - firstRead;
         i < reads.size();
@@ -170,7 +175,7 @@ final class Step {
     }
   }
 
-  /** Copies parts, whose boxes are all read, until all are copied or being copied. */
+  /** Copies parts until none is left to start. All boxes must have been read. */
   void copy(ByteBuffer scratch) {
     for (int i = team.nextCopy() - firstCopy;
         i < copies.size();
@@ -180,8 +185,8 @@ final class Step {
   }
 
   /**
-   * Adds every part that is reduced to a rank's transfer: those that name no wire dtype first,
-   * since a transfer's holds for all that follow.
+   * Adds every part to reduce to a rank's transfer. Parts without a wire dtype come first, because
+   * a transfer's wire dtype applies to all later parts.
    */
   void addTo(TransferBuilder builder, int rank) {
     for (Bound part : bound) {
@@ -197,12 +202,12 @@ final class Step {
     }
   }
 
-  /** Fills what a worker fills of tensors that no transfer moves. */
+  /** Fills a worker's share of the tensors that no transfer moves. */
   void movePacked(int worker) {
     packed.forEach(leg -> leg.run(worker, team.size()));
   }
 
-  /** Writes a rank's share of all windows, which are filled, to their files. */
+  /** Writes a rank's share of all filled windows to their files. */
   void write(int share) {
     int shares = team.size();
     long total = bytes();

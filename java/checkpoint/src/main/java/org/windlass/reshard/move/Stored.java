@@ -4,9 +4,9 @@ package org.windlass.reshard.move;
 import java.nio.ByteBuffer;
 import org.windlass.checkpoint.SafetensorsFile;
 
-/** A tensor, or a rank's part of one, in a file that is read. */
+/** Represents a source tensor in a file, or a rank's part of one. */
 record Stored(SafetensorsFile file, String name) {
-  /** Fills a buffer with its bytes from {@code from} on. */
+  /** Fills a buffer with the tensor's bytes from {@code from} on. */
   void read(long from, ByteBuffer into) {
     file.read(name, from, into);
   }

@@ -24,36 +24,38 @@ import org.windlass.internal.memory.PaddedWords;
 import org.windlass.report.Report;
 
 /**
- * The ranks of this process that do a run's work, and what they share with those of the other
- * processes, if there are any: whose turn it is, signs of life, and how far the process of rank 0
- * is, which alone makes OUT. All of it lies in a window, of which every process has all parts in
- * its memory.
+ * Groups the ranks of this process that work on a run, and the state that they share with other
+ * processes.
+ *
+ * <p>The state contains counters that distribute the work, signs of life, and the progress of the
+ * process of rank 0. Only that process creates OUT. The state is in a window, and every process
+ * maps all parts of it.
  */
 public final class Team implements AutoCloseable {
-  /** Longer than any step: a watch alone ends what makes no progress. */
+  /** Time limit that is longer than any step. Only a watch ends work without progress. */
   public static final Duration NO_LIMIT = Duration.ofDays(7);
 
   // More threads of a process do not read and write faster, and each takes part in every step.
   private static final int MOST_WORKERS = 16;
 
-  // Words of rank 0's part.
+  // Indices of words in rank 0's part.
   private static final int READS = 0;
   private static final int COPIES = 1;
   private static final int CALLS = 2;
   private static final int BEATS = 3;
   private static final int STAGE = 4;
-  // Words of a rank's own part.
+  // Indices of words in a rank's own part.
   private static final int REQUEST_LOW = 5;
   private static final int REQUEST_HIGH = 6;
   private static final int PROCESS = 7;
   private static final int WORDS = 8;
 
-  /** Values of {@link #STAGE}: the files are there; OUT has its name. */
+  /** Values of {@link #STAGE}: the files exist; OUT has its name. */
   private static final int MADE = 1;
 
   private static final int NAMED = 2;
 
-  /** Of the path that follows the words of rank 0's part, its length included. */
+  /** Size of the path after the words of rank 0's part, including its length field. */
   private static final int PATH_BYTES = 8 << 10;
 
   private static final Duration BEAT = Duration.ofMillis(50);
@@ -82,11 +84,11 @@ public final class Team implements AutoCloseable {
   }
 
   /**
-   * Collective over all processes: they start, and compare what they are asked for.
+   * Starts the team in all processes, and compares their requests. This is a collective operation.
    *
-   * @param request a number that tells requests apart
-   * @param deadline for which no process may be silent, or be late here
-   * @throws MismatchException in every process, if one is asked for something else
+   * @param request returns a number that identifies the request
+   * @param deadline how long a process may be silent, or late here
+   * @throws MismatchException in every process, if the requests differ
    */
   public static Team open(LocalGroup group, LongSupplier request, Duration deadline) {
     long bytes = PaddedWords.bytes(WORDS) + PATH_BYTES;
@@ -130,82 +132,87 @@ public final class Team implements AutoCloseable {
     }
   }
 
-  /** The ranks of this process. */
+  /** Returns the ranks of this process. */
   LocalGroup group() {
     return group;
   }
 
-  /** How many ranks there are in all processes. */
+  /** Returns the number of ranks in all processes. */
   int size() {
     return first.size();
   }
 
-  /** Whether all of them live in this process. */
+  /** Returns whether all ranks live in this process. */
   boolean isWhole() {
     return group.size() == size();
   }
 
-  /** Whether this is the process of rank 0, which makes OUT. */
+  /** Returns whether this is the process of rank 0, which creates OUT. */
   public boolean isFirst() {
     return first.rank() == 0;
   }
 
-  /** The place of a rank of this process among those, from 0 on. */
+  /** Returns the position of a rank among those of this process, from 0 on. */
   int place(Communicator own) {
     return own.rank() - first.rank();
   }
 
-  /** How many ranks of this process read and copy. */
+  /** Returns the number of ranks of this process that read and copy. */
   int workersHere() {
     return Math.min(group.size(), MOST_WORKERS);
   }
 
-  /** The same of all processes, of which each has as many ranks as the others. */
+  /**
+   * Returns the number of ranks of all processes that read and copy. Each process has the same
+   * number of ranks.
+   */
   int workers() {
     return size() / group.size() * workersHere();
   }
 
-  /** The number of the next read, counted from the run's first on by whoever asks. */
+  /** Returns the number of the next read. Callers count from the run's first read on. */
   int nextRead() {
     return words.increment(READS) - 1;
   }
 
-  /** The same of copies. */
+  /** Returns the number of the next copy. Callers count from the run's first copy on. */
   int nextCopy() {
     return words.increment(COPIES) - 1;
   }
 
-  /** Tells all watches that the system has read or written something. */
+  /** Counts a system call that has read or written something, for the watches of all processes. */
   void called() {
     words.increment(CALLS);
   }
 
-  /** How often any process has said so. */
+  /** Returns the number of counted calls of all processes. */
   int calls() {
     return words.peek(CALLS);
   }
 
   /**
-   * Collective: a window of so many bytes on every rank; this process's handles of it, of which
-   * each is closed.
+   * Creates a window with this number of bytes on every rank. This is a collective operation.
+   *
+   * @return this process's handles of the window; the caller closes each
    */
   List<Window> window(long bytes) {
     return group.call(comm -> comm.window(bytes, NO_LIMIT));
   }
 
-  /** Ends what any rank waits for, unless something has. */
+  /** Ends all waits of the ranks, unless the team has failed already. */
   public void abort(String reason) {
     first.abort(reason);
   }
 
-  /** What has ended it; empty while it lives. */
+  /** Returns the failure that has ended the team; empty while it lives. */
   Optional<WindlassException> failure() {
     return first.failure();
   }
 
   /**
-   * Whom ranks wait for now, as a message ends; empty where they wait for nobody. Of several those
-   * hold up the others that are stopped, or else that wait for nobody themselves.
+   * Returns the ranks for which other ranks wait now, as the end of a message. The text is empty if
+   * no rank waits. If there are several, it names stopped ranks, or otherwise ranks that do not
+   * wait themselves.
    */
   String awaited() {
     List<Report.Rank> all = first.report().ranks();
@@ -235,7 +242,10 @@ public final class Team implements AutoCloseable {
     return "rank " + rank + (isWhole() ? "" : " (process " + wordsOf(rank).peek(PROCESS) + ")");
   }
 
-  /** Tells the other processes that OUT's files are made, and where; by the first process. */
+  /**
+   * Reports to the other processes that OUT's files exist, and their path. The first process calls
+   * it.
+   */
   public void made(Path content) {
     byte[] path = content.toString().getBytes(StandardCharsets.UTF_8);
     if (path.length > PATH_BYTES - Integer.BYTES) {
@@ -245,16 +255,16 @@ public final class Team implements AutoCloseable {
     words.publish(STAGE, MADE);
   }
 
-  /** Tells the other processes that OUT has its name; by the first process. */
+  /** Reports to the other processes that OUT has its name. The first process calls it. */
   public void named() {
     words.publish(STAGE, NAMED);
   }
 
   /**
-   * Waits until OUT's files are made; in the other processes.
+   * Waits until OUT's files exist. The other processes call it.
    *
-   * @param check throws what ends the wait
-   * @return where they are
+   * @param check throws the exception that ends the wait
+   * @return the path of the files
    * @throws DeadlineExceededException if the first process is silent for the length of the deadline
    */
   public Path awaitMade(Runnable check) {
@@ -281,7 +291,7 @@ public final class Team implements AutoCloseable {
       try {
         check.run();
       } catch (WindlassException ended) {
-        // The first process may have ended right behind its last word.
+        // The first process may have ended right after its last message.
         if (words.read(STAGE) >= stage) {
           return;
         }
@@ -301,7 +311,10 @@ public final class Team implements AutoCloseable {
     }
   }
 
-  /** While the first process makes files, verifies and puts on the disk, which have no deadline. */
+  /**
+   * Sends signs of life while the first process creates files, verifies, and syncs. Those have no
+   * deadline.
+   */
   private void beat() {
     while (!isClosed) {
       words.increment(BEATS);
@@ -316,7 +329,7 @@ public final class Team implements AutoCloseable {
     windows.forEach(Window::close);
   }
 
-  /** Waits for the end of a thread that ends soon. */
+  /** Waits for a thread that ends soon. */
   private static void join(Thread thread) {
     boolean interrupted = false;
     while (thread.isAlive()) {

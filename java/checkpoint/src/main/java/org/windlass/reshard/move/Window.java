@@ -5,14 +5,16 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The part of a target tensor that is written at one time: one stretch of bytes in each of its
- * files. It is an interval of the local indices of one dimension and single indices of those before
- * it, the same on every rank; the dimensions after it are whole.
+ * Represents the part of a target tensor that is written at one time: one range of bytes in each of
+ * its files.
+ *
+ * <p>It is an interval of the local indices of one dimension, and single indices of the dimensions
+ * before it. These are equal on every rank. The dimensions after it are whole.
  *
  * @param sides the intervals, outermost dimension first
  */
 public record Window(List<Side> sides) {
-  /** Local indices from {@code begin} to {@code end} of a dimension. */
+  /** Represents local indices from {@code begin} to {@code end} of a dimension. */
   public record Side(int dim, long begin, long end) {}
 
   public Window {
@@ -20,12 +22,12 @@ public record Window(List<Side> sides) {
   }
 
   /**
-   * Cuts tensors into windows.
+   * Cuts the local tensors of a target into windows.
    *
-   * @param extents the largest local tensor
-   * @param bits those of an element, on all ranks together
-   * @param unit the elements of the last dimension between which a cut may fall
-   * @param bytes how large a window may be, unless a single unit is larger
+   * @param extents the extents of the largest local tensor
+   * @param bits the bits of an element, on all ranks together
+   * @param unit the granularity of cuts in the last dimension, in elements
+   * @param bytes the size limit of a window, unless a single unit is larger
    */
   public static List<Window> cut(long[] extents, long bits, int unit, long bytes) {
     List<Window> windows = new ArrayList<>();
@@ -58,7 +60,7 @@ public record Window(List<Side> sides) {
     }
   }
 
-  /** What it takes of the dimensions that it cuts, as one value. */
+  /** Returns the part of a cut in the dimensions that this window cuts, as one value. */
   List<Long> key(Needed.Cut cut) {
     List<Long> key = new ArrayList<>();
     for (Side side : sides) {
@@ -68,14 +70,14 @@ public record Window(List<Side> sides) {
     return key;
   }
 
-  /** Where it begins in a local tensor. */
+  /** Returns the window's first indices in a local tensor. */
   public long[] start(int ndim) {
     long[] start = new long[ndim];
     sides.forEach(side -> start[side.dim()] = side.begin());
     return start;
   }
 
-  /** Its extents in a local tensor of this shape. */
+  /** Returns the window's extents in a local tensor of this shape. */
   public long[] shape(long[] local) {
     long[] shape = local.clone();
     for (Side side : sides) {
@@ -85,7 +87,7 @@ public record Window(List<Side> sides) {
     return shape;
   }
 
-  /** The element of a local tensor of this shape at which it begins. */
+  /** Returns the first element of the window in a local tensor of this shape. */
   long firstElement(long[] local) {
     long element = 0;
     long[] start = start(local.length);

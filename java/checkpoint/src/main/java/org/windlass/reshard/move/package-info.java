@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What moves bytes from files to files. */
+/** Moves bytes from files to files. */
 package org.windlass.reshard.move;

@@ -9,11 +9,11 @@ import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.error.WindlassException;
 
 /**
- * The sync to the disk of what is written while more is being written, so that little is left to do
+ * Syncs written data to the disk while more data is being written, so that little is left to sync
  * at the end.
  */
 public final class EarlySync implements AutoCloseable {
-  // So much is worth a round over all files.
+  // One round over all files pays off for this number of bytes.
   private static final long ROUND_BYTES = 64L << 20;
 
   private final CheckpointWriter writer;
@@ -27,11 +27,15 @@ public final class EarlySync implements AutoCloseable {
   private Future<?> running;
   private long waiting;
 
+  /** Creates the sync for the files of {@code writer}. */
   public EarlySync(CheckpointWriter writer) {
     this.writer = writer;
   }
 
-  /** Hears of bytes that were written. */
+  /**
+   * Receives the number of bytes that were written. Starts a background sync from time to time,
+   * unless one is still running.
+   */
   public void wrote(long bytes) {
     waiting += bytes;
     if (waiting >= ROUND_BYTES && (running == null || running.isDone())) {
@@ -42,7 +46,8 @@ public final class EarlySync implements AutoCloseable {
   }
 
   /**
-   * Waits for what was started, and tells its failure once: an exception cannot suppress itself.
+   * Waits for the sync that was started, and throws its failure only once, because an exception
+   * cannot suppress itself.
    */
   private void settle() {
     Future<?> over = running;
@@ -61,7 +66,7 @@ public final class EarlySync implements AutoCloseable {
     }
   }
 
-  /** Returns when what was started is over. */
+  /** Waits for the sync that was started. */
   @Override
   public void close() {
     settle();

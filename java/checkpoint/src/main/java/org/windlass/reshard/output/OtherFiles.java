@@ -17,24 +17,24 @@ import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
 
 /**
- * What stands in IN's folder beside the tensors, such as a model's configuration and its tokenizer.
- * Small files that are no weights are copied as they are, links to them too.
+ * Lists the other files in IN's folder, such as a model's configuration and its tokenizer. Small
+ * files that are no weights are copied unchanged, including links to them.
  *
- * @param copied those, by name
- * @param leftOut the names of the rest, from IN on; a folder's ends in a slash
+ * @param copied the files to copy, sorted by name
+ * @param leftOut the names of the other files, relative to IN; a folder's name ends in a slash
  */
 public record OtherFiles(List<Path> copied, List<String> leftOut) {
   private static final long MOST_BYTES = 64L << 20;
   private static final List<String> ENDINGS =
       List.of(".json", ".jsonl", ".txt", ".model", ".tiktoken", ".jinja", ".py", ".md");
   private static final List<String> BEGINNINGS = List.of("tokenizer", "LICENSE", "NOTICE");
-  /** Of weights in whatever form: it names files that OUT does not have. */
+  /** Names of indices of weights in any format. They list files that OUT does not have. */
   private static final Pattern INDEX = Pattern.compile(".*\\.index(?:\\.[^.]+)?\\.json");
 
   /**
-   * Looks at what there is.
+   * Finds the other files of a checkpoint.
    *
-   * @param intoFolder whether OUT is a folder, beside whose tensors files can stand
+   * @param intoFolder whether OUT is a folder, which can have files other than its tensors
    */
   public static OtherFiles of(Checkpoint in, boolean intoFolder) {
     List<Path> copied = new ArrayList<>();
@@ -48,7 +48,7 @@ public record OtherFiles(List<Path> copied, List<String> leftOut) {
       }
       try {
         for (Path file : others(in.path(), tensors)) {
-          // OUT has no folders.
+          // OUT has no subfolders.
           if (intoFolder && file.getParent().equals(in.path()) && isCopied(file)) {
             copied.add(file);
           } else {
@@ -62,7 +62,7 @@ public record OtherFiles(List<Path> copied, List<String> leftOut) {
     return new OtherFiles(copied, leftOut);
   }
 
-  /** What a folder has beside those, and folders that have some of them. */
+  /** Returns the files of a folder that hold no tensors, and the folders without tensor files. */
   private static List<Path> others(Path folder, Set<Path> tensors) throws IOException {
     List<Path> others = new ArrayList<>();
     try (Stream<Path> all = Files.list(folder)) {
@@ -88,7 +88,7 @@ public record OtherFiles(List<Path> copied, List<String> leftOut) {
         && name.indexOf('\\') < 0;
   }
 
-  /** Adds the copies to what is written. */
+  /** Adds the copies to the written checkpoint. */
   public void copyTo(CheckpointWriter writer) {
     for (Path file : copied) {
       try {
@@ -99,7 +99,7 @@ public record OtherFiles(List<Path> copied, List<String> leftOut) {
     }
   }
 
-  /** The names of the copies. */
+  /** Returns the names of the copies. */
   public List<String> copiedNames() {
     return copied.stream().map(file -> file.getFileName().toString()).toList();
   }

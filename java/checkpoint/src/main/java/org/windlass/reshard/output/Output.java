@@ -20,16 +20,16 @@ import org.windlass.reshard.request.MoveList;
 import org.windlass.reshard.request.ReshardRequest;
 import org.windlass.reshard.tensor.TargetTensor;
 
-/** The files of a checkpoint in the making, and where in them each tensor goes. */
+/** Manages the files of a checkpoint that is being written, and the file of each tensor. */
 public final class Output {
   private final List<Integer> ranks;
   private final boolean whole;
-  /** The file of each tensor where tensors are whole. */
+  /** File of each tensor, if tensors are whole. */
   private final Map<String, SafetensorsWriter> byTensor = new LinkedHashMap<>();
-  /** The files by their numbers where they are not. */
+  /** Files by their numbers, if tensors are not whole. */
   private final Map<Integer, SafetensorsWriter> byRank = new LinkedHashMap<>();
 
-  /** Bytes of each tensor in all of them. */
+  /** Bytes of each tensor in all files. */
   private final Map<String, Long> bytesOnRanks = new HashMap<>();
 
   private long bytes;
@@ -39,7 +39,7 @@ public final class Output {
     this.whole = whole;
   }
 
-  /** Makes every file, at its final size, or opens those that another process has made. */
+  /** Creates every file at its final size, or opens the files that another process has created. */
   public static Output create(
       OutputFiles writer,
       ReshardRequest request,
@@ -131,29 +131,29 @@ public final class Output {
     writer.text(SafetensorsIndex.NAME, new SafetensorsIndex(files).encode(total));
   }
 
-  /** Whether tensors are written whole. */
+  /** Returns whether tensors are written whole. */
   public boolean isWhole() {
     return whole;
   }
 
-  /** The file of a tensor, or of a rank's part of it. */
+  /** Returns the file of a tensor, or of a rank's part of it. */
   public SafetensorsWriter file(TargetTensor target, int rank) {
     return whole ? byTensor.get(target.name()) : byRank.get(target.fileOf(rank));
   }
 
-  /** Bytes that are written of all tensors, replicas counted. */
+  /** Returns the number of bytes that are written of all tensors, including replicas. */
   public long bytes() {
     return bytes;
   }
 
-  /** Bytes that are written of a tensor, replicas counted. */
+  /** Returns the number of bytes that are written of a tensor, including replicas. */
   public long bytes(TargetTensor target) {
     return whole ? target.bytes() : bytesOnRanks.get(target.name());
   }
 
   /**
-   * The layout by which a target lies in its files: the one that was asked for or, where it is
-   * written whole, all of it on one rank.
+   * Returns the layout of a target in its files: the requested layout, or one rank with the whole
+   * tensor if it is written whole.
    */
   public Layout layout(TargetTensor target) {
     return whole

@@ -9,18 +9,21 @@ import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.SafetensorsHeader.Item;
 import org.windlass.checkpoint.SafetensorsWriter;
 
-/** The files of a checkpoint in the making, as the process sees them that makes it, or another. */
+/**
+ * Provides the files of a checkpoint that is being written, in the process that creates them or in
+ * another one.
+ */
 public sealed interface OutputFiles {
-  /** The safetensors file of that name in the folder. */
+  /** Returns the safetensors file of that name in the folder. */
   SafetensorsWriter file(String name, List<Item> items, Map<String, String> metadata);
 
-  /** The one safetensors file that the checkpoint is. */
+  /** Returns the only safetensors file of a checkpoint that is a single file. */
   SafetensorsWriter single(List<Item> items, Map<String, String> metadata);
 
-  /** A small file in the folder. */
+  /** Writes a small file in the folder. */
   void text(String name, byte[] bytes);
 
-  /** Those that a writer makes. */
+  /** Creates the files with a writer. */
   record Made(CheckpointWriter writer) implements OutputFiles {
     @Override
     public SafetensorsWriter file(String name, List<Item> items, Map<String, String> metadata) {
@@ -38,12 +41,15 @@ public sealed interface OutputFiles {
     }
   }
 
-  /** Those that a writer of another process has made, until they are closed. */
+  /**
+   * Opens the files that a writer of another process has created. They are open until this object
+   * is closed.
+   */
   final class Opened implements OutputFiles, AutoCloseable {
     private final Path content;
     private final List<SafetensorsWriter> files = new ArrayList<>();
 
-    /** Takes where the writer has them: {@link CheckpointWriter#staged}. */
+    /** Uses the path of the writer's files, {@link CheckpointWriter#staged}. */
     public Opened(Path content) {
       this.content = content;
     }
@@ -66,7 +72,7 @@ public sealed interface OutputFiles {
 
     @Override
     public void text(String name, byte[] bytes) {
-      // The writer has written it.
+      // The writer's process has written the file.
     }
 
     @Override

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The files of the checkpoint that is written. */
+/** Manages the files of the checkpoint that is written. */
 package org.windlass.reshard.output;

@@ -23,7 +23,7 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.reshard.tensor.TiedNames;
 
-/** Checks of the layouts that a request gives to the tensors that have none of their own. */
+/** Checks the layouts that a request gives to the tensors without a layout of their own. */
 final class DefaultLayouts {
   private final Checkpoint in;
   private final ReshardRequest request;
@@ -32,8 +32,10 @@ final class DefaultLayouts {
   private final Consumer<String> warnings;
 
   /**
+   * Creates the checks.
+   *
    * @param ruleOf returns the rule that a tensor has, if any
-   * @param warnings hears of layouts that are seldom meant
+   * @param warnings receives warnings about layouts that are seldom intended
    */
   DefaultLayouts(
       Checkpoint in,
@@ -48,7 +50,7 @@ final class DefaultLayouts {
     this.warnings = warnings;
   }
 
-  /** The shards of default layouts are of dimensions that tensors have. */
+  /** Checks that default layouts shard dimensions that tensors have. */
   void check(SourceTensors sources, List<SourceTensor> tensors, List<TensorMove> moves) {
     Map<String, Integer> read = new LinkedHashMap<>();
     Set<Integer> cut = new HashSet<>();
@@ -80,9 +82,11 @@ final class DefaultLayouts {
   }
 
   /**
+   * Checks one default layout.
+   *
    * @param which the default as the user wrote it
-   * @param dimensions of the tensors that take the default
-   * @param most of any tensor, with a rule or without
+   * @param dimensions the number of dimensions of each tensor that takes the default
+   * @param most the most dimensions of any tensor, with or without a rule
    * @param cut the dimensions along which any tensor is cut
    */
   private void checkDefault(
@@ -109,7 +113,7 @@ final class DefaultLayouts {
     }
   }
 
-  /** A request names the layouts that its checkpoint takes. */
+  /** Checks that a request names the layouts that its checkpoint needs. */
   void checkRequest() {
     if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
       throw new InvalidArgumentException("to() is missing; reshard takes a target layout");
@@ -131,7 +135,7 @@ final class DefaultLayouts {
     }
   }
 
-  /** Every tensor has a source layout and a target layout. */
+  /** Checks that every tensor has a source layout and a target layout. */
   void checkCovered(SourceTensors sources) {
     List<String> noFrom = new ArrayList<>();
     List<String> noTo = new ArrayList<>();

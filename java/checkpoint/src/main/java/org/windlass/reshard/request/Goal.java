@@ -13,10 +13,10 @@ import org.windlass.layout.Placement;
 import org.windlass.reshard.tensor.Rule;
 
 /**
- * A target layout. Ranks that it names have the files of their numbers. Where it names none they
- * follow those of the source, and their files are numbered from 0.
+ * Represents a target layout. Ranks that it names have the files of their numbers. If it names no
+ * ranks, they follow the ranks of the source, and their files are numbered from 0.
  *
- * @param text what the user wrote
+ * @param text the text that the user wrote
  * @param files the numbers of the files
  */
 record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
@@ -25,7 +25,9 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
     return of(text, Layout.parseTarget(text, highest), first);
   }
 
-  /** That of a rule; where it names no ranks it lies where this one, the default, does. */
+  /**
+   * Returns the goal of a rule. If the rule names no ranks, it uses the ranks of this default goal.
+   */
   Goal of(Rule rule) {
     String own = rule.to().get();
     return of(own, rule.layout("to", own, to), firstFile);
@@ -38,7 +40,7 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
     return new Goal(text, to, first, files);
   }
 
-  /** The files, in a warning. */
+  /** Returns the list of files for a warning. */
   String listed() {
     int least = Collections.min(files);
     int most = Collections.max(files);
@@ -47,7 +49,7 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
         : files.stream().map(Checkpoint::rankFile).collect(Collectors.joining(", "));
   }
 
-  /** The files of so many ranks where a rule names none. */
+  /** Returns the files for this number of ranks if a rule names none. */
   static Set<Integer> plainFiles(int ranks, Optional<Goal> defaultTo) {
     Layout plain = DeviceMesh.of(ranks).layout(Placement.replicate());
     return defaultTo

@@ -37,14 +37,14 @@ import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.reshard.tensor.TiedNames;
 
 /**
- * The list of moves that a request asks for, of each tensor of a checkpoint, with everything
- * checked that can be before a byte moves.
+ * Lists the moves of a request for each tensor of a checkpoint. It checks everything that can be
+ * checked before a byte moves.
  */
 public final class MoveList {
-  /** Stands in a header where a tensor's name would, and holds what is said of the file. */
+  /** Key of the file's metadata in a header. No tensor may have this name. */
   private static final String METADATA = "__metadata__";
 
-  /** The rule that is for a tensor, and what its pattern captures. */
+  /** Pairs the rule for a tensor with the captures of its pattern. */
   private record Match(Rule rule, Map<String, String> captured) {}
 
   private final Checkpoint in;
@@ -60,7 +60,7 @@ public final class MoveList {
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
   private Map<String, String> metadata;
 
-  /** What the rules' {@code to} are, by the place of the rule. */
+  /** Goals from the {@code to} keys of rules, by the place of the rule. */
   private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();
 
   private MoveList(
@@ -78,10 +78,11 @@ public final class MoveList {
   }
 
   /**
-   * Works the moves out.
+   * Computes the moves.
    *
-   * @param warnings hears of rules that match nothing, and of results that are seldom meant
-   * @throws InvalidArgumentException naming tensor, rank, what was expected and what was found
+   * @param warnings receives warnings about rules without matches and about results that are seldom
+   *     intended
+   * @throws InvalidArgumentException naming the tensor, the rank, and the expected and found values
    */
   public static MoveList of(Checkpoint in, ReshardRequest request, Consumer<String> warnings) {
     in.notes().forEach(warnings);
@@ -113,22 +114,22 @@ public final class MoveList {
     return Optional.empty();
   }
 
-  /** The tensors to write, in the order of what they are made of. */
+  /** Returns the tensors to write, in the order of their sources. */
   public List<TargetTensor> targets() {
     return targets;
   }
 
-  /** The moves, in the same order. */
+  /** Returns the moves, in the same order. */
   public List<TensorMove> moves() {
     return moves;
   }
 
-  /** What is said of the files that are written. */
+  /** Returns the metadata of the written files. */
   public Map<String, String> metadata() {
     return metadata;
   }
 
-  /** The numbers of the files that the ranks of the target layouts have, ascending. */
+  /** Returns the numbers of the files for the ranks of the target layouts, ascending. */
   public List<Integer> targetRanks() {
     return List.copyOf(targetRanks);
   }
@@ -194,7 +195,9 @@ public final class MoveList {
     doubts.tell(warnings);
   }
 
-  /** The source layout whose ranks targets without ranks follow: the one with the highest rank. */
+  /**
+   * Returns the source layout with the highest rank. Targets without ranks are numbered after it.
+   */
   private Layout highest(SourceTensors sources) {
     List<Layout> layouts = new ArrayList<>();
     defaultFrom.ifPresent(layouts::add);
@@ -204,7 +207,7 @@ public final class MoveList {
         .orElseThrow();
   }
 
-  /** Puts a tensor where its rule says. */
+  /** Adds a tensor to the assembly that its rule names. */
   private void assemble(SourceTensor tensor, Map<List<String>, Assembly> assemblies) {
     Match match = matches.get(tensor.name());
     if (match == null) {
@@ -276,7 +279,7 @@ public final class MoveList {
     }
   }
 
-  /** Where a rule has tensors written, if it says. */
+  /** Returns the target layout of a rule, if it has one. */
   private Optional<Goal> goal(Rule rule, Optional<Goal> defaultTo, Layout highest) {
     return rule.to()
         .map(
@@ -289,7 +292,7 @@ public final class MoveList {
                             .orElseGet(() -> Goal.of(text, highest))));
   }
 
-  /** A rule has a tensor written to files that others have none of. */
+  /** Warns if a rule writes a tensor to files without other tensors. */
   private void lookAtFiles(SourceTensor source, Rule rule, Goal goal, Optional<Goal> defaultTo) {
     Goal base = defaultTo.orElseGet(() -> ruledGoals.values().iterator().next());
     if (!base.files().containsAll(goal.files())) {
@@ -302,7 +305,7 @@ public final class MoveList {
     }
   }
 
-  /** How parts are cut, where ranks hold pieces of them. */
+  /** Returns the cut of the parts, if ranks hold pieces of each part. */
   private Optional<Fuse> fuse(
       Optional<Rule> rule, String text, Layout to, List<Assembly.Part> parts) {
     return rule.flatMap(Rule::join)
@@ -344,7 +347,7 @@ public final class MoveList {
             });
   }
 
-  /** What is of no rows and columns, by its name, is not cut, joined or transposed. */
+  /** Checks that a tensor that must stay whole by its name is not cut, joined or transposed. */
   private void checkWhole(TensorMove move) {
     SourceTensor source = move.source();
     TargetTensor target = move.target();

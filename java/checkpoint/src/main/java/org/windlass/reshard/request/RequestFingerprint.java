@@ -13,14 +13,15 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * The hash of all that decides what a run's steps and files are: processes in which it is the same
- * take the same ones.
+ * Computes a hash of everything that determines a run's steps and files. Processes with equal
+ * hashes perform the same steps and have the same files.
  */
 public final class RequestFingerprint {
   private final Fingerprint fingerprint = new Fingerprint();
 
   private RequestFingerprint() {}
 
+  /** Returns the hash of a request, with the headers of IN and the moves. */
   public static long of(ReshardRequest request, Checkpoint in, MoveList list) {
     RequestFingerprint all = new RequestFingerprint();
     all.add(

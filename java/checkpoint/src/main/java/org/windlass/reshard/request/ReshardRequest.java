@@ -10,23 +10,23 @@ import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 
 /**
- * What is asked of a redistribution of a checkpoint.
+ * Describes the requested redistribution of a checkpoint.
  *
  * @param in a safetensors file, or a folder in index or rank form
- * @param out where the result goes; whole tensors if it ends in {@code .safetensors} or {@code
- *     maxShardBytes} is there
+ * @param out the path of the result; it has whole tensors if the path ends in {@code .safetensors}
+ *     or {@code maxShardBytes} is present
  * @param from the default source layout
  * @param to the default target layout
- * @param rules a file of rules, which come before the defaults
+ * @param rules a file of rules, which override the defaults
  * @param wire the dtype in which floating tensors cross ranks
  * @param dtype the dtype in which floating tensors are written
  * @param mode how bytes move
- * @param bucketBytes the flush threshold of buckets
+ * @param bucketBytes the flush threshold of buckets in bytes
  * @param maxShardBytes the most tensor bytes in one file of the index form
  * @param force whether an existing OUT is exchanged
  * @param verify whether replicas and the result are compared
- * @param ignoreScales whether f8 tensors are cast although scales stand beside them
- * @param deadline how long nothing may move
+ * @param ignoreScales whether f8 tensors are cast even if they have scales
+ * @param deadline how long the run may make no progress
  */
 public record ReshardRequest(
     Path in,
@@ -44,12 +44,12 @@ public record ReshardRequest(
     boolean ignoreScales,
     Duration deadline) {
 
-  /** Whether tensors are written whole rather than rank by rank. */
+  /** Returns whether tensors are written whole rather than rank by rank. */
   public boolean writesWhole() {
     return maxShardBytes.isPresent() || namesFile();
   }
 
-  /** Whether OUT is a folder rather than a file. */
+  /** Returns whether OUT is a folder rather than a file. */
   public boolean writesFolder() {
     return maxShardBytes.isPresent() || !namesFile();
   }

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A request, and the list of the moves that it asks for. */
+/** Represents a request, and the list of its moves. */
 package org.windlass.reshard.request;

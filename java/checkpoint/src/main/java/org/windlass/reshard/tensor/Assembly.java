@@ -12,9 +12,12 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import org.windlass.error.InvalidArgumentException;
 
-/** The tensors of which a target is made: one, or those that a rule joins, each by its capture. */
+/**
+ * Collects the tensors of a target: a single one, or those that a rule joins, each with its
+ * capture.
+ */
 public final class Assembly {
-  /** A source tensor in its place. */
+  /** Places a source tensor at its position in the target. */
   public record Part(SourceTensor source, Axes axes, long offset) {
     long[] shape() {
       return axes.shape(source.shape());
@@ -25,23 +28,23 @@ public final class Assembly {
   private final Rule rule;
   private final Map<String, SourceTensor> members = new LinkedHashMap<>();
 
-  /** Of one tensor by itself, or by {@code rule}, which may be null. */
+  /** Creates the assembly of one tensor without a rule, or by {@code rule}, which may be null. */
   public Assembly(List<String> names, Rule rule) {
     this.names = names;
     this.rule = rule;
   }
 
-  /** The names under which the target is written. */
+  /** Returns the names under which the target is written. */
   public List<String> names() {
     return names;
   }
 
-  /** Whose {@code to} and {@code dtype} apply; may be null. */
+  /** Returns the rule whose {@code to} and {@code dtype} apply; may be null. */
   public Rule rule() {
     return rule;
   }
 
-  /** Adds a tensor; {@code capture} is empty where nothing is joined. */
+  /** Adds a tensor; {@code capture} is empty if nothing is joined. */
   public void add(String capture, SourceTensor tensor) {
     SourceTensor other = members.putIfAbsent(capture, tensor);
     if (other != null) {
@@ -58,12 +61,12 @@ public final class Assembly {
     return rule != null && rule.join().isPresent();
   }
 
-  /** The dimension along which parts lie one after another. */
+  /** Returns the dimension along which parts lie one after another. */
   public int dim() {
     return joins() ? rule.join().get().dim() : 0;
   }
 
-  /** The tensors in order, each where the one before it ends. */
+  /** Returns the tensors in order. Each begins at the end of the previous one. */
   public List<Part> parts() {
     List<Part> parts = new ArrayList<>();
     long offset = 0;
@@ -78,7 +81,7 @@ public final class Assembly {
     return parts;
   }
 
-  /** The extents of the whole. */
+  /** Returns the extents of the whole tensor. */
   public long[] shape(List<Part> parts) {
     long[] shape = parts.get(0).shape();
     if (joins()) {
@@ -105,7 +108,7 @@ public final class Assembly {
     return numbered();
   }
 
-  /** The members by their numbers, which have no gap. */
+  /** Returns the members by their numbers, which must be consecutive. */
   private List<SourceTensor> numbered() {
     SortedMap<Integer, SourceTensor> byNumber = new TreeMap<>();
     members.forEach(
@@ -135,7 +138,7 @@ public final class Assembly {
     return (Rule.Join.Stack) rule.join().get();
   }
 
-  /** The name that the tensor of a number would have in this stack. */
+  /** Returns the name that the tensor with a number would have in this stack. */
   private String nameOf(int number) {
     String other = members.values().iterator().next().name();
     return rule.match().with(other, rule.joined(), Integer.toString(number));
@@ -157,7 +160,7 @@ public final class Assembly {
     for (Assembly each : all) {
       Assembly most = each.rule == null ? null : largest.get(each.rule.where());
       if (most != null && each.members.size() < most.members.size()) {
-        // Whose numbers have no hole before.
+        // The call checks first that the numbers are consecutive.
         each.numbered();
         throw new InvalidArgumentException(
             each.rule.where() + ": \"" + each.names.get(0) + "\" would be stacked of "

@@ -9,37 +9,40 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * The dimensions of a stored tensor in the order in which it is written.
+ * Maps the dimensions of a written tensor to those of the stored tensor.
  *
- * @param stored for each dimension that is written the stored one, or {@link #NEW}
+ * @param stored for each written dimension the stored one, or {@link #NEW}
  */
 public record Axes(List<Integer> stored) {
-  /** A dimension of extent 1 that is not stored. */
+  /** Marks a dimension of extent 1 that is not stored. */
   public static final int NEW = -1;
 
   public Axes {
     stored = List.copyOf(stored);
   }
 
-  /** With a new dimension at {@code dim}. */
+  /** Returns these axes with a new dimension at {@code dim}. */
   Axes withNew(int dim) {
     List<Integer> more = new ArrayList<>(stored);
     more.add(dim, NEW);
     return new Axes(more);
   }
 
-  /** Whether the dimensions that are written are the stored ones in their order. */
+  /** Returns whether the written dimensions are the stored ones in their order. */
   boolean isIdentity() {
     return !stored.contains(NEW) && keepOrder();
   }
 
-  /** Whether stored dimensions keep their order. */
+  /** Returns whether stored dimensions keep their order. */
   public boolean keepOrder() {
     List<Integer> old = stored.stream().filter(d -> d != NEW).toList();
     return old.equals(old.stream().sorted().toList());
   }
 
-  /** Indices or extents of a box that is written, of the stored dimensions in their own order. */
+  /**
+   * Converts indices or extents of a written box to those of the stored dimensions, in stored
+   * order.
+   */
   public long[] stored(long[] written) {
     long[] values = new long[(int) stored.stream().filter(d -> d != NEW).count()];
     for (int d = 0; d < written.length; d++) {
@@ -50,12 +53,12 @@ public record Axes(List<Integer> stored) {
     return values;
   }
 
-  /** The shape that is written. */
+  /** Returns the written shape. */
   public long[] shape(long[] shape) {
     return stored.stream().mapToLong(d -> d == NEW ? 1 : shape[d]).toArray();
   }
 
-  /** The layout of what is written. */
+  /** Returns the layout of the written tensor. */
   Layout layout(Layout layout) {
     List<Placement> placements = new ArrayList<>();
     for (Placement placement : layout.placements()) {
@@ -70,7 +73,10 @@ public record Axes(List<Integer> stored) {
     return new Layout(layout.mesh(), placements);
   }
 
-  /** The view of a stored tensor that is written; dimensions after the stored ones stay last. */
+  /**
+   * Returns the stored tensor as a view in written order. Dimensions after the stored ones stay
+   * last.
+   */
   public Tensor view(Tensor tensor) {
     List<Integer> order = stored.stream().filter(d -> d != NEW).toList();
     List<Integer> held = new ArrayList<>(order.stream().sorted().toList());

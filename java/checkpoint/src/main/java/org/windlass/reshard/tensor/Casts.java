@@ -5,25 +5,27 @@ import java.util.Objects;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 
-/** The dtypes that a redistribution casts: floating ones that have arithmetic. */
+/** Decides which dtypes a redistribution casts: floating ones with arithmetic. */
 public final class Casts {
   private Casts() {}
 
-  /** Whether tensors of this dtype are cast where another one is asked for. */
+  /** Returns whether tensors of this dtype are cast if another one is requested. */
   public static boolean touch(DType dtype) {
     return dtype.canCast(DType.F32);
   }
 
-  /** Whether tensors of this dtype would be cast, and there is no arithmetic of it here. */
+  /**
+   * Returns whether tensors of this dtype would be cast, but this machine has no arithmetic for it.
+   */
   public static boolean lack(DType dtype) {
     return dtype == DType.F8E4M3FNUZ || dtype == DType.F8E5M2FNUZ;
   }
 
   /**
-   * A dtype that floating tensors are cast to.
+   * Checks that floating tensors can be cast to a dtype.
    *
    * @return {@code dtype}
-   * @throws InvalidArgumentException if it is none
+   * @throws InvalidArgumentException if they cannot
    */
   public static DType require(DType dtype) {
     Objects.requireNonNull(dtype, "dtype");
@@ -35,19 +37,24 @@ public final class Casts {
     return dtype;
   }
 
-  /** Whether a tensor is cast to a dtype of a smaller range, be it on its way only. */
+  /**
+   * Returns whether a tensor is cast to a dtype of a smaller range, even if only for the transfer.
+   */
   public static boolean shrink(TensorMove move) {
     return largest(narrowest(move)) < largest(move.source().dtype());
   }
 
-  /** The dtype of the smallest range that a tensor is cast to; its own where it is not cast. */
+  /**
+   * Returns the dtype of the smallest range to which a tensor is cast, or its own if it is not
+   * cast.
+   */
   public static DType narrowest(TensorMove move) {
     DType to = move.target().dtype();
     DType wire = move.wire().orElse(to);
     return largest(wire) < largest(to) ? wire : to;
   }
 
-  /** The largest finite value of a dtype of {@link #touch}. */
+  /** Returns the largest finite value of a dtype for which {@link #touch} is true. */
   public static double largest(DType dtype) {
     return switch (dtype) {
       case F8E4M3 -> 448;

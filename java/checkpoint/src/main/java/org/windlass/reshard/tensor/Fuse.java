@@ -12,21 +12,21 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * The cut of a target that a rule fuses of parts: each part by itself, so that a rank holds its
- * piece of every part, one after another.
+ * Describes the cut of a target that a rule fuses of parts. Each part is cut separately, so a rank
+ * holds its piece of every part, one after another.
  *
  * @param dim the dimension along which the parts lie
- * @param extents each part's extent of it
- * @param layout what cuts each part, evenly
- * @param pieces how many pieces of {@code dim} it makes
+ * @param extents each part's extent of that dimension
+ * @param layout the layout that cuts each part evenly
+ * @param pieces the number of pieces into which it cuts {@code dim}
  */
 public record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
   /**
-   * How {@code to} cuts the parts; empty where it does not cut them along {@code dim}.
+   * Returns how {@code to} cuts the parts, or empty if it does not cut them along {@code dim}.
    *
    * @param where the rule and the layout, which begin every complaint
-   * @throws InvalidArgumentException if the pieces of a part would differ, or {@code to} cuts what
-   *     is joined and not the parts
+   * @throws InvalidArgumentException if the pieces of a part would differ, or {@code to} cuts the
+   *     joined tensor instead of the parts
    */
   public static Optional<Fuse> of(
       String where, Layout to, Rule.Join.Parts join, List<Assembly.Part> parts) {
@@ -66,8 +66,8 @@ public record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
   }
 
   /**
-   * A plain cut means each part by itself, and a strided one what is joined: of one dimension
-   * either or the other.
+   * Refuses a layout with both plain and strided cuts of one dimension. A plain cut applies to each
+   * part, and a strided one to the joined tensor.
    */
   private static void requireOneMeaning(String where, Layout to, int dim) {
     boolean strided =
@@ -113,8 +113,8 @@ public record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
   }
 
   /**
-   * Says in {@code layout.json} how the tensor is cut, where no layout of the whole does: its parts
-   * are cut and differ in extent.
+   * Returns the description of the cut for {@code layout.json}. It is present only if the parts are
+   * cut and differ in extent, since no layout of the whole describes that.
    *
    * @param files the mesh by the numbers of the files
    */
@@ -126,8 +126,9 @@ public record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
   }
 
   /**
-   * The layout by which ranks hold the tensor. Where all parts are equal it is that of their
-   * concatenation, strided; else it gives the ranks' shapes, and {@link #runs} what they hold.
+   * Returns the layout by which ranks hold the tensor. If all parts are equal, it is the strided
+   * layout of their concatenation. Otherwise it gives only the ranks' shapes, and {@link #runs}
+   * gives their content.
    */
   public Layout whole(Layout to) {
     if (extents.stream().distinct().count() > 1) {
@@ -143,12 +144,12 @@ public record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
     return new Layout(to.mesh(), placements);
   }
 
-  /** Where in each rank's tensor its piece of the part begins that stands at {@code offset}. */
+  /** Returns where the piece of the part at {@code offset} begins in each rank's tensor. */
   long place(long offset) {
     return offset / pieces;
   }
 
-  /** What a rank holds of the parts' concatenation. */
+  /** Returns a rank's part of the concatenation of the parts. */
   Runs runs(long[] shape, int rank) {
     List<Runs> held = new ArrayList<>();
     for (long extent : extents) {

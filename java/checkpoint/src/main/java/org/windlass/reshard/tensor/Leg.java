@@ -10,25 +10,25 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * A box of a move that is a tensor with layouts of its own. Where a layout cuts a dimension of
- * which the leg is an interval, the leg lies within one run of one piece, and only the ranks that
- * hold that piece are left in the layout.
+ * Describes a box of a move that can move as a tensor with its own layouts. If a layout cuts a
+ * dimension of which the leg is an interval, the leg lies within one run of one piece. The layout
+ * then contains only the ranks that hold that piece.
  *
  * @param from the source layout over the ranks that hold the box
- * @param sourceStart its first indices in their local tensors
+ * @param sourceStart the box's first indices in their local tensors
  * @param to the target layout over the ranks that get it
- * @param targetStart its first indices in their local tensors
- * @param shape its extents
+ * @param targetStart the box's first indices in their local tensors
+ * @param shape the box's extents
  */
 public record Leg(Layout from, long[] sourceStart, Layout to, long[] targetStart, long[] shape) {
-  /** All of a tensor. */
+  /** Returns the leg of a whole tensor. */
   static Leg all(Layout from, Layout to, long[] shape) {
     return new Leg(from, new long[shape.length], to, new long[shape.length], shape);
   }
 
   /**
-   * A tensor as a part of one of which {@code extent} indices of {@code dim} lie in the target, and
-   * where it begins at {@code offset}.
+   * Returns the legs of a tensor that is part of a target. The target has {@code extent} indices of
+   * {@code dim}, and the tensor begins at {@code offset}.
    */
   static List<Leg> part(
       Layout from, Layout to, long[] shape, int dim, long offset, long extent) {
@@ -38,11 +38,11 @@ public record Leg(Layout from, long[] sourceStart, Layout to, long[] targetStart
   }
 
   /**
-   * What of it lies in a window of the target's local tensors.
+   * Returns the parts of this leg that lie in a window of the target's local tensors.
    *
    * @param dim a dimension
-   * @param begin the window's first index of it
-   * @param end the index after its last
+   * @param begin the window's first index of {@code dim}
+   * @param end the index after the window's last
    */
   public List<Leg> within(int dim, long begin, long end) {
     return along(
@@ -54,11 +54,11 @@ public record Leg(Layout from, long[] sourceStart, Layout to, long[] targetStart
   }
 
   /**
-   * The legs for the target's runs.
+   * Returns the legs for the target's runs.
    *
-   * @param cells what the target's ranks hold of {@code dim}
-   * @param offset the index there that is this leg's first
-   * @param begin the first local index that is asked for
+   * @param cells the indices of {@code dim} that the target's ranks hold
+   * @param offset the index in the target at which this leg begins
+   * @param begin the first local index of the requested range
    * @param end the local index after the last
    */
   private List<Leg> along(int dim, List<Cell> cells, long offset, long begin, long end) {
@@ -100,7 +100,10 @@ public record Leg(Layout from, long[] sourceStart, Layout to, long[] targetStart
     return changed;
   }
 
-  /** The ranks that hold the same of one dimension, and how they share the others. */
+  /**
+   * Groups the ranks that hold the same runs of one dimension, with the layout of the other
+   * dimensions.
+   */
   private record Cell(List<Runs.Run> runs, Layout rest) {}
 
   private static boolean cuts(Layout layout, int dim) {
@@ -111,7 +114,7 @@ public record Leg(Layout from, long[] sourceStart, Layout to, long[] targetStart
     return dimension(placement) == dim;
   }
 
-  /** The dimension of a tensor that a placement cuts; -1 if none. */
+  /** Returns the dimension of a tensor that a placement cuts; -1 if none. */
   public static int dimension(Placement placement) {
     if (placement instanceof Placement.Shard shard) {
       return shard.dim();

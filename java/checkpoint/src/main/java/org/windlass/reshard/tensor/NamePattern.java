@@ -13,8 +13,8 @@ import java.util.regex.Pattern;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A glob over whole tensor names: {@code *} stands for any text, dots included, and {@code {n}} for
- * some text without a dot, which it captures under that name.
+ * Matches whole tensor names with a glob. {@code *} matches any text, including dots. {@code {n}}
+ * matches text without a dot, and captures it under that name.
  */
 public final class NamePattern {
   private static final Pattern SPECIAL = Pattern.compile("\\*|\\{([A-Za-z0-9_]+)}|[{}]");
@@ -28,9 +28,10 @@ public final class NamePattern {
   }
 
   /**
-   * Reads a glob.
+   * Parses a glob.
    *
-   * @throws InvalidArgumentException if a brace is no capture's, or a capture stands twice
+   * @throws InvalidArgumentException if a brace is not part of a capture, or a capture appears
+   *     twice
    */
   static NamePattern parse(String glob) {
     StringBuilder regex = new StringBuilder();
@@ -64,12 +65,12 @@ public final class NamePattern {
     return special.group(1);
   }
 
-  /** The captures, in order. */
+  /** Returns the captures, in order. */
   List<String> captures() {
     return captures;
   }
 
-  /** What a name's captures are, if it matches. */
+  /** Returns the captures of a name if it matches. */
   Optional<Map<String, String>> match(String name) {
     Matcher matcher = regex.matcher(name);
     if (!matcher.matches()) {
@@ -82,7 +83,7 @@ public final class NamePattern {
     return Optional.of(captured);
   }
 
-  /** A name that matches, with another text for one capture. */
+  /** Returns a matching name with another text for one capture. */
   public String with(String name, String capture, String text) {
     Matcher matcher = regex.matcher(name);
     if (!matcher.matches()) {
@@ -93,9 +94,10 @@ public final class NamePattern {
   }
 
   /**
-   * The captures that a new name holds.
+   * Returns the captures that a new name contains.
    *
-   * @throws InvalidArgumentException if a brace is no capture's, or the name holds {@code *}
+   * @throws InvalidArgumentException if a brace is not part of a capture, or the name holds {@code
+   *     *}
    */
   static Set<String> capturesIn(String template) {
     Set<String> captures = new HashSet<>();
@@ -109,7 +111,7 @@ public final class NamePattern {
     return captures;
   }
 
-  /** A new name with its captures filled in. */
+  /** Returns a new name with its captures filled in. */
   public static String fill(String template, Map<String, String> captured) {
     return SPECIAL
         .matcher(template)

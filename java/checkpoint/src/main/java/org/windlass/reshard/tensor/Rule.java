@@ -15,16 +15,16 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * A rule: what becomes of the tensors that a pattern matches. What it leaves out comes from the
- * request.
+ * Describes how the tensors that a pattern matches are redistributed. Settings that a rule omits
+ * come from the request.
  *
  * @param where the file and the rule's place in it, for messages
- * @param match the names that it is for
- * @param from the source layout, as text: which ranks it means depends on the default one
- * @param to the target layout, as text for the same reason
+ * @param match the pattern of names
+ * @param from the source layout as text, since its ranks depend on the default layout
+ * @param to the target layout as text, for the same reason
  * @param dtype the dtype in which floating tensors are written
- * @param as the names under which the result is written; without any, it keeps its own
- * @param transpose the order of the dimensions before anything is joined
+ * @param as the names under which the result is written; if empty, it keeps its own
+ * @param transpose the order of the dimensions before the tensors are joined
  * @param join how several tensors become one
  */
 public record Rule(
@@ -37,45 +37,46 @@ public record Rule(
     Transpose transpose,
     Optional<Join> join) {
 
-  /** The order that dimensions get. */
+  /** Describes the new order of the dimensions. */
   public sealed interface Transpose {
-    /** As they are stored. */
+    /** Keeps the dimensions as they are stored. */
     record None() implements Transpose {}
 
-    /** The last two exchanged. */
+    /** Exchanges the last two dimensions. */
     record LastTwo() implements Transpose {}
 
-    /** Dimension i is what was stored as dimension {@code order[i]}. */
+    /** Writes the stored dimension {@code order[i]} as dimension i. */
     record Order(List<Integer> order) implements Transpose {}
   }
 
-  /** How the tensors that differ in one capture alone become one tensor. */
+  /** Describes how the tensors that differ only in one capture become one tensor. */
   public sealed interface Join {
-    /** The dimension along which they lie one after another. */
+    /** Returns the dimension along which the tensors lie one after another. */
     int dim();
 
     /**
-     * Those whose capture is one of {@code names}, in that order, along an existing dimension.
+     * Joins the tensors whose capture is in {@code names}, in that order, along an existing
+     * dimension.
      *
-     * @param unit how many indices of it belong together, of which no rank gets a part
+     * @param unit the number of indices that belong together and are never cut
      */
     record Parts(List<String> names, int dim, OptionalLong unit) implements Join {}
 
     /**
-     * All of them by the number that is captured, along a new dimension.
+     * Joins all tensors in the order of the captured number, along a new dimension.
      *
-     * @param uneven whether numbers may begin above 0, and stacks of one rule differ in how many
-     *     they hold
+     * @param uneven whether numbers may begin above 0, and stacks of one rule may have different
+     *     numbers of tensors
      */
     record Stack(int dim, boolean uneven) implements Join {}
   }
 
   /**
-   * The layout of a text of this rule. Without {@code @} it lies where {@code base}, the default
-   * layout, does.
+   * Returns the layout of a text of this rule. Without {@code @}, it has the ranks of the default
+   * layout {@code base}.
    *
-   * @param key where the rule has the text: {@code from} or {@code to}
-   * @throws InvalidArgumentException if it lies beyond the last rank that can be
+   * @param key the rule's key for the text: {@code from} or {@code to}
+   * @throws InvalidArgumentException if a rank would be above the limit
    */
   public Layout layout(String key, String text, Layout base) {
     Layout own = Layout.parse(text);
@@ -87,7 +88,10 @@ public record Rule(
     }
   }
 
-  /** A layout on another's ranks, in their order; from its first rank on, if it has more ranks. */
+  /**
+   * Moves a layout to the ranks of another one, in their order. If it has more ranks, they are
+   * numbered from the first rank of the other layout on.
+   */
   public static Layout lying(Layout layout, Layout base) {
     int size = layout.mesh().size();
     DeviceMesh on = base.mesh();
@@ -101,9 +105,9 @@ public record Rule(
   /**
    * Checks that a layout of this rule cuts no dimension that a tensor lacks.
    *
-   * @param tensor its name in IN
-   * @param key where the rule has the layout: {@code from} or {@code to}
-   * @param ndim how many dimensions there are
+   * @param tensor the tensor's name in IN
+   * @param key the rule's key for the layout: {@code from} or {@code to}
+   * @param ndim the tensor's number of dimensions
    */
   public void requireFit(String key, Layout layout, String tensor, int ndim) {
     for (int m = 0; m < layout.mesh().ndim(); m++) {
@@ -119,7 +123,7 @@ public record Rule(
     }
   }
 
-  /** The captures of a name that this rule is for. */
+  /** Returns the captures of a name that the pattern matches. */
   public Optional<Map<String, String>> captures(String name) {
     return match.match(name)
         .filter(
@@ -129,7 +133,7 @@ public record Rule(
                     || parts.names().contains(captured.get(joined())));
   }
 
-  /** The capture in which joined tensors differ: the one that no new name holds. */
+  /** Returns the capture in which joined tensors differ: the one that no new name holds. */
   public String joined() {
     Set<String> kept = new HashSet<>();
     as.forEach(name -> kept.addAll(NamePattern.capturesIn(name)));

@@ -17,8 +17,8 @@ import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
 
 /**
- * The file that {@code --rules} takes: a JSON list of {@link Rule}s. Complaints name the file, the
- * place in the JSON, and what is wrong there.
+ * Reads the file of {@code --rules}, a JSON list of {@link Rule}s. Complaints name the file, the
+ * place in the JSON, and the fault.
  */
 public final class Rules {
   private final JsonText json;
@@ -108,7 +108,7 @@ public final class Rules {
         join);
   }
 
-  /** The string that stands here, read by {@code parser}. */
+  /** Reads the string at the current position and converts it with {@code parser}. */
   private <T> T parsed(String what, Function<String, T> parser) throws IOException {
     return checked(what, json.string(what), parser);
   }
@@ -191,7 +191,7 @@ public final class Rules {
     return new Rule.Transpose.Order(order);
   }
 
-  /** New names hold every capture, but the one in which joined tensors differ. */
+  /** Checks that new names hold every capture except the one in which joined tensors differ. */
   private void checkCaptures(
       NamePattern match, List<String> as, Optional<Rule.Join> join) {
     Set<String> missing = new HashSet<>(match.captures());

@@ -8,20 +8,20 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 
 /**
- * What a rank holds of a tensor.
+ * Represents the part of a tensor that a rank holds.
  *
- * @param dims for each dimension the runs of global indices that lie one after another in its local
- *     tensor
+ * @param dims for each dimension the runs of global indices that lie one after another in the
+ *     rank's local tensor
  * @param shape the local tensor's extents
  */
 public record Runs(List<List<Run>> dims, long[] shape) {
-  /** Global indices {@code start} to {@code end}, at local indices from {@code local} on. */
+  /** Maps global indices {@code start} to {@code end} to local indices from {@code local} on. */
   public record Run(long start, long end, long local) {}
 
-  /** A box that lies unbroken in a global tensor and in a local one. */
+  /** Represents a box that is contiguous in the indices of a global tensor and of a local one. */
   public record Box(long[] global, long[] local, long[] shape) {}
 
-  /** What {@code rank} holds under {@code layout}. */
+  /** Returns the part that {@code rank} holds under {@code layout}. */
   public static Runs of(Layout layout, long[] shape, int rank) {
     Region region = layout.localRegion(shape, rank);
     List<List<Run>> dims = new ArrayList<>();
@@ -31,7 +31,7 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return new Runs(dims, region.shape());
   }
 
-  /** The runs of one dimension of what a rank holds. */
+  /** Returns the runs of one dimension of a rank's region. */
   public static List<Run> of(Region region, int dim) {
     List<Run> runs = new ArrayList<>();
     long local = 0;
@@ -43,9 +43,10 @@ public record Runs(List<List<Run>> dims, long[] shape) {
   }
 
   /**
-   * What is held of several tensors that lie one after another along a dimension, and locally too.
+   * Joins the held parts of several tensors that lie one after another along a dimension, globally
+   * and locally.
    *
-   * @param extents each tensor's extent of it
+   * @param extents each tensor's extent of the dimension
    */
   static Runs joined(List<Runs> parts, int dim, List<Long> extents) {
     List<Run> runs = new ArrayList<>();
@@ -64,7 +65,7 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return new Runs(dims, shape);
   }
 
-  /** All of a tensor. */
+  /** Returns the runs of a whole tensor. */
   public static Runs whole(long[] shape) {
     List<List<Run>> dims = new ArrayList<>();
     for (long extent : shape) {
@@ -73,17 +74,21 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return new Runs(dims, shape.clone());
   }
 
-  /** The boxes of what lies in a box of global indices. */
+  /** Returns the held boxes within a box of global indices. */
   public List<Box> within(long[] start, long[] shape) {
     return boxes(start, shape, run -> 0);
   }
 
-  /** The boxes of what lies in a box of local indices. */
+  /** Returns the held boxes within a box of local indices. */
   public List<Box> locally(long[] start, long[] shape) {
     return boxes(start, shape, run -> run.start() - run.local());
   }
 
-  /** @param origin the global index of a run's dimension that {@code start} counts from */
+  /**
+   * Returns the held boxes within a box.
+   *
+   * @param origin returns, for a run, the global index from which {@code start} counts
+   */
   private List<Box> boxes(long[] start, long[] shape, ToLongFunction<Run> origin) {
     List<List<Run>> cut = new ArrayList<>();
     for (int d = 0; d < start.length; d++) {

@@ -18,20 +18,25 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
 
-/** The tensors of a checkpoint as wholes, checked against their layouts. */
+/** Describes the whole tensors of a checkpoint, and checks them against their layouts. */
 public final class SourceTensors {
-  /** An unaligned tensor moves with one dimension more, and a stacked one with another. */
+  /**
+   * Limit for dimensions. An unaligned tensor moves with one more dimension, and a stacked one with
+   * another.
+   */
   static final int MAX_DIMS = Native.WL_MAX_DIMS - 2;
 
   private final Checkpoint in;
   private final Optional<Layout> defaultFrom;
-  /** The rules that give layouts, by tensor, and those layouts. */
+  /** Rules that give source layouts, by tensor. */
   private final Map<String, Rule> rules;
   private final Map<String, Layout> ruled = new HashMap<>();
 
   /**
-   * @param rules the rules that give layouts, by tensor: without {@code @} these lie where the
-   *     default layout does, or that of the tensor in {@code layout.json}
+   * Reads the layouts of the tensors.
+   *
+   * @param rules the rules that give layouts, by tensor. Without {@code @}, they use the ranks of
+   *     the default layout, or of the tensor's layout in {@code layout.json}
    */
   public SourceTensors(Checkpoint in, Optional<Layout> defaultFrom, Map<String, Rule> rules) {
     this.in = in;
@@ -49,7 +54,7 @@ public final class SourceTensors {
   }
 
   /**
-   * Refuses tensors that lie on their ranks in parts of unequal extents, which no layout cuts.
+   * Refuses tensors that ranks hold in parts of unequal extents, which no layout describes.
    *
    * @throws InvalidArgumentException naming the first
    */
@@ -69,21 +74,24 @@ public final class SourceTensors {
     }
   }
 
-  /** The source layout that a tensor has before defaults apply, if anything gives it one. */
+  /** Returns the source layout of a tensor before defaults apply, if it has one. */
   public Optional<Layout> declared(String name) {
     return Optional.ofNullable(ruled.get(name))
         .or(() -> entry(name).flatMap(LayoutFile.Entry::layout))
         .or(() -> defaultFrom);
   }
 
-  /** Whether a tensor's layout is the default one, where shards of dimensions it lacks are R. */
+  /**
+   * Returns whether a tensor has the default layout. Shards of dimensions that it lacks are R
+   * there.
+   */
   public boolean takesDefault(String name) {
     return !ruled.containsKey(name) && entry(name).flatMap(LayoutFile.Entry::layout).isEmpty();
   }
 
   /**
-   * Checks that every rank of the source has a file, and every file is a source rank's; each tensor
-   * has a layout.
+   * Checks that every rank of the source has a file, every file belongs to a source rank, and each
+   * tensor has a layout.
    */
   public void checkRankFiles() {
     Set<Integer> found = in.ranks().keySet();
@@ -121,9 +129,9 @@ public final class SourceTensors {
   }
 
   /**
-   * One tensor, which has a layout.
+   * Returns one tensor, which has a layout.
    *
-   * @throws InvalidArgumentException naming tensor, rank, what was expected and what was found
+   * @throws InvalidArgumentException naming the tensor, the rank, and the expected and found values
    */
   public SourceTensor of(String name) {
     SourceTensor tensor = in.byRank() ? inRanks(name) : whole(name);
@@ -163,7 +171,7 @@ public final class SourceTensors {
     return applied;
   }
 
-  /** A layout of {@code layout.json} fits. */
+  /** Checks that a layout of {@code layout.json} fits the tensor. */
   private static void checkStored(String name, Layout stored, long[] shape) {
     try {
       stored.check(name, shape);
@@ -233,7 +241,9 @@ public final class SourceTensors {
                     "none"));
   }
 
-  /** The sums of local extents along the mesh dimensions that shard each tensor dimension. */
+  /**
+   * Returns the sums of local extents along the mesh dimensions that shard each tensor dimension.
+   */
   private long[] globalShape(String name, Layout layout, int ndim) {
     long[] shape = new long[ndim];
     for (int d = 0; d < ndim; d++) {
@@ -248,8 +258,8 @@ public final class SourceTensors {
   }
 
   /**
-   * Whether all coordinates of a rank are 0 but those of the mesh dimensions that shard {@code
-   * dim}.
+   * Returns whether all coordinates of a rank are 0, except those of the mesh dimensions that shard
+   * {@code dim}.
    */
   private static boolean onEdge(Layout layout, int rank, int dim) {
     int[] coordinates = layout.mesh().coordinates(rank);
@@ -290,7 +300,7 @@ public final class SourceTensors {
             });
   }
 
-  /** Whether two layouts give every rank the same part, as the same kind of value. */
+  /** Returns whether two layouts give every rank the same part, as the same kind of value. */
   private static boolean sameHolding(Layout a, Layout b, long[] shape) {
     if (a.hasPartial() || b.hasPartial()) {
       return a.placements().equals(b.placements()) && a.mesh().ranks().equals(b.mesh().ranks());

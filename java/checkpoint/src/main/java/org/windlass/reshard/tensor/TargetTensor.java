@@ -10,15 +10,15 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 
 /**
- * A tensor of the checkpoint that is written.
+ * Describes a tensor of the checkpoint that is written.
  *
- * @param name its name, which no other has
+ * @param name the tensor's unique name
  * @param shape the global shape
- * @param dtype its dtype
+ * @param dtype the dtype
  * @param to the layout as it applies to this tensor
- * @param firstFile how far the numbers of its files lie below the ranks of {@code to}
- * @param fuse how it is cut where it is fused of parts that the layout cuts one by one
- * @param defaulted whether a default layout, its own or its sources', shards a dimension that the
+ * @param firstFile the number to subtract from a rank of {@code to} to get its file number
+ * @param fuse the cut of the parts, if the tensor is fused of parts that the layout cuts separately
+ * @param defaulted whether a default layout, its own or of a source, shards a dimension that the
  *     tensor lacks
  */
 public record TargetTensor(
@@ -36,21 +36,22 @@ public record TargetTensor(
     }
   }
 
-  /** The number of the file that holds a rank's part. */
+  /** Returns the number of the file that holds a rank's part. */
   public int fileOf(int rank) {
     return rank - firstFile;
   }
 
-  /** The mesh by the numbers of the files. */
+  /** Returns the mesh with the numbers of the files instead of ranks. */
   public DeviceMesh files() {
     return firstFile == 0 ? to.mesh() : to.mesh().at(0);
   }
 
-  /** The layout as messages have it: over the numbers of the files. */
+  /** Returns the layout for messages, with the numbers of the files instead of ranks. */
   public Layout shown() {
     return firstFile == 0 ? to : new Layout(files(), to.placements());
   }
 
+  /** Returns the global shape as a list. */
   public List<Long> shapeList() {
     return Arrays.stream(shape).boxed().toList();
   }
@@ -60,11 +61,12 @@ public record TargetTensor(
     return fuse.map(each -> each.runs(shape, rank)).orElseGet(() -> Runs.of(to, shape, rank));
   }
 
-  /** Bytes of the whole tensor. */
+  /** Returns the size of the whole tensor in bytes. */
   public long bytes() {
     return dtype.bytesOf(elements(shape));
   }
 
+  /** Returns the number of elements of a tensor with this shape. */
   public static long elements(long[] shape) {
     long elements = 1;
     for (long extent : shape) {

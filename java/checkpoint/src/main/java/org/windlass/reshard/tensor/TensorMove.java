@@ -9,15 +9,15 @@ import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
 /**
- * One tensor's way from layout to layout: into a tensor of its own, or into a part of one that is
- * joined of several.
+ * Describes the move of one tensor from layout to layout, into its own target or a part of a joined
+ * one.
  *
  * @param source the tensor as it is read
- * @param axes its dimensions in the order in which they are written
- * @param target the tensor that it becomes, or becomes a part of
+ * @param axes the tensor's dimensions in written order
+ * @param target the tensor that it becomes, or of which it becomes a part
  * @param dim the dimension along which parts lie one after another
- * @param offset where along it this part begins
- * @param wire the dtype between them, if it was asked for and the tensor is floating
+ * @param offset the index of {@code dim} at which this part begins
+ * @param wire the dtype for the transfer, if one was requested and the tensor is floating
  */
 public record TensorMove(
     SourceTensor source,
@@ -27,12 +27,15 @@ public record TensorMove(
     long offset,
     Optional<DType> wire) {
 
-  /** The extents of what is written. */
+  /** Returns the extents of the written tensor or part. */
   public long[] shape() {
     return axes.shape(source.shape());
   }
 
-  /** Whether files have parts of the tensor, and not only of what a rule stacks. */
+  /**
+   * Returns whether a file has only a part of the tensor. If a rule stacks tensors, a cut between
+   * the whole tensors does not count.
+   */
   public boolean isCut() {
     for (int rank : target.to().mesh().ranks()) {
       long[] held = target.held(rank).shape();
@@ -45,27 +48,32 @@ public record TensorMove(
     return false;
   }
 
-  /** Whether it becomes a part of a tensor, and not one of those that a rule stacks. */
+  /**
+   * Returns whether a rule joins the tensor with others along an existing dimension, and not in a
+   * stack.
+   */
   public boolean isPart() {
     return !Arrays.equals(shape(), target.shape()) && axes.stored().get(dim) != Axes.NEW;
   }
 
-  /** The source layout of what is written. */
+  /** Returns the source layout in written order. */
   public Layout from() {
     return axes.layout(source.from());
   }
 
-  /** The dtype in which it crosses ranks. */
+  /** Returns the dtype in which the tensor crosses ranks. */
   public DType effectiveWire() {
     return wire.orElseGet(() -> Plan.defaultWire(source.dtype(), target.dtype()));
   }
 
-  /** The parts as which it moves from its layout to the target's. */
+  /** Returns the parts in which the tensor moves from its layout to the target's. */
   public List<Leg> legs() {
     return legs(from(), target.to());
   }
 
-  /** The parts as which it moves between layouts of the same ends. */
+  /**
+   * Returns the parts in which the tensor moves between these layouts of its source and its target.
+   */
   public List<Leg> legs(Layout from, Layout to) {
     if (target.fuse().isPresent() && to.equals(target.to())) {
       Fuse fuse = target.fuse().get();
@@ -78,7 +86,7 @@ public record TensorMove(
         : Leg.part(from, to, shape(), dim, offset, target.shape()[dim]);
   }
 
-  /** How messages call it. */
+  /** Returns the move's name for messages. */
   public String label() {
     String from = "tensor \"" + source.name() + "\"";
     return source.name().equals(target.name()) ? from : from + " as \"" + target.name() + "\"";

@@ -12,23 +12,27 @@ import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * Names that the metadata of a checkpoint tie to the one under which a tensor is stored, as
- * safetensors' {@code save_model} writes them: key and value are the two names. A rule that matches
- * such a name makes a tensor of it; the others follow the tensor to its new name. None follows a
- * tensor that is written with other dimensions, or as a part of another one.
+ * Resolves names that a checkpoint's metadata tie to the name of a stored tensor.
+ *
+ * <p>The {@code save_model} function of safetensors writes such pairs: key and value are the two
+ * names. A rule that matches a tied name creates a tensor of that name. The other tied names follow
+ * the stored tensor to its new name. None follows a tensor that is written with other dimensions,
+ * or as a part of another one.
  */
 public final class TiedNames {
   private final Map<String, String> metadata;
-  /** The tensors that are written of something: their stored names by their own. */
+  /** Stored names of the tensors that are written, by their own names. */
   private final Map<String, String> stored = new LinkedHashMap<>();
-  /** The other tied names. */
+  /** Other tied names. */
   private final Map<String, String> following = new LinkedHashMap<>();
 
   private TiedNames(Map<String, String> metadata) {
     this.metadata = metadata;
   }
 
-  /** Those of a checkpoint; {@code isRuled} tells of a name whether a rule matches it. */
+  /**
+   * Returns the tied names of a checkpoint; {@code isRuled} returns whether a rule matches a name.
+   */
   public static TiedNames of(Checkpoint in, Predicate<String> isRuled) {
     TiedNames tied = new TiedNames(in.metadata());
     in.names().forEach(name -> tied.stored.put(name, name));
@@ -42,21 +46,21 @@ public final class TiedNames {
     return tied;
   }
 
-  /** Every tensor that is read, the stored ones first. */
+  /** Returns every tensor that is read, the stored ones first. */
   public List<String> tensors() {
     return List.copyOf(stored.keySet());
   }
 
-  /** The name under which the files hold a tensor. */
+  /** Returns the name under which the files hold a tensor. */
   public String stored(String name) {
     return stored.get(name);
   }
 
   /**
-   * The stored tensor that a rule for a name gives a source layout.
+   * Returns the stored tensor of a name whose rule gives a source layout.
    *
-   * @param own the rule for the stored tensor; null where it has none
-   * @throws InvalidArgumentException if that gives another one, or none
+   * @param own the rule for the stored tensor; null if it has none
+   * @throws InvalidArgumentException if {@code own} gives another layout, or none
    */
   public String requireStored(String name, Rule rule, Rule own) {
     if (own == null || !own.from().equals(rule.from())) {
@@ -67,7 +71,7 @@ public final class TiedNames {
     return stored(name);
   }
 
-  /** What is said of the files that are written, with the names that tensors have there. */
+  /** Returns the metadata of the written files, with the tensors' names there. */
   public Map<String, String> metadata(List<TensorMove> moves, Consumer<String> warnings) {
     Map<String, List<TensorMove>> sources = new LinkedHashMap<>();
     moves.forEach(

@@ -1,6 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/**
- * The tensors that are read and written, the rules that lead from one to the other, and the
- * moves.
- */
+/** Describes the tensors that are read and written, the rules between them, and the moves. */
 package org.windlass.reshard.tensor;
