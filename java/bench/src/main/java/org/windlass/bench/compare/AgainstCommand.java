@@ -161,7 +161,7 @@ final class AgainstCommand implements Runnable {
   /**
    * Measures the cells of a group with all builds.
    *
-   * @param left cells that still need their round; cells that get it are removed
+   * @param left cells without a round that counts; cells that get one are removed
    */
   private void round(
       List<Build> order, Group group, Set<Cell> left, Map<String, BuildRounds> cells)

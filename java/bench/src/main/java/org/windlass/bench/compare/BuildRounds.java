@@ -9,8 +9,8 @@ import org.windlass.bench.sample.Times;
 
 /**
  * Collects the times of all builds for a cell. A round counts only if an empty call took about as
- * long with each build. A host moves virtual cores between near and far sockets between rounds, and
- * the time of an empty call shows this.
+ * long with each build. A host moves virtual cores closer together or further apart between rounds,
+ * and the time of an empty call shows this.
  */
 final class BuildRounds {
   /**

@@ -99,7 +99,7 @@ final class Child implements AutoCloseable {
     try {
       Runtime.getRuntime().removeShutdownHook(atExit);
     } catch (IllegalStateException e) {
-      // // The shutdown hook is already running.
+      // The shutdown hook is already running.
     }
   }
 

@@ -47,7 +47,7 @@ record Redistribution(String meshes, String placements, DType targetDtype) {
           "'" + name + "' is no redistribution such as 1.1.4.2-4.2.1.1:R.S0.R.S1:bf16");
     }
     Redistribution parsed = new Redistribution(parts[0], parts[1], DType.parse(parts[2]));
-    parsed.target(); // // throws if the strings are not layouts
+    parsed.target(); // throws if the strings are not layouts
     return parsed;
   }
 

@@ -80,7 +80,7 @@ public final class Digits {
   }
 
   /**
-   * Rounds {@code value} to the accumulator of {@code dtype}: f64 for f64, f32 for smaller floats.
+   * Rounds {@code value} to the accumulator of {@code dtype}: f64 for f64, f32 for other floats.
    */
   private static double accumulated(DType dtype, double value) {
     return dtype == DType.F64 || !dtype.isFloating() ? value : (float) value;

@@ -65,8 +65,8 @@ public final class Floor {
   }
 
   /**
-   * Measures {@code copies} simultaneous contiguous copies of {@code bytes} of source, with a cast
-   * if the dtypes differ.
+   * Measures {@code copies} contiguous copies of {@code bytes} of source, with a cast if the dtypes
+   * differ.
    */
   public static double copiesMicros(long bytes, int copies, DType from, DType to, int iterations) {
     return copies(0, 0, bytes, copies, from, to, iterations);

@@ -39,7 +39,7 @@ public final class LocalDigits {
       for (int i = 0; i < row; i++) {
         digits[(int) local + i] = (byte) Digits.of(global + i, term);
       }
-      // // Advance to the next row: all dimensions except the last count up.
+      // Advance to the next row: all dimensions except the last count up.
       for (d = ndim - 2; d >= 0 && ++at[d] == box.length()[d]; d--) {
         at[d] = 0;
       }

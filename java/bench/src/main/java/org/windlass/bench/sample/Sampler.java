@@ -155,7 +155,7 @@ public final class Sampler {
       crew = opened;
       group.run(comm -> works[comm.rank() - first.rank()] = workload.open(comm));
       Measurement measurement = measure();
-      // // Keep the buffers until all processes have finished reading.
+      // Keep the buffers until all processes have finished reading.
       crew.decided(0);
       return measurement;
     } finally {
@@ -293,7 +293,7 @@ public final class Sampler {
             lineUp.await();
             work.call();
             stamps.set(rank, i, ready, System.nanoTime());
-            // // Wait, so that no rank rewrites its input while another is still in the call.
+            // Wait, so that no rank rewrites its input while another is still in the call.
             lineUp.await();
           }
         });

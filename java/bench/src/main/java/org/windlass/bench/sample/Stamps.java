@@ -44,7 +44,7 @@ public final class Stamps {
 
   /** Returns max(leave) - max(ready) over the ranks, in nanoseconds. */
   long sample(int iteration) {
-    // // Subtract one stamp from all: values may wrap, since the clock's origin is arbitrary.
+    // Subtract one stamp from all: values may wrap, since the clock's origin is arbitrary.
     long origin = ready(0, iteration);
     long lastReady = 0;
     long lastLeave = leave(0, iteration) - origin;

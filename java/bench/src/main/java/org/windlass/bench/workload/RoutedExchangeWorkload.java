@@ -51,12 +51,17 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) imple
     private final Tensor tokens;
     private final Tensor sums;
 
-    /** Rows sent to experts, sorted by expert, then by token. */
+    /**
+     * Rows sent to experts, sorted by expert, then by token. {@link #answers} has the same order.
+     */
     private final Tensor sent;
 
     private final Tensor answers;
 
-    /** Rows received from ranks, sorted by rank, then by expert. */
+    /**
+     * Rows received from ranks, sorted by rank, then by expert. {@link #rows} has them sorted by
+     * expert.
+     */
     private final Tensor come;
 
     private final Tensor rows;
