@@ -102,7 +102,7 @@ public final class Main implements Runnable {
    *
    * @param out stream for results
    * @param err stream for progress and errors
-   * @return the exit status /
+   * @return the exit status
    */
   public static int run(Writer out, PrintWriter err, String... args) {
     Main main = new Main();

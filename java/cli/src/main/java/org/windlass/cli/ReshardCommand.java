@@ -128,7 +128,7 @@ final class ReshardCommand implements Runnable {
 
   @Override
   public void run() {
-    // Only the process that has started another one prints messages.
+    // Only the process that has started the others prints messages.
     PrintWriter err =
         LaunchedRank.isThis()
             ? new PrintWriter(Writer.nullWriter())

@@ -64,7 +64,7 @@ final class Child implements AutoCloseable {
   /**
    * Returns the next line.
    *
-   * @throws Stopped if the process ended without one, or let the deadline pass /
+   * @throws Stopped if the process ended without one, or let the deadline pass
    */
   String next() throws Stopped, InterruptedException {
     String line = lines.poll(deadline.toMillis(), TimeUnit.MILLISECONDS);

@@ -32,7 +32,10 @@ enum Contender {
   GATHER_BROADCAST,
   ALLTOALLW;
 
-  /** Variants of Windlass in collectives with ranks as threads. */
+  /**
+   * Variants of Windlass in collectives with ranks as threads. {@link #PROCESSES} has those with
+   * ranks as processes.
+   */
   static final List<Contender> THREADS = List.of(WINDOW, PLAIN);
 
   static final List<Contender> PROCESSES = List.of(WINDOW_PROCESSES, PLAIN_PROCESSES);
@@ -55,7 +58,7 @@ enum Contender {
   /**
    * Returns the side of redistributions with this name.
    *
-   * @throws InvalidArgumentException if there is no such side of redistributions /
+   * @throws InvalidArgumentException if there is no such side of redistributions
    */
   static Contender redistribution(String name) {
     return named(name, REDISTRIBUTIONS, "--sides: no side ");
@@ -64,7 +67,7 @@ enum Contender {
   /**
    * Returns the variants of Windlass in collectives for these kinds of ranks.
    *
-   * @throws InvalidArgumentException if a launch is neither threads nor processes /
+   * @throws InvalidArgumentException if a launch is neither threads nor processes
    */
   static List<Contender> launched(List<String> launches) {
     List<Contender> all = new ArrayList<>();

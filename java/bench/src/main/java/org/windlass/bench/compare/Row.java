@@ -79,7 +79,7 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
   /**
    * Reads the rows of a CSV file.
    *
-   * @throws InvalidArgumentException if the file isn't one that {@link #write} wrote /
+   * @throws InvalidArgumentException if the file isn't one that {@link #write} wrote
    */
   static List<Row> read(Path file) {
     List<String> lines;

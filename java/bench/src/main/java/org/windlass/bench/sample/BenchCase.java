@@ -10,7 +10,7 @@ import org.windlass.kernel.Target;
  *
  * @param launch kind of ranks, {@code threads} or {@code processes}
  * @param buffers location of tensors: {@code window}, {@code plain} or {@code device}
- * @param details further fields of a result, such as the layouts of a redistribution /
+ * @param details further fields of a result, such as the layouts of a redistribution
  */
 public record BenchCase(
     String op,

@@ -27,7 +27,7 @@ final class Crew implements AutoCloseable {
   /**
    * Opens the crew. The call is collective over all processes.
    *
-   * @param limit how long the first process may keep the others waiting for a decision /
+   * @param limit how long the first process may keep the others waiting for a decision
    */
   Crew(LocalGroup group, Duration limit) {
     this.group = group;

@@ -80,7 +80,7 @@ public final class GridTuner implements AutoCloseable {
    * Creates a tuner for the ranks of this process.
    *
    * @param group ranks of this process, which use this tuner's tables from now on
-   * @throws UnsupportedException if the ranks have GPUs of several kinds /
+   * @throws UnsupportedException if the ranks have GPUs of several kinds
    */
   public GridTuner(LocalGroup group, Operation operation) {
     this.operation = operation;

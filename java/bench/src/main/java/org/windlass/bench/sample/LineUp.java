@@ -33,7 +33,6 @@ public final class LineUp {
    * @param words at least {@link #WORDS}, used only by this line-up
    * @param member any rank of the communicator
    * @param cores cores that the ranks share; a rank spins before it yields only if each has a core
-   *     /
    */
   public LineUp(SharedWords words, Communicator member, int cores) {
     this.words = words;
@@ -45,8 +44,9 @@ public final class LineUp {
   /**
    * Returns once all ranks have called it as often as this rank.
    *
-   * @throws org.windlass.error.WindlassException if the communicator has ended, so that a rank will
-   *     not arrive
+   * @throws org.windlass.error.WindlassException if the communicator has ended, so that a rank
+   *     cannot arrive
+   * @throws DeadlineExceededException if a rank has not arrived within the communicator's deadline
    */
   public void await() {
     int sense = words.peek(SENSE);

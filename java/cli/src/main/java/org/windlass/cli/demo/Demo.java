@@ -71,7 +71,7 @@ public final class Demo {
    *
    * @param layers number of layers of the model
    * @param deadline deadline of each operation
-   * @throws org.windlass.error.VerificationFailedException if a byte is wrong /
+   * @throws org.windlass.error.VerificationFailedException if a byte is wrong
    */
   public static void run(
       int layers, Duration deadline, PrintWriter out, ProgressListener listener) {

@@ -63,7 +63,7 @@ final class PageData {
   /**
    * Returns the JSON of some tensors.
    *
-   * @throws InvalidArgumentException if there are too many links to show /
+   * @throws InvalidArgumentException if there are too many links to show
    */
   String json(List<PlannedTensor> tensors) {
     return JsonLine.of(

@@ -76,7 +76,7 @@ public final class PlanPage {
    * @param place result of {@link #place}
    * @param topology hosts and speeds that the user gave
    * @param rank the only rank whose links are shown; empty for all
-   * @throws InvalidArgumentException if there are too many links to show /
+   * @throws InvalidArgumentException if there are too many links to show
    */
   public static void write(
       Path place,

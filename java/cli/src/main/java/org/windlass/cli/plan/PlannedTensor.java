@@ -34,7 +34,7 @@ public record PlannedTensor(
    *
    * @param defaultFrom the source layout where the entry has none
    * @param defaultTo the target layout where the entry has none
-   * @param wire the dtype in which it crosses ranks /
+   * @param wire the dtype in which it crosses ranks
    */
   public static PlannedTensor of(
       TensorList.Entry entry,

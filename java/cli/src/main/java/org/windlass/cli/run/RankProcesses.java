@@ -113,7 +113,7 @@ public final class RankProcesses implements AutoCloseable {
    * Starts the next rank. Does nothing once this is closed. Rank 0 has the standard input of this
    * process, and the others have none.
    *
-   * @param variables are added to this process's /
+   * @param variables are added to this process's
    */
   public synchronized void start(List<String> command, Map<String, String> variables)
       throws IOException {

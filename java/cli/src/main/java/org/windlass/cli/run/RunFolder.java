@@ -58,7 +58,7 @@ public final class RunFolder implements AutoCloseable {
   /**
    * Makes a folder, and removes those of killed runs.
    *
-   * @param kind {@code ranks}, {@code token} or {@code options} /
+   * @param kind {@code ranks}, {@code token} or {@code options}
    */
   public static RunFolder create(String kind) throws IOException {
     synchronized (RunFolder.class) {

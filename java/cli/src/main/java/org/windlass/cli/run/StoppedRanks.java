@@ -13,7 +13,7 @@ import java.util.stream.Collectors;
  * does not count.
  */
 public final class StoppedRanks implements Runnable {
-  /** Number of runs until the first report, and between two reports. */
+  /** Number of runs until the first report. {@link #SILENCE} is the number between two reports. */
   static final int PATIENCE = 10;
 
   static final int SILENCE = 120;
