@@ -14,14 +14,14 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
 /**
- * An error as the command prints it: a line with the event and its place, and a line with the
- * remedy.
+ * An error in the form in which the command prints it. One line says what happened and where. The
+ * next line says what to do.
  *
- * @param code kind of the error
- * @param status exit status of the command
- * @param message event and its place
- * @param hint remedy
- * @param fault exception behind the error
+ * @param code the kind
+ * @param status the exit status
+ * @param message what happened, and where
+ * @param hint what to do
+ * @param fault exception that caused the error
  */
 public record Complaint(
     ErrorCode code, int status, String message, String hint, Throwable fault) {

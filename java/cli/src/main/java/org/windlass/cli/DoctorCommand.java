@@ -169,7 +169,7 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /** Describes this process's rank by launcher variables, or the error in them. */
+  /** Describes this process's rank according to launcher variables, or the error in them. */
   static String launch(Map<String, String> variables) {
     try {
       return LaunchEnvironment.of(variables)
@@ -190,7 +190,8 @@ final class DoctorCommand implements Runnable {
   }
 
   /**
-   * Returns the address at which jobs connect. Omits a password, which an address may not have.
+   * Returns the address at which jobs connect, or the error in it. Never includes a password: an
+   * address that has one is refused, and the message masks it.
    */
   static String linkRendezvous(Map<String, String> variables) {
     try {

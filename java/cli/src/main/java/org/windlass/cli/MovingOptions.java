@@ -24,7 +24,7 @@ class MovingOptions {
               + " ends and no byte moves.")
   private double deadline;
 
-  /** Returns the target, and makes this process run it. */
+  /** Selects the target for this process and returns it. */
   Target target() {
     Target chosen = target == null ? Target.loaded() : Target.parse(target);
     chosen.use();

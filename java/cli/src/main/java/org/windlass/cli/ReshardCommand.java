@@ -59,7 +59,7 @@ final class ReshardCommand implements Runnable {
   // More processes do not read and write faster.
   private static final int MOST_PROCESSES = 16;
 
-  /** Number of warnings that the JSON result lists. It counts all of them. */
+  /** Largest number of warnings in the JSON result, which still counts all of them. */
   private static final int MOST_WARNINGS = 100;
 
   private final List<String> warned = new ArrayList<>();
@@ -186,8 +186,8 @@ final class ReshardCommand implements Runnable {
   }
 
   /**
-   * Runs the reshard in as many processes as there are threads otherwise. Each process takes its
-   * share of the reduction.
+   * Runs the reshard in one process for each core, within limits. Each process takes its share of
+   * the reduction.
    */
   private ReshardResult runProcesses(Reshard reshard, PrintWriter err) {
     int cores = Runtime.getRuntime().availableProcessors();

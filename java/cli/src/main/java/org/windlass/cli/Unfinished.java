@@ -32,7 +32,10 @@ final class Unfinished implements AutoCloseable {
     }
   }
 
-  /** Adds an object whose close removes it, and does nothing once it is finished. */
+  /**
+   * Adds an object to close if a signal ends the process. Its close removes an unfinished output,
+   * and does nothing once that is finished.
+   */
   void add(AutoCloseable writer) {
     synchronized (OPEN) {
       if (!ending) {

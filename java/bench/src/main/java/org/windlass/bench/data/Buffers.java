@@ -34,6 +34,7 @@ public final class Buffers implements AutoCloseable {
     window = plain ? null : comm.window(Math.max(bytes, ALIGNMENT));
   }
 
+  /** Returns a new tensor in this memory. */
   public Tensor tensor(DType dtype, long... shape) {
     if (window != null) {
       return window.tensor(dtype, shape);

@@ -44,10 +44,12 @@ public record ExpertTraffic(
     Buffers.requireAddressable("--tokens", (long) ranks * tokens * topK * hidden * dtype.bytes());
   }
 
+  /** Returns the bytes of one rank's tokens. */
   public long tokenBytes() {
     return (long) tokens * hidden * dtype.bytes();
   }
 
+  /** Returns the number of expert slots of one rank's tokens: {@code tokens * topK}. */
   public int slots() {
     return tokens * topK;
   }
@@ -74,6 +76,7 @@ public record ExpertTraffic(
     return ids;
   }
 
+  /** Returns the choices of all ranks, of shape [ranks, tokens, topK]. */
   public int[] idsOfAll() {
     int[] all = new int[ranks * slots()];
     for (int rank = 0; rank < ranks; rank++) {
@@ -95,6 +98,7 @@ public record ExpertTraffic(
 
     private final byte[] sums;
 
+    /** Creates a writer of the tokens of {@code rank} in {@code tokens}. */
     public Tokens(int rank, Tensor tokens) {
       this.rank = rank;
       this.memory = tokens.asByteBuffer();
@@ -120,6 +124,7 @@ public record ExpertTraffic(
       return (int) ((token * 5L + rank * 3L + iteration) % VALUES * dtype.bytes());
     }
 
+    /** Writes all tokens of {@code iteration}. */
     public void rewrite(long iteration) {
       int bytes = hidden * dtype.bytes();
       for (int token = 0; token < tokens; token++) {

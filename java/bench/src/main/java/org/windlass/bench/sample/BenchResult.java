@@ -98,6 +98,7 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
 
   private static final String ROW = "%-14s %5s %8s %10s %10s %10s %10s %10s %10s %8s %10s %8s%n";
 
+  /** Returns the head of the table of results. */
   public static String tableHead() {
     return String.format(
         Locale.ROOT,
@@ -116,6 +117,7 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
         "x floor");
   }
 
+  /** Returns the result as a row of the table. */
   public String toTableRow() {
     OptionalDouble floor = measurement.floorMicros();
     return String.format(

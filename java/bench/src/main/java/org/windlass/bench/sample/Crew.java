@@ -60,7 +60,10 @@ final class Crew implements AutoCloseable {
     return group.size() == ranks;
   }
 
-  /** Returns true if this process has rank 0. Its process decides and knows all stamps. */
+  /**
+   * Returns true if this process has rank 0. It then decides for all processes and knows all
+   * stamps.
+   */
   boolean isFirst() {
     return group.communicators().get(0).rank() == 0;
   }

@@ -7,8 +7,8 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.gpu.CudaGrids;
 
 /**
- * The rows of a table of grids as text. A row has GPU and operation, number of ranks and of ranks
- * on each GPU, the range of bytes, and the cores of a rank.
+ * The rows of a table of grids as text. A row names the GPU and operation, the number of ranks, and
+ * the number of ranks on each GPU. It gives a range of bytes and the cores of a rank.
  */
 public record GridRows(List<String> rows) {
   private static final String TITLE = "windlass-cuda-grids 1";

@@ -21,6 +21,7 @@ public record Times(
     double emptyP99) {
   private static final int NUMBERS = 7;
 
+  /** Returns the times of a measurement, converted to microseconds. */
   public static Times of(Sampler.Measurement measurement) {
     long[] samples = measurement.samples();
     long[] empty = measurement.emptySamples();

@@ -47,10 +47,12 @@ public enum Operation {
     return this == REDUCE_SCATTER || this == ALL_REDUCE;
   }
 
+  /** Returns the bytes of a rank's input, with rows of {@code bytes}. */
   public long inputBytes(int ranks, long bytes) {
     return inputPerRank ? Math.multiplyExact(ranks, bytes) : bytes;
   }
 
+  /** Returns the bytes of a rank's output, with rows of {@code bytes}. */
   public long outputBytes(int ranks, long bytes) {
     return outputPerRank ? Math.multiplyExact(ranks, bytes) : bytes;
   }

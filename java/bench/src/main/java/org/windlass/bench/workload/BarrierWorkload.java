@@ -17,6 +17,7 @@ public final class BarrierWorkload implements Workload {
   private final Side side;
   private final int ranks;
 
+  /** Creates the workload of a side's barrier over {@code ranks} ranks. */
   public BarrierWorkload(Side side, int ranks) {
     this.side = side;
     this.ranks = ranks;

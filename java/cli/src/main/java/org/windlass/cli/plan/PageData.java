@@ -165,8 +165,8 @@ final class PageData {
   }
 
   /**
-   * Writes the mesh, its placements and the shards. For each dimension, this is the list of
-   * distinct interval lists, and each rank's index in it, in mesh order.
+   * Writes the mesh, its placements and the shards. For each dimension, it lists the distinct
+   * interval lists, and each rank's index among them, in mesh order.
    */
   private static void writeLayout(JsonGenerator out, Layout layout, long[] shape)
       throws IOException {
