@@ -7,7 +7,7 @@ import org.windlass.LocalGroup;
 
 /**
  * Shows an all-gather: every rank contributes one row, and all ranks end with all rows. The first
- * call reads a separate tensor. The second call is in place: a rank's row starts at its final
+ * call reads a separate tensor. The second call is in place: a rank's row is already at its final
  * position.
  */
 public final class AllGatherExample {

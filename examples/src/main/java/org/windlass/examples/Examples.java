@@ -25,8 +25,7 @@ public final class Examples {
   /** The code of an example that starts jobs of processes itself. */
   public interface Jobs {
     /**
-     * Runs the example. {@code unfinished} first gets the object to close if a signal ends this
-     * process.
+     * Runs it. {@code unfinished} first gets the object to close if a signal ends this process.
      */
     void run(PrintStream out, Consumer<AutoCloseable> unfinished);
   }

@@ -24,7 +24,7 @@ public final class FusedViewsExample {
   private static final long HIDDEN = 16;
 
   /**
-   * Number of groups. A group has a key head, a value head, and the query heads that share them.
+   * Number of groups of heads. Each has a key head, a value head and {@link #QUERIES} query heads.
    */
   private static final long GROUPS = 8;
 
@@ -60,8 +60,7 @@ public final class FusedViewsExample {
   }
 
   /**
-   * Transfers q, k and v into one buffer, one below the other. Each is a {@code narrow} of the
-   * buffer.
+   * Transfers q, k and v into one buffer, below each other. Each is a {@code narrow} of its rows.
    */
   private void fused() {
     Layout from = trainer.layout(shard(0, HEAD));

@@ -60,10 +60,7 @@ public final class ModelLayoutsExample {
         ranks);
   }
 
-  /**
-   * Adds a matrix of golden rows to the transfer. Returns a check of this rank's rows and its
-   * padding.
-   */
+  /** Adds a matrix of golden rows. Returns a check of this rank's rows and padding. */
   private Runnable add(TensorSpec from, TensorSpec to) {
     int rank = comm.rank();
     boolean arrives = to.layout().mesh().contains(rank);
@@ -83,10 +80,7 @@ public final class ModelLayoutsExample {
     };
   }
 
-  /**
-   * Transfers two KV heads. Each head is whole on a rank, and {@code tp / 2} ranks hold the same
-   * head.
-   */
+  /** Transfers two KV heads. Each head is whole on {@code tp / 2} ranks. */
   private Runnable kvHeads() {
     int kv = fleet.size() % 2 == 0 ? 2 : 1;
     DeviceMesh heads = DeviceMesh.of("kv", kv, "rep", fleet.size() / kv).at(fleet.lowestRank());
@@ -134,8 +128,8 @@ public final class ModelLayoutsExample {
   }
 
   /**
-   * Transfers weights with a scale for every 128 rows. The weight is cut at multiples of 128 rows,
-   * so weight and scales stay together.
+   * Transfers weights with a scale for every 128 rows. Weights are cut at multiples of 128 rows and
+   * scales by one row, so they stay together.
    */
   private Runnable blockScales() {
     Runnable weight =

@@ -17,10 +17,9 @@ import org.windlass.link.Link;
 /**
  * Shows weight sync from a trainer to an inference fleet, step after step. The trainer has f32
  * weights with data and tensor parallelism on the first half of the ranks. The fleet has bf16
- * weights with tensor parallelism on the other half.
- *
- * <p>One weight is still a sum over the data-parallel ranks. Inference holds q, k and v fused in
- * one tensor. Each side names only its own layouts.
+ * weights with tensor parallelism on the other half. One weight is still a sum over the
+ * data-parallel ranks. Inference holds q, k and v fused in one tensor. Each side names only its own
+ * layouts.
  */
 public final class WeightSyncExample {
   private static final Placement ROWS = Placement.shard(0);

@@ -52,9 +52,7 @@ final class StartedProcesses implements AutoCloseable {
     return unique;
   }
 
-  /**
-   * Returns the folder with the processes' files, which include the files for their rendezvous.
-   */
+  /** Returns the folder with the processes' files, including those for their rendezvous. */
   synchronized Path folder() {
     requireOpen();
     try {

@@ -37,10 +37,7 @@ final class Timeline implements AutoCloseable {
     return processes.folder();
   }
 
-  /**
-   * Starts a job of {@code ranks} processes. Their {@code main} gets the job's name and
-   * {@code more}.
-   */
+  /** Starts a job of {@code ranks} processes, whose arguments are {@code job} and {@code more}. */
   void start(Class<?> main, String job, int ranks, String... more) {
     List<String> arguments = new ArrayList<>(List.of(job));
     arguments.addAll(List.of(more));
@@ -118,11 +115,7 @@ final class Timeline implements AutoCloseable {
   }
 
   /**
-   * Throws an exception if a process has failed. A process that a signal has ended counts first,
-   * since others fail because of it.
-   *
-   * @throws PeerLostException if a process has ended before its work was done
-   * @throws VerificationFailedException if a wrong value was the reason
+   * Throws if a process has failed. One that a signal has ended counts first: others fail by it.
    */
   private void requireNoneHasFailed() throws InterruptedException {
     List<JobProcess> failed = processes.all().stream().filter(JobProcess::hasFailed).toList();
