@@ -24,9 +24,7 @@ public final class Examples {
 
   /** The code of an example that starts jobs of processes itself. */
   public interface Jobs {
-    /**
-     * Runs it. {@code unfinished} first gets the object to close if a signal ends this process.
-     */
+    /** Runs it. {@code unfinished} gets the object to close if a signal ends this process. */
     void run(PrintStream out, Consumer<AutoCloseable> unfinished);
   }
 
@@ -118,10 +116,7 @@ public final class Examples {
     return ALL.stream().filter(example -> example.name().equals(name)).findFirst();
   }
 
-  /**
-   * Runs an example's {@code main} with the options {@code --target T} (sim) and {@code --ranks N}
-   * (4).
-   */
+  /** Runs an example with the options {@code --target T} (sim) and {@code --ranks N} (4). */
   static void main(Body body, String... args) {
     Target target = Target.SIM;
     int ranks = 4;

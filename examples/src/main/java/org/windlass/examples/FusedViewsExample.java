@@ -15,17 +15,15 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * Shows fused views. A trainer holds q, k and v separately, and an inference fleet holds all three
- * in one buffer. Each tensor is bound to a view of the buffer, so it arrives where inference reads
- * it. docs/views.md explains the example.
+ * Shows fused views. A trainer holds q, k and v separately, and an inference fleet holds them in
+ * one buffer. Each is bound to a view of the buffer, so it arrives where inference reads it.
+ * docs/views.md explains the example.
  */
 public final class FusedViewsExample {
   private static final long HEAD = 4;
   private static final long HIDDEN = 16;
 
-  /**
-   * Number of groups of heads. Each has a key head, a value head and {@link #QUERIES} query heads.
-   */
+  /** Groups of heads. Each has a key head, a value head and {@link #QUERIES} query heads. */
   private static final long GROUPS = 8;
 
   private static final long QUERIES = 2;
@@ -59,9 +57,7 @@ public final class FusedViewsExample {
         "fused-views: fused and interleaved qkv on %d ranks, every row the golden one%n", ranks);
   }
 
-  /**
-   * Transfers q, k and v into one buffer, below each other. Each is a {@code narrow} of its rows.
-   */
+  /** Transfers q, k and v into one buffer. Each is a {@code narrow} of its rows. */
   private void fused() {
     Layout from = trainer.layout(shard(0, HEAD));
     Layout to = fleet.layout(shard(0, HEAD));
@@ -97,8 +93,8 @@ public final class FusedViewsExample {
 
   /**
    * Transfers q, k and v into a buffer in which each group of heads has its queries, key and value
-   * in sequence. {@code splitDim} makes the groups a dimension. Each of q, k and v is a
-   * {@code narrow} of the heads in a group.
+   * in sequence. {@code splitDim} makes groups a dimension. Each tensor is a {@code narrow} of a
+   * group.
    */
   private void interleaved() {
     Layout from = trainer.layout(shard(0));
