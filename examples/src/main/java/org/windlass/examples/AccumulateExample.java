@@ -7,8 +7,9 @@ import org.windlass.LocalGroup;
 import org.windlass.Signals;
 
 /**
- * A put that accumulates: all ranks add rows into one total, which lies in rank 0's window. They add
- * at the same time and in any order, and no add is lost. Signals say when all of them are in.
+ * Shows a put that accumulates. All ranks add rows to one total in rank 0's window. They add at the
+ * same time and in any order, and no addition is lost. Signals report that all additions have
+ * arrived.
  */
 public final class AccumulateExample {
   private static final int COLUMNS = 1024;
@@ -28,7 +29,7 @@ public final class AccumulateExample {
           long bytes = 2L * COLUMNS * Float.BYTES + Signals.bytes(1, ranks);
           try (var window = comm.window(bytes)) {
             var signals = window.signals(1);
-            var total = window.tensor(DType.F32, COLUMNS); // zeroed, as the window is
+            var total = window.tensor(DType.F32, COLUMNS); // the window starts zeroed
             var row = window.tensor(DType.F32, COLUMNS);
             for (int add = 1; add <= ADDS; add++) {
               int number = add;
@@ -44,7 +45,7 @@ public final class AccumulateExample {
               }
               int sumOfRanks = ranks * (ranks - 1) / 2;
               int sumOfNumbers = ADDS * (ADDS + 1) / 2;
-              // Whole numbers, whose float sum is the same in any order.
+              // The float sum of integers is the same in any order.
               Golden.check(total, i -> ADDS * sumOfRanks + ranks * sumOfNumbers * i);
             }
           }

@@ -6,8 +6,9 @@ import org.windlass.DType;
 import org.windlass.LocalGroup;
 
 /**
- * All-gather: every rank contributes one row, and all ranks end with all rows. Once from a tensor
- * of its own, once in place, where a rank's row lies at its place among the others from the start.
+ * Shows an all-gather: every rank contributes one row, and all ranks end with all rows. The first
+ * call reads a separate tensor. The second call is in place: a rank's row is already at its final
+ * position.
  */
 public final class AllGatherExample {
   private static final int COLUMNS = 1024;
@@ -29,7 +30,7 @@ public final class AllGatherExample {
 
             comm.allGather(row, gathered);
 
-            Golden.check(gathered, i -> i); // All rows, one after another, count up from 0.
+            Golden.check(gathered, i -> i); // All rows together count up from 0.
 
             var inPlace = window.tensor(DType.F32, ranks, COLUMNS);
             var own = inPlace.select(0, comm.rank());

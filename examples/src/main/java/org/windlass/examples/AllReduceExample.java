@@ -9,8 +9,8 @@ import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
 
 /**
- * All-reduce: all ranks end with the sum of what each of them has, by each algorithm. {@code auto}
- * is what to use: the others are there to choose where the order of a sum or the traffic matters.
+ * Shows an all-reduce with each algorithm: all ranks end with the sum of their tensors. Use
+ * {@code auto} by default. Choose another algorithm if the order of a sum or the traffic matters.
  */
 public final class AllReduceExample {
   private static final int COUNT = 50_000;
@@ -54,7 +54,7 @@ public final class AllReduceExample {
         ranks, COUNT, ALGORITHMS.size());
   }
 
-  /** What rank 0 has; rank r has r more. */
+  /** Returns element {@code i} of rank 0. Rank r adds r to it. */
   private static float base(int i) {
     return 1 + i % 1024 / 4f;
   }

@@ -6,8 +6,8 @@ import org.windlass.DType;
 import org.windlass.LocalGroup;
 
 /**
- * All-to-all: every rank has a row for every other, and ends with a row from every other. Rows lie
- * in a window, so each rank writes straight into its peers' outputs.
+ * Shows an all-to-all: every rank has a row for every other, and ends with a row from every other.
+ * Rows lie in a window, so each rank writes directly into its peers' outputs.
  */
 public final class AllToAllExample {
   private static final int COLUMNS = 1024;
@@ -36,7 +36,7 @@ public final class AllToAllExample {
         "all-to-all: %d ranks, %d values each equal the golden ones%n", ranks, ranks * COLUMNS);
   }
 
-  /** What rank {@code from} has for rank {@code to}. */
+  /** Returns the value that rank {@code from} sends to rank {@code to}. */
   private static int value(int from, int to) {
     return 1000 * from + to;
   }

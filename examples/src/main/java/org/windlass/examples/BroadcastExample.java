@@ -5,7 +5,7 @@ import java.io.PrintStream;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 
-/** Broadcast: what the root has, all ranks have. Any rank may be the root; each is, in turn. */
+/** Shows a broadcast: all ranks receive the root's data. Each rank is the root once. */
 public final class BroadcastExample {
   private static final int COUNT = 10_000;
 

@@ -13,9 +13,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * The rank map of a domain: some of the ranks, listed as 3, 0, 2, form a communicator of their
- * own, where they are ranks 0, 1, 2. {@code rankFromParent} gives a member's rank there, and
- * refuses a rank that is no member.
+ * Shows the rank map of a domain. Some of the ranks, listed as 3, 0, 2, form a communicator of
+ * their own, in which they are ranks 0, 1, 2. {@code rankFromParent} returns a member's rank in the
+ * domain, and throws for other ranks.
  */
 public final class DomainRankMapExample {
   private DomainRankMapExample() {}
@@ -41,7 +41,7 @@ public final class DomainRankMapExample {
         ranks, golden, golden.size() - 1);
   }
 
-  /** The last rank, then the even ones before it. */
+  /** Returns the last rank, then the even ones before it. */
   private static int[] members(int ranks) {
     int last = ranks - 1;
     IntStream even = IntStream.range(0, last).filter(rank -> rank % 2 == 0);
@@ -61,7 +61,7 @@ public final class DomainRankMapExample {
       }
     }
 
-    // What comes from place i of the domain comes from the i-th of the list.
+    // The row from rank i of the domain comes from the i-th rank of the list.
     try (var own = Tensor.allocate(DType.F32, 1).fill(comm.rank());
         var gathered = Tensor.allocate(DType.F32, golden.size())) {
       domain.allGather(own, gathered);

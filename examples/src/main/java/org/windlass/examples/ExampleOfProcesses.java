@@ -7,9 +7,9 @@ import java.util.function.Supplier;
 import org.windlass.examples.jobs.TorchTrainer;
 
 /**
- * A bundled example that is jobs of processes alone, and takes what is not there everywhere.
+ * A bundled example that consists of jobs of processes, and needs software that some machines lack.
  *
- * @param lacking why it doesn't run here; empty where it does
+ * @param lacking reason why it does not run here; empty if it does
  */
 public record ExampleOfProcesses(
     String name, String summary, Supplier<Optional<String>> lacking, Examples.Jobs jobs) {
@@ -21,12 +21,12 @@ public record ExampleOfProcesses(
               TorchTrainer::lacking,
               TorchTrainer::run));
 
-  /** Every such example. */
+  /** Returns all such examples. */
   public static List<ExampleOfProcesses> all() {
     return ALL;
   }
 
-  /** The example of that name. */
+  /** Returns the example with this name. */
   public static Optional<ExampleOfProcesses> find(String name) {
     return ALL.stream().filter(example -> example.name.equals(name)).findFirst();
   }

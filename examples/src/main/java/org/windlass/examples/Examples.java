@@ -10,27 +10,27 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.examples.jobs.WeightSyncJobs;
 import org.windlass.kernel.Target;
 
-/** The bundled examples, for {@code windlass example} and for tests. */
+/** Lists the bundled examples, for {@code windlass example} and for tests. */
 public final class Examples {
   /**
-   * An example's work: runs with the ranks of this process, of {@code ranks} in all, prints what
-   * was checked, and throws {@link org.windlass.error.VerificationFailedException} where a value is
-   * wrong.
+   * The code of an example. It runs with the ranks of this process, of {@code ranks} in all, and
+   * prints the checked values. It throws {@link org.windlass.error.VerificationFailedException} if
+   * a value is wrong.
    */
   @FunctionalInterface
   public interface Body {
     void run(LocalGroup group, int ranks, PrintStream out);
   }
 
-  /** An example's work as jobs of processes that it starts itself. */
+  /** The code of an example that starts jobs of processes itself. */
   public interface Jobs {
-    /** {@code unfinished} first gets what to close where a signal ends this process meanwhile. */
+    /** Runs it. {@code unfinished} gets the object to close if a signal ends this process. */
     void run(PrintStream out, Consumer<AutoCloseable> unfinished);
   }
 
   /**
-   * One bundled example: its name on the command line, a line about it, its work, and what it does
-   * in place of that where ranks are to be processes.
+   * One bundled example: its name on the command line, a one-line summary, and its code.
+   * {@code jobs} is the code to run instead if ranks are to be processes.
    */
   public record Example(String name, String summary, Body body, Optional<Jobs> jobs) {
     Example(String name, String summary, Body body) {
@@ -106,17 +106,17 @@ public final class Examples {
 
   private Examples() {}
 
-  /** Every example, in the order in which to read them. */
+  /** Returns all examples, in the order in which to read them. */
   public static List<Example> all() {
     return ALL;
   }
 
-  /** The example of that name. */
+  /** Returns the example with this name. */
   public static Optional<Example> find(String name) {
     return ALL.stream().filter(example -> example.name().equals(name)).findFirst();
   }
 
-  /** For an example's {@code main}: reads {@code --target T} (sim) and {@code --ranks N} (4). */
+  /** Runs an example with the options {@code --target T} (sim) and {@code --ranks N} (4). */
   static void main(Body body, String... args) {
     Target target = Target.SIM;
     int ranks = 4;

@@ -12,9 +12,9 @@ import org.windlass.experts.ExpertParallel;
 import org.windlass.experts.ExpertRouting;
 
 /**
- * Expert dispatch and combine: every rank holds tokens and some of the experts of a mixture. A router
- * sends each token to up to six experts, wherever those are; they work on the rows that come; and what
- * they make of a token comes back as one sum, weighed as the router says.
+ * Shows expert dispatch and combine. Every rank holds tokens and some of the experts of a mixture.
+ * A router sends each token to up to six experts on any ranks, and the experts process the received
+ * rows. Each token gets back one sum of their results, with the router's weights.
  */
 public final class ExpertDispatchExample {
   private static final int TOKENS = 128;
@@ -57,7 +57,7 @@ public final class ExpertDispatchExample {
     }
   }
 
-  /** What the experts of a rank do: expert e of all multiplies its rows by 1 + e modulo 4. */
+  /** Runs the experts of a rank: expert e of all multiplies its rows by 1 + e modulo 4. */
   private static void work(ExpertParallel experts, ExpertRouting routing) {
     for (int expert = 0; expert < experts.localExperts(); expert++) {
       Tensor rows = routing.rows(expert);
@@ -74,7 +74,10 @@ public final class ExpertDispatchExample {
     return 1 + expert % 4;
   }
 
-  /** The router's choice, [tokens, top-k]: uneven, -1 for none, and nothing for each eighth token. */
+  /**
+   * Returns the router's choice, of shape [tokens, top-k]. It is uneven, has -1 for none, and no
+   * experts for each eighth token.
+   */
   private static int[] router(int rank, int experts) {
     int[] ids = new int[TOKENS * TOP_K];
     for (int i = 0; i < ids.length; i++) {

@@ -7,9 +7,9 @@ import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
 
 /**
- * A feed-forward layer with tensor parallelism: {@code y = gelu(x * up) * down}. Each rank holds
- * some columns of {@code up} and the rows of {@code down} that go with them. It computes its term of
- * {@code y} alone, and one all-reduce adds the terms up on every rank.
+ * Runs a feed-forward layer with tensor parallelism: {@code y = gelu(x * up) * down}. Each rank
+ * holds some columns of {@code up} and the matching rows of {@code down}. It computes its term of
+ * {@code y} without communication. One all-reduce then adds the terms on every rank.
  */
 public final class FeedForwardExample {
   private static final int TOKENS = 16;
@@ -43,9 +43,9 @@ public final class FeedForwardExample {
         ranks, TOKENS * MODEL, TOLERANCE);
   }
 
-  /** What hidden features {@code first} to {@code end} add to y, in f32. */
+  /** Returns the term that hidden features {@code first} to {@code end} add to y, in f32. */
   private static float[] term(int first, int end) {
-    // Column parallel: x times this rank's columns of up, and the activation.
+    // Column parallel: multiply x by this rank's columns of up, and apply the activation.
     float[][] hidden = new float[TOKENS][end - first];
     for (int token = 0; token < TOKENS; token++) {
       for (int feature = first; feature < end; feature++) {
@@ -56,7 +56,7 @@ public final class FeedForwardExample {
         hidden[token][feature - first] = (float) gelu(sum);
       }
     }
-    // Row parallel: times the rows of down that go with them.
+    // Row parallel: multiply by the matching rows of down.
     float[] y = new float[TOKENS * MODEL];
     for (int i = 0; i < y.length; i++) {
       for (int feature = first; feature < end; feature++) {
@@ -66,7 +66,7 @@ public final class FeedForwardExample {
     return y;
   }
 
-  /** The whole layer on one rank, in f64. */
+  /** Computes the whole layer on one rank, in f64. */
   private static double[] serial() {
     double[] y = new double[TOKENS * MODEL];
     for (int token = 0; token < TOKENS; token++) {

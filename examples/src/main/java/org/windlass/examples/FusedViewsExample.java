@@ -15,15 +15,15 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * Fused views: a trainer holds q, k and v each by itself, and an inference fleet holds the three in
+ * Shows fused views. A trainer holds q, k and v separately, and an inference fleet holds them in
  * one buffer. Each is bound to a view of the buffer, so it arrives where inference reads it.
- * docs/views.md goes through it.
+ * docs/views.md explains the example.
  */
 public final class FusedViewsExample {
   private static final long HEAD = 4;
   private static final long HIDDEN = 16;
 
-  /** Key and value heads, and the query heads that share each pair. */
+  /** Groups of heads. Each has a key head, a value head and {@link #QUERIES} query heads. */
   private static final long GROUPS = 8;
 
   private static final long QUERIES = 2;
@@ -57,7 +57,7 @@ public final class FusedViewsExample {
         "fused-views: fused and interleaved qkv on %d ranks, every row the golden one%n", ranks);
   }
 
-  /** q, k and v are one below the other in one buffer: each is a {@code narrow} of it. */
+  /** Transfers q, k and v into one buffer. Each is a {@code narrow} of its rows. */
   private void fused() {
     Layout from = trainer.layout(shard(0, HEAD));
     Layout to = fleet.layout(shard(0, HEAD));
@@ -92,9 +92,9 @@ public final class FusedViewsExample {
   }
 
   /**
-   * In one buffer each group of heads has its queries, its key and its value one after the other:
-   * {@code splitDim} makes the groups a dimension, and each of q, k and v is a {@code narrow} of
-   * the heads in a group.
+   * Transfers q, k and v into a buffer in which each group of heads has its queries, key and value
+   * in sequence. {@code splitDim} makes groups a dimension. Each tensor is a {@code narrow} of a
+   * group.
    */
   private void interleaved() {
     Layout from = trainer.layout(shard(0));
@@ -134,7 +134,7 @@ public final class FusedViewsExample {
     }
   }
 
-  /** Runs a transfer, and says whether this rank has something to check. */
+  /** Runs a transfer. Returns true if this rank received values to check. */
   private boolean arrives(TransferBuilder builder) {
     try (var transfer = builder.register()) {
       transfer.run();

@@ -8,9 +8,9 @@ import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 
-/** Golden values: what the tensors of the examples hold, and the checks that hold them to it. */
+/** Generates the values of the examples' tensors, and checks tensors against them. */
 final class Golden {
-  /** What a matrix holds, as a function of row and column. */
+  /** The values of a matrix as a function of row and column. */
   @FunctionalInterface
   interface Matrix {
     double at(long row, long column);
@@ -18,7 +18,7 @@ final class Golden {
 
   private Golden() {}
 
-  /** Sets each element of a tensor of a floating dtype, by its number in row-major order. */
+  /** Sets each element of a floating tensor from its index in row-major order. */
   static void fill(Tensor tensor, IntToDoubleFunction value) {
     double[] values = new double[(int) tensor.numel()];
     for (int i = 0; i < values.length; i++) {
@@ -27,18 +27,20 @@ final class Golden {
     tensor.copyFrom(values);
   }
 
-  /** Holds each element, by its number in row-major order, against its golden value. */
+  /** Checks each element against its golden value, by its index in row-major order. */
   static void check(Tensor tensor, IntToDoubleFunction golden) {
     check(tensor, 0, golden);
   }
 
-  /** The same, where an element may be {@code tolerance} off. */
+  /**
+   * Checks each element against its golden value. A difference up to {@code tolerance} is accepted.
+   */
   static void check(Tensor tensor, double tolerance, IntToDoubleFunction golden) {
     double[] values = new double[(int) tensor.numel()];
     tensor.copyTo(values);
     for (int i = 0; i < values.length; i++) {
       double expected = golden.applyAsDouble(i);
-      // A NaN is wrong too.
+      // The negated comparison also rejects NaN.
       if (!(Math.abs(values[i] - expected) <= tolerance)) {
         throw new VerificationFailedException(
             "element " + i + " of " + tensor + ": expected " + expected + ", found " + values[i]);
@@ -46,17 +48,17 @@ final class Golden {
     }
   }
 
-  /** Sets the part of a matrix that a rank holds. */
+  /** Sets a rank's part of a matrix. */
   static void fill(Tensor part, Region region, Matrix matrix) {
     fill(part, inRegion(region, matrix));
   }
 
-  /** Holds the part of a matrix that a rank holds against its golden values. */
+  /** Checks a rank's part of a matrix against its golden values. */
   static void check(Tensor part, Region region, Matrix golden) {
     check(part, inRegion(region, golden));
   }
 
-  /** By their number in the region, its elements. */
+  /** Returns the elements of a region, by their index in it. */
   private static IntToDoubleFunction inRegion(Region region, Matrix matrix) {
     Region.Interval rows = region.intervals(0).get(0);
     Region.Interval columns = region.intervals(1).get(0);
@@ -64,12 +66,16 @@ final class Golden {
         matrix.at(rows.start() + i / columns.length(), columns.start() + i % columns.length());
   }
 
-  /** Of a weight: a whole number from -8 to 8, which every floating dtype holds. */
+  /**
+   * Returns a weight's value: an integer from -8 to 8, which every floating dtype holds exactly.
+   */
   static float value(String name, long row, long column) {
     return Math.floorMod(name.hashCode() + 31 * row + 7 * column, 17) - 8;
   }
 
-  /** This rank's rows of a weight, padding left zero; null outside the mesh. */
+  /**
+   * Returns this rank's rows of a weight with zero padding, or null on a rank outside the mesh.
+   */
   static Tensor rows(TensorSpec spec, int rank) {
     if (!spec.layout().mesh().contains(rank)) {
       return null;

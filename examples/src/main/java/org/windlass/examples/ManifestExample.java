@@ -26,10 +26,12 @@ import org.windlass.manifest.Slot;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * Weight sync from a manifest: a comm manifest, written ahead of time, names two groups that have a
- * device in common, trainers and a fleet, and a slot of each for its part of one weight. Opening it
- * loads the trainers' slots from host tensors, a transfer moves the weight to the fleet's slots, in
- * another dtype and over another number of devices, and those are stored to host tensors.
+ * Shows weight sync from a comm manifest that was written ahead of time. It names two groups with a
+ * device in common, trainers and a fleet. Each group has a slot for its part of one weight.
+ *
+ * <p>Opening the manifest loads the trainers' slots from host tensors. A transfer moves the weight
+ * to the fleet's slots, with another dtype and another number of devices. The fleet's slots are
+ * then stored to host tensors.
  */
 public final class ManifestExample {
   private static final String WEIGHT = "weight";
@@ -43,7 +45,7 @@ public final class ManifestExample {
   }
 
   static void run(LocalGroup group, int ranks, PrintStream out) {
-    int shared = ranks / 2; // the last trainer, and the first device of the fleet
+    int shared = ranks / 2; // last trainer, and first device of the fleet
     DeviceMesh trainers = DeviceMesh.of("trainer", shared + 1);
     DeviceMesh fleet = DeviceMesh.of("server", ranks - shared).at(shared);
     long rows = (long) ROWS * trainers.size() * fleet.size();
@@ -60,10 +62,11 @@ public final class ManifestExample {
   }
 
   /**
-   * What a compiler knows ahead of time: the devices of each group, and what lies in its window.
+   * Builds the manifest that a compiler knows ahead of time: the devices of each group, and the
+   * contents of its window.
    */
   private static CommManifest manifest(TensorSpec trained, TensorSpec served) {
-    // A slot is as large on each of its group's devices, and so are their parts of the weight.
+    // A slot has the same size on each device of its group, and so do the parts of the weight.
     long elements = trained.localRegion(0).numel();
     Slot loaded =
         new Slot(WEIGHT, new Slot.Elements(ElementType.FLOAT32, elements), true, false);
@@ -77,7 +80,10 @@ public final class ManifestExample {
             new CommGroup(Optional.of("fleet"), served.layout().mesh().ranks(), List.of(stored))));
   }
 
-  /** A program finds such a file by {@code CommManifest.fromEnvironment()}. */
+  /**
+   * Writes the manifest to a file and reads it. A program reads such a file with
+   * {@code CommManifest.fromEnvironment()}.
+   */
   private static CommManifest throughAFile(CommManifest manifest) {
     try {
       Path file = Files.createTempFile("comm_manifest", ".json");
@@ -120,7 +126,9 @@ public final class ManifestExample {
     }
   }
 
-  /** The slot as the rows that it holds; null on a device that is in the other group alone. */
+  /**
+   * Returns the slot as a tensor of its rows, or null on a device that is only in the other group.
+   */
   private static DistributedTensor slot(Optional<CommContext> group, TensorSpec spec, int rank) {
     return group
         .map(context -> context.tensor(WEIGHT).reshape(spec.localShape(rank)))

@@ -16,9 +16,9 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * Layouts that models need: KV heads of which there are fewer than tensor parallel ranks, a padded
- * vocabulary, pipeline stages, and f8 weights beside their block scales. The first half of the
- * ranks is a trainer, the other half an inference fleet. docs/views.md goes through it.
+ * Shows layouts that models need: fewer KV heads than tensor parallel ranks, a padded vocabulary,
+ * pipeline stages, and f8 weights with block scales. The first half of the ranks is a trainer, and
+ * the other half an inference fleet. docs/views.md explains the example.
  */
 public final class ModelLayoutsExample {
   private static final long HIDDEN = 8;
@@ -60,7 +60,7 @@ public final class ModelLayoutsExample {
         ranks);
   }
 
-  /** Adds a matrix from golden rows; what comes back checks this rank's rows and its padding. */
+  /** Adds a matrix of golden rows. Returns a check of this rank's rows and padding. */
   private Runnable add(TensorSpec from, TensorSpec to) {
     int rank = comm.rank();
     boolean arrives = to.layout().mesh().contains(rank);
@@ -80,7 +80,7 @@ public final class ModelLayoutsExample {
     };
   }
 
-  /** Two KV heads: each is whole on a rank, and {@code tp / 2} ranks hold the same one. */
+  /** Transfers two KV heads. Each head is whole on {@code tp / 2} ranks. */
   private Runnable kvHeads() {
     int kv = fleet.size() % 2 == 0 ? 2 : 1;
     DeviceMesh heads = DeviceMesh.of("kv", kv, "rep", fleet.size() / kv).at(fleet.lowestRank());
@@ -90,7 +90,9 @@ public final class ModelLayoutsExample {
         TensorSpec.of("k", DType.BF16, to, 2 * 4, HIDDEN));
   }
 
-  /** Each side rounds the vocabulary up to what divides by its ranks; only the words move. */
+  /**
+   * Transfers a vocabulary. Each side pads it to a multiple of its ranks, and only the words move.
+   */
   private Runnable vocabulary() {
     long words = 250;
     return add(
@@ -104,7 +106,7 @@ public final class ModelLayoutsExample {
     return (count + unit - 1) / unit * unit;
   }
 
-  /** A stage's layers are on a mesh over the stage's ranks alone. */
+  /** Transfers pipeline stages. The layers of a stage have a mesh of only that stage's ranks. */
   private Runnable stages() {
     int stages = trainer.size() % 2 == 0 ? 2 : 1;
     int stageRanks = trainer.size() / stages;
@@ -125,7 +127,10 @@ public final class ModelLayoutsExample {
     };
   }
 
-  /** A scale for every 128 rows: cut by 128 and by one, weight and scales stay together. */
+  /**
+   * Transfers weights with a scale for every 128 rows. Weights are cut at multiples of 128 rows and
+   * scales by one row, so they stay together.
+   */
   private Runnable blockScales() {
     Runnable weight =
         add(

@@ -16,14 +16,14 @@ import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 
 /**
- * The tensors of a public model: names, shapes, dtypes, and where tensor, expert, pipeline and data
- * parallelism put them.
+ * The tensors of a public model: names, shapes, dtypes, and their layouts under tensor, expert,
+ * pipeline and data parallelism.
  */
 public final class ModelTable {
-  /** The tables that are there. */
+  /** Names of the available tables. */
   public static final List<String> NAMES = List.of("qwen3-0.6b", "qwen3-235b-a22b-fp8");
 
-  /** A line: a tensor of the model, or one for each layer, or for each expert of each layer. */
+  /** A line of the table: one tensor, one for each layer, or one for each expert of each layer. */
   record Line(
       String name, DType dtype, long[] shape, Placement placement, boolean onLastStage) {
     boolean ofLayers() {
@@ -52,7 +52,7 @@ public final class ModelTable {
     this.lines = List.copyOf(lines);
   }
 
-  /** One of {@link #NAMES}. */
+  /** Loads the table of a model, one of {@link #NAMES}. */
   public static ModelTable load(String name) {
     if (!NAMES.contains(name)) {
       throw new InvalidArgumentException("no model '" + name + "'; there are " + NAMES);
@@ -77,14 +77,14 @@ public final class ModelTable {
     return experts;
   }
 
-  /** The same model with another number of layers. */
+  /** Returns the same model with another number of layers. */
   public ModelTable withLayers(int layers) {
     return new ModelTable(name, layers, experts, lines);
   }
 
   /**
-   * The tensors as they lie under a parallelism, in the same order under each: those before the
-   * layers, layer by layer, those after them.
+   * Returns the tensors with their layouts under a parallelism. The order is always the same:
+   * tensors before the layers, then layer by layer, then tensors after them.
    */
   public List<TensorSpec> specs(Parallelism parallelism) {
     List<TensorSpec> specs = new ArrayList<>();
@@ -114,10 +114,10 @@ public final class ModelTable {
   }
 
   /**
-   * Prints a model between two parallelisms as the list that {@code windlass plan --tensors} takes,
-   * tensors that lie alike as one entry with a count.
+   * Prints the list for {@code windlass plan --tensors} of a model between two parallelisms.
+   * Tensors with equal layouts are one entry with a count.
    *
-   * @param args a model, its parallelism now, and the one that it shall have
+   * @param args model, present parallelism, and target parallelism
    */
   public static void main(String[] args) {
     if (args.length != 3) {

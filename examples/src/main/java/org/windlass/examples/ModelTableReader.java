@@ -11,18 +11,20 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 
 /**
- * The reader of model tables. A table is a text of lines {@code layers N} and {@code experts N},
- * then a line for each tensor: its name, with {@code {layer}} and {@code {expert}}, dtype, shape,
- * the placement among tensor parallel ranks as in layout strings, and {@code first} or {@code last}
- * for the pipeline stage of one outside the layers. {@code #} begins a comment.
+ * Reads model tables. A table is a text with lines {@code layers N} and {@code experts N}, then a
+ * line for each tensor. {@code #} begins a comment.
+ *
+ * <p>The line of a tensor has its name, which may contain {@code {layer}} and {@code {expert}},
+ * dtype, and shape. The placement among tensor parallel ranks follows, as in layout strings.
+ * Tensors outside the layers also have {@code first} or {@code last} for their pipeline stage.
  */
 final class ModelTableReader {
   private ModelTableReader() {}
 
   /**
-   * A table of a text.
+   * Parses the text of a table.
    *
-   * @throws InvalidArgumentException if a line is none; it names the table and the line
+   * @throws InvalidArgumentException if a line is malformed; the message has the table and the line
    */
   static ModelTable read(String name, List<String> text) {
     Map<String, Integer> counts = new LinkedHashMap<>(Map.of("layers", 0, "experts", 0));

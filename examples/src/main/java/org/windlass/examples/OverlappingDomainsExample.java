@@ -8,10 +8,10 @@ import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 
 /**
- * Overlapping domains: the ranks form a chain of pairs, {0,1}, {1,2}, {2,3} and so on, each a
- * communicator of its own, so that every rank inside the chain is in two at once. A running sum
- * passes along: each rank takes it from its left pair, adds its own row, and broadcasts it to its
- * right pair.
+ * Shows overlapping domains. The ranks form a chain of pairs, {0,1}, {1,2}, {2,3} and so on, and
+ * each pair is a communicator. Every rank inside the chain is in two of them. A running sum passes
+ * along the chain. Each rank receives it from its left pair, adds its own row, and broadcasts it to
+ * its right pair.
  */
 public final class OverlappingDomainsExample {
   private static final int COLUMNS = 256;
@@ -38,8 +38,10 @@ public final class OverlappingDomainsExample {
   }
 
   /**
-   * @param left this rank and the one before it; this rank alone at the start of the chain
-   * @param right this rank and the one after it; this rank alone at its end
+   * Passes the running sum along the chain.
+   *
+   * @param left this rank and the one before it, or only this rank at the start of the chain
+   * @param right this rank and the one after it, or only this rank at the end of the chain
    */
   private static void runningSum(int rank, Communicator left, Communicator right) {
     float[] sum = new float[COLUMNS];
@@ -53,7 +55,7 @@ public final class OverlappingDomainsExample {
       }
       row.copyFrom(sum);
 
-      // Ranks 0 to `rank` have added rank + i each.
+      // Each rank r from 0 to `rank` has added r + i.
       Golden.check(row, i -> rank * (rank + 1) / 2 + (rank + 1) * i);
 
       right.broadcast(row, 0);

@@ -14,12 +14,12 @@ import org.windlass.kernel.KernelLibrary;
 import org.windlass.kernel.Target;
 
 /**
- * A kernel of one's own: a ring shift in C++, {@code examples/kernels/ring_shift.cpp}, which CMake
- * builds into a library for each target. Every rank launches it, and what a rank holds goes to the
- * rank that is so many steps further. docs/kernels.md goes through it.
+ * Shows a custom kernel: a ring shift in C++, {@code examples/kernels/ring_shift.cpp}. CMake builds
+ * it into a library for each target. Every rank launches it, and sends its data to the rank a given
+ * number of steps further. docs/kernels.md explains the example.
  */
 public final class OwnKernelExample {
-  /** More than the kernel moves through its two tiles at once. */
+  /** Number of elements. The kernel moves fewer than these through its two tiles at once. */
   private static final int COUNT = 10_000;
 
   private OwnKernelExample() {}
@@ -51,7 +51,7 @@ public final class OwnKernelExample {
         shift.name(), ranks, ranks, COUNT);
   }
 
-  /** The library for a target; the build puts it beside the jar of the examples. */
+  /** Returns the library for a target. The build puts it in the folder of the examples' jar. */
   static Path library(Target target) {
     Path here;
     try {

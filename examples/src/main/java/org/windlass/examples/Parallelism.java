@@ -8,16 +8,16 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * How a model lies on consecutive ranks: {@code pp} pipeline stages, one after the other, of {@code
- * dp} replicas, of {@code tp} ranks. Where {@code ep} is above 1, the ranks of a stage also form
- * groups of {@code ep}, in order, and the experts of the stage's layers are dealt out whole among
- * the ranks of each.
+ * The layout of a model on consecutive ranks: {@code pp} pipeline stages in sequence, each of
+ * {@code dp} replicas, each of {@code tp} ranks. If {@code ep} is above 1, the ranks of a stage
+ * also form groups of {@code ep}, in order. The ranks of each group then hold the experts of the
+ * stage's layers, each expert whole on one rank.
  *
- * @param pp pipeline stages
- * @param dp replicas of a stage, whatever makes them: data or context parallelism
- * @param tp tensor parallel ranks
- * @param ep ranks of a group among which experts are dealt out; divides {@code dp} x {@code tp}
- * @param firstRank the lowest rank
+ * @param pp number of pipeline stages
+ * @param dp number of replicas of a stage, from data or context parallelism
+ * @param tp number of tensor parallel ranks
+ * @param ep number of ranks of a group that shares the experts; divides {@code dp} x {@code tp}
+ * @param firstRank lowest rank
  */
 public record Parallelism(int pp, int dp, int tp, int ep, int firstRank) {
   public Parallelism {
@@ -31,7 +31,7 @@ public record Parallelism(int pp, int dp, int tp, int ep, int firstRank) {
     }
   }
 
-  /** The parallelism of a string such as {@code pp=4,dp=8,tp=2,ep=16}; what is missing is 1. */
+  /** Parses a parallelism such as {@code pp=4,dp=8,tp=2,ep=16}. Omitted numbers are 1. */
   public static Parallelism parse(String text) {
     int pp = 1;
     int dp = 1;
@@ -53,24 +53,25 @@ public record Parallelism(int pp, int dp, int tp, int ep, int firstRank) {
     return new Parallelism(pp, dp, tp, ep, 0);
   }
 
-  /** This parallelism from another rank on. */
+  /** Returns this parallelism with another first rank. */
   public Parallelism at(int firstRank) {
     return new Parallelism(pp, dp, tp, ep, firstRank);
   }
 
-  /** Ranks of one stage. */
+  /** Returns the number of ranks of one stage. */
   public int stageRanks() {
     return dp * tp;
   }
 
-  /** Ranks of all stages. */
+  /** Returns the number of ranks of all stages. */
   public int ranks() {
     return pp * stageRanks();
   }
 
   /**
-   * Of a tensor of a stage, cut among the tensor parallel ranks by {@code placement}, and whole on
-   * each replica. Where it has fewer units than there are ranks, several hold each.
+   * Returns the layout of a tensor of a stage. {@code placement} cuts it among the tensor parallel
+   * ranks, and each replica has all of it. If it has fewer units than there are ranks, several
+   * ranks hold each unit.
    */
   Layout sharded(int stage, long[] shape, Placement placement) {
     Placement whole = Placement.replicate();
@@ -85,7 +86,10 @@ public record Parallelism(int pp, int dp, int tp, int ep, int firstRank) {
     return DeviceMesh.of("dp", dp, "tp", tp).at(first(stage)).layout(whole, placement);
   }
 
-  /** Of one of the experts of a stage's layer: whole on one rank of each expert parallel group. */
+  /**
+   * Returns the layout of an expert of a stage's layer: whole on one rank of each expert parallel
+   * group.
+   */
   Layout dealt(int stage, int expert, int experts) {
     int place = expert * ep / experts;
     int[] ranks =

@@ -7,15 +7,15 @@ import java.util.List;
 import java.util.Map;
 import org.windlass.layout.TensorSpec;
 
-/** The list of tensors that {@code windlass plan --tensors} takes, for a model of a table. */
+/** Prints the list of tensors for {@code windlass plan --tensors} from the table of a model. */
 public final class PlanTensors {
   private PlanTensors() {}
 
   /**
-   * Prints a model between two parallelisms, tensors that lie alike as one entry with a count.
+   * Prints a model between two parallelisms. Tensors with equal layouts are one entry with a count.
    *
-   * @param from how it lies now
-   * @param to how it shall lie
+   * @param from present parallelism
+   * @param to target parallelism
    */
   public static void print(ModelTable model, Parallelism from, Parallelism to, PrintStream out) {
     List<TensorSpec> sources = model.specs(from);
@@ -24,7 +24,7 @@ public final class PlanTensors {
     Map<String, Integer> counts = new LinkedHashMap<>();
     for (int i = 0; i < sources.size(); i++) {
       TensorSpec source = sources.get(i);
-      // Tensors of other layers and experts that lie alike differ in the numbers of their names.
+      // The names of tensors of other layers and experts differ only in their numbers.
       String kind = source.name().replaceAll("[0-9]+", "*");
       String rest =
           String.format(

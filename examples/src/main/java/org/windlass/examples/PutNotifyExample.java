@@ -9,9 +9,9 @@ import org.windlass.Signals;
 import org.windlass.Window;
 
 /**
- * Put and notify: every rank streams rows to the rank on its right, through an inbox of two slots
- * in that rank's window. No rank calls anything together with another: signal 0 says that a row has
- * come, and signal 1, on its way back, that a slot is free again.
+ * Shows put and notify. Every rank streams rows to the rank on its right, through an inbox of two
+ * slots in that rank's window. No call is collective. Signal 0 reports that a row has arrived.
+ * Signal 1, in the other direction, reports that a slot is free again.
  */
 public final class PutNotifyExample {
   private static final int COLUMNS = 1024;
@@ -60,7 +60,9 @@ public final class PutNotifyExample {
     }
   }
 
-  /** The first value of row {@code number} of {@code rank}; the others count up from there. */
+  /**
+   * Returns the first value of row {@code number} of {@code rank}. The others count up from it.
+   */
   private static int first(int rank, int number) {
     return (rank * ROWS + number) * COLUMNS;
   }

@@ -11,9 +11,9 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * Redistribution: a matrix of which each rank holds some rows becomes the same matrix of which each
- * holds some columns, and one that ranks hold as terms of a sum becomes rows of that sum. Both go in
- * one transfer, which is registered once and runs as often as wanted.
+ * Shows a redistribution of two matrices. One is sharded by rows and becomes sharded by columns.
+ * The other is a sum whose terms lie on the ranks and becomes rows of that sum. Both use one
+ * transfer, which is registered once and runs any number of times.
  */
 public final class RedistributeExample {
   private static final int RUNS = 3;
@@ -64,7 +64,7 @@ public final class RedistributeExample {
         rows, columns, terms, rows, RUNS);
   }
 
-  /** A whole number from 0 to 128, which bf16 holds exactly. */
+  /** Returns an integer from 0 to 128, which bf16 holds exactly. */
   private static double value(long step, long row, long column) {
     return (31 * row + 7 * column + 3 * step) % 129;
   }

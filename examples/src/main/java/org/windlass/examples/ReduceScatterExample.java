@@ -7,8 +7,8 @@ import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
 
 /**
- * Reduce-scatter: every rank has a row for each rank, and ends with the reduction of the rows that
- * all ranks have for it.
+ * Shows a reduce-scatter. Every rank has a row for each rank, and ends with the reduction of all
+ * ranks' rows for it.
  */
 public final class ReduceScatterExample {
   private static final int COLUMNS = 1024;
@@ -27,7 +27,7 @@ public final class ReduceScatterExample {
             var in = window.tensor(DType.F32, ranks, COLUMNS);
             var own = window.tensor(DType.F32, COLUMNS);
             Golden.fill(in, i -> base(i) + comm.rank());
-            int first = comm.rank() * COLUMNS; // where this rank's row begins in `in`
+            int first = comm.rank() * COLUMNS; // start of this rank's row in `in`
 
             comm.reduceScatter(in, own, ReduceOp.SUM);
 
@@ -44,7 +44,7 @@ public final class ReduceScatterExample {
         ranks, COLUMNS, COLUMNS);
   }
 
-  /** What rank 0 has for element {@code i} of all rows; rank r has r more. */
+  /** Returns element {@code i} of rank 0's rows. Rank r adds r to it. */
   private static float base(int i) {
     return i % 4099 / 8f;
   }

@@ -5,8 +5,8 @@ import org.windlass.Communicator;
 import org.windlass.layout.DeviceMesh;
 
 /**
- * The two sides of the examples that move weights: the first half of the ranks is a trainer, the
- * others are an inference fleet. A single rank is both.
+ * The two sides of the examples that move weights. The first half of the ranks is a trainer, and
+ * the others are an inference fleet. A single rank is both.
  */
 record Sides(DeviceMesh trainer, DeviceMesh fleet) {
   static Sides of(int ranks) {
@@ -16,7 +16,7 @@ record Sides(DeviceMesh trainer, DeviceMesh fleet) {
         DeviceMesh.of("tp", Math.max(1, ranks - trainers)).at(ranks == 1 ? 0 : trainers));
   }
 
-  /** Whether this rank is one of the fleet. */
+  /** Returns true if this rank is in the fleet. */
   boolean infers(Communicator comm) {
     return fleet.contains(comm.rank());
   }

@@ -16,9 +16,9 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * Stacked views: experts that a trainer deals out whole arrive as parts of one stack on an inference
- * fleet, and embeddings arrive twice, as the input's and as the output projection. docs/views.md
- * goes through it.
+ * Shows stacked views. Experts that are whole on a trainer's ranks arrive as parts of one stack on
+ * an inference fleet. Embeddings arrive twice, as those of the input and as the output projection.
+ * docs/views.md explains the example.
  */
 public final class StackedViewsExample {
   private static final long HIDDEN = 16;
@@ -54,8 +54,9 @@ public final class StackedViewsExample {
   }
 
   /**
-   * The trainer deals experts out whole; inference holds rows of every expert in one stack, gate
-   * above up: each is a {@code select} of the stack, then a {@code narrow}.
+   * Transfers experts into a stack. On the trainer, each expert is whole on one rank. Inference
+   * holds rows of every expert in one stack, gate above up. Each matrix is a {@code select} of the
+   * stack, then a {@code narrow}.
    */
   private void stacked() {
     long width = 8;
@@ -86,7 +87,7 @@ public final class StackedViewsExample {
     }
   }
 
-  /** Embeddings that are the output projection too: one source, two targets. */
+  /** Transfers embeddings that are also the output projection, from one source to two targets. */
   private void tied() {
     TensorSpec embed = spec("embed", trainer.layout(shard(0)), 50, HIDDEN);
     TensorSpec input = spec("embed", fleet.layout(shard(0)), 50, HIDDEN);
@@ -110,7 +111,7 @@ public final class StackedViewsExample {
     }
   }
 
-  /** Runs a transfer, and says whether this rank has something to check. */
+  /** Runs a transfer. Returns true if this rank received values to check. */
   private boolean arrives(TransferBuilder builder) {
     try (var transfer = builder.register()) {
       transfer.run();

@@ -9,13 +9,13 @@ import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 
 /**
- * A rank of any launcher's, on one host or several: adds up what the ranks hold, and checks it. What
- * the files of {@code examples/launchers} start.
+ * Runs one rank under any launcher, on one host or several. It adds the ranks' tensors and checks
+ * the sum. The files of {@code examples/launchers} start it.
  */
 public final class SumOfRanks {
   private static final int COUNT = 1 << 20;
 
-  /** Hosts of a cluster come up minutes apart. */
+  /** Deadline of the start. Hosts of a cluster may start minutes apart. */
   private static final Duration START = Duration.ofMinutes(10);
 
   private SumOfRanks() {}
@@ -30,7 +30,7 @@ public final class SumOfRanks {
       comm.allReduce(numbers, ReduceOp.SUM);
 
       Golden.check(numbers, i -> size * (size - 1) / 2 + size * (i % 1024));
-      // A line at once, between those of the others.
+      // Print a whole line at once, since other ranks print too.
       System.out.println("rank " + comm.rank() + " of " + size + ": " + COUNT + " sums are right");
     }
   }

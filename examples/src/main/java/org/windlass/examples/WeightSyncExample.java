@@ -15,10 +15,11 @@ import org.windlass.layout.Region;
 import org.windlass.link.Link;
 
 /**
- * Weight sync: f32 weights of a trainer (data x tensor parallel, on the first half of the ranks)
- * become bf16 weights of an inference fleet (tensor parallel, on the other half), step after step.
- * One weight still is a sum over the data-parallel ranks, and inference holds q, k and v fused in
- * one tensor. Each side names its own layouts alone.
+ * Shows weight sync from a trainer to an inference fleet, step after step. The trainer has f32
+ * weights with data and tensor parallelism on the first half of the ranks. The fleet has bf16
+ * weights with tensor parallelism on the other half. One weight is still a sum over the
+ * data-parallel ranks. Inference holds q, k and v fused in one tensor. Each side names only its own
+ * layouts.
  */
 public final class WeightSyncExample {
   private static final Placement ROWS = Placement.shard(0);
@@ -28,7 +29,7 @@ public final class WeightSyncExample {
   private static final Set<String> FUSED = Set.of("q", "k", "v");
   private static final int STEPS = 3;
 
-  /** A global weight and how it lies on either side. */
+  /** A global weight and its layout on either side. */
   private record Weight(String name, long[] shape, Layout trainer, Layout inference) {}
 
   private WeightSyncExample() {}
@@ -105,7 +106,7 @@ public final class WeightSyncExample {
     return new Weight(name, new long[] {rows, columns}, trainer, inference);
   }
 
-  /** What a step of training leaves in this rank's weights: values, or a term of them. */
+  /** Writes this rank's weights after a training step: values, or one term of them. */
   private static void train(
       Weight[] weights, Map<String, Tensor> sources, int rank, int dp, long step) {
     for (Weight w : weights) {
@@ -140,7 +141,7 @@ public final class WeightSyncExample {
     return targets;
   }
 
-  /** A whole number up to 64, which bf16 holds exactly. */
+  /** Returns integers up to 64, which bf16 holds exactly. */
   private static Golden.Matrix golden(Weight w, long step) {
     return (row, column) ->
         Math.floorMod(w.name.hashCode() + 31 * row + 7 * column + 3 * step, 128) - 64;

@@ -15,12 +15,12 @@ import org.windlass.layout.Layout;
 import org.windlass.link.LinkTransfer;
 
 /**
- * An inference job: holds the model cut by rows, and answers all the time, each answer by a forward
- * pass over one version of the weights, while the next version arrives beside it. It ends once it
- * has answered by the last version.
+ * Runs an inference job. It holds the model cut by rows and answers all the time. Each answer is a
+ * forward pass over one version of the weights, while the next version arrives in other buffers.
+ * The job ends after some answers with the last version.
  */
 final class InferenceJob {
-  /** How many answers the last version gives, before a job ends. */
+  /** Number of answers with the last version before a job ends. */
   private static final int LAST_ANSWERS = 20;
 
   private InferenceJob() {}
@@ -47,7 +47,7 @@ final class InferenceJob {
         long version = 0;
         long answers = 0;
         while (version < WeightSyncJobs.VERSIONS || answers < LAST_ANSWERS) {
-          // All ranks turn to a version together, between two answers.
+          // All ranks switch to a version together, between two answers.
           boolean isThere = version < WeightSyncJobs.VERSIONS && arriving.isDone();
           if (all(ranks, word, isThere ? 1 : 0, ReduceOp.MIN) == 1) {
             String before = version == 0 ? "" : " after " + answers + " answers by " + version;
@@ -70,7 +70,10 @@ final class InferenceJob {
     }
   }
 
-  /** What the version that has come last has; it stays so while the next one comes. */
+  /**
+   * Returns the tensors of the version that arrived last. They are unchanged while the next one
+   * arrives.
+   */
   private static List<Tensor> held(LinkTransfer transfer) {
     List<Tensor> weights = new ArrayList<>();
     for (int layer = 0; layer < SyncedModel.LAYERS; layer++) {
@@ -79,7 +82,7 @@ final class InferenceJob {
     return weights;
   }
 
-  /** What the ranks' values make together. */
+  /** Reduces the ranks' values. */
   private static long all(Communicator ranks, Tensor word, long own, ReduceOp op) {
     word.setLong(own, 0);
     ranks.allReduce(word, op);

@@ -16,17 +16,16 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * A process of a job that an example starts: a JVM like this one, which runs the {@code main} of a
- * class and ends when that one does, or another program. What it prints goes to whoever started it,
- * line by line.
+ * A process of a job that an example starts. It is a JVM like this one that runs the {@code main}
+ * of a class, or another program. The caller receives its output line by line.
  */
 final class JobProcess implements AutoCloseable {
-  /** Variables of a launcher around this process, which would speak for its children too. */
+  /** Variables of a launcher of this process. Children must not inherit them. */
   private static final String LAUNCHER =
       "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)|WINDLASS_((LINK_)?RENDEZVOUS|TOKEN|TOKEN_FILE|JOB)"
           + "|(MASTER|OMPI|PMIX|SLURM|TORCHELASTIC)_.*";
 
-  /** Above it, statuses are of signals: 128 and the number. */
+  /** Statuses above this value mean a signal: 128 plus the signal's number. */
   private static final int SIGNALS = 128;
 
   private final String job;
@@ -34,7 +33,7 @@ final class JobProcess implements AutoCloseable {
   private final PrintStream input;
   private final Thread reader;
 
-  /** The command of a JVM that runs the {@code main} of a class. */
+  /** Returns the command of a JVM that runs the {@code main} of a class. */
   static List<String> java(Class<?> main, List<String> arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -52,11 +51,11 @@ final class JobProcess implements AutoCloseable {
   }
 
   /**
-   * Starts it.
+   * Starts the process.
    *
-   * @param job whose it is
-   * @param variables to be set for it, of its environment
-   * @param lines gets each line that it prints, on a thread of its own
+   * @param job name of its job
+   * @param variables variables to set in its environment
+   * @param lines receives each line that it prints, on a separate thread
    */
   JobProcess(
       String job, List<String> command, Map<String, String> variables, Consumer<String> lines) {
@@ -75,7 +74,7 @@ final class JobProcess implements AutoCloseable {
     reader.start();
   }
 
-  /** That of this process, on the class path as on the module path. */
+  /** Returns this process's class path and module path as one class path. */
   private static String classPath() {
     return String.join(
         File.pathSeparator,
@@ -91,7 +90,7 @@ final class JobProcess implements AutoCloseable {
     try (BufferedReader output = process.inputReader(StandardCharsets.UTF_8)) {
       output.lines().forEach(lines);
     } catch (IOException | UncheckedIOException e) {
-      // It was ended.
+      // The process was ended.
     }
   }
 
@@ -99,41 +98,47 @@ final class JobProcess implements AutoCloseable {
     return job;
   }
 
-  /** Gives it a line to read. */
+  /** Writes a line to the process's standard input. */
   void tell(String line) {
     input.println(line);
   }
 
-  /** Kills it, as {@code kill -9} does, and waits for its end. */
+  /** Kills the process, as {@code kill -9} does, and waits for its end. */
   void kill() throws InterruptedException {
     close();
     process.waitFor();
   }
 
-  /** Waits until it has ended, and all that it has said is told; false where it has not in time. */
+  /**
+   * Waits until the process has ended and all its lines were passed on. Returns false if the
+   * deadline passes first.
+   */
   boolean hasEnded(Duration deadline) throws InterruptedException {
     boolean hasEnded = process.waitFor(deadline.toMillis(), TimeUnit.MILLISECONDS);
     reader.join(deadline.toMillis());
     return hasEnded;
   }
 
-  /** Whether it has ended with another status than 0. */
+  /** Returns true if the process has ended with another status than 0. */
   boolean hasFailed() {
     return !process.isAlive() && process.exitValue() != 0;
   }
 
-  /** The same by a signal, as far as its status tells. */
+  /** Returns true if a signal has ended the process, as far as the status shows. */
   boolean wasKilled() {
     return hasFailed() && process.exitValue() > SIGNALS;
   }
 
-  /** Such as {@code process 4711 of inference has ended with status 143}, once it has. */
+  /**
+   * Returns a text such as {@code process 4711 of inference has ended with status 143}, once it has
+   * ended.
+   */
   String end() {
     return "process " + process.pid() + " of " + job + " has ended with status "
         + process.exitValue();
   }
 
-  /** Ends it, and those that it has started. */
+  /** Ends the process and its descendants. */
   @Override
   public void close() {
     process.descendants().forEach(ProcessHandle::destroyForcibly);

@@ -9,11 +9,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 
-/** Whoever started this process, a {@link JobProcess} of theirs, and tells it what to do. */
+/**
+ * The parent process, which started this process as a {@link JobProcess} and sends it commands.
+ */
 final class Parent {
   private Parent() {}
 
-  /** What it gives this process to read, line by line. The process ends when it does. */
+  /** Returns the lines that the parent sends. This process ends when the parent ends. */
   static BlockingQueue<String> lines() {
     BlockingQueue<String> told = new LinkedBlockingQueue<>();
     Thread parent = new Thread(() -> readUntilParentEnds(told), "parent");
@@ -27,7 +29,7 @@ final class Parent {
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
       lines.lines().forEach(told::add);
     } catch (IOException | UncheckedIOException e) {
-      // As at the end.
+      // Treat a failed read like the end of input.
     }
     Runtime.getRuntime().halt(1);
   }

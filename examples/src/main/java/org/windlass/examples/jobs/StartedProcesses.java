@@ -19,14 +19,14 @@ import java.util.stream.Stream;
 import org.windlass.kernel.Target;
 
 /**
- * The processes of an example's jobs, which connect by a name of their own, and the folder that has
- * their files. All of it goes at the close, which any thread may call.
+ * The processes of an example's jobs, and the folder with their files. The jobs connect under a
+ * unique name. Close removes all of it, and any thread may call it.
  */
 final class StartedProcesses implements AutoCloseable {
-  /** The variable of each of them, and of what it starts, whose value no others have. */
+  /** Environment variable of each process and its descendants. Only these have its value. */
   private static final String MARK = "WINDLASS_LINK_RENDEZVOUS";
 
-  /** How long killed processes may take to be gone. */
+  /** Time that killed processes may take to end. */
   private static final Duration DEATH = Duration.ofSeconds(5);
 
   private static final Duration LOOK = Duration.ofMillis(10);
@@ -34,10 +34,10 @@ final class StartedProcesses implements AutoCloseable {
   private final String example;
   private final String unique;
 
-  /** Guarded by this, as all below. */
+  /** Started processes. This and all fields below are guarded by this. */
   private final List<JobProcess> all = new ArrayList<>();
 
-  /** Null before the first is asked for. */
+  /** Folder of files, or null before the first use. */
   private Path folder;
 
   private boolean isOver;
@@ -47,12 +47,12 @@ final class StartedProcesses implements AutoCloseable {
     unique = example + "-" + UUID.randomUUID();
   }
 
-  /** By which they find each other. */
+  /** Returns the unique name under which the processes find each other. */
   String unique() {
     return unique;
   }
 
-  /** Has their files, and those by which they find each other. */
+  /** Returns the folder with the processes' files, including those for their rendezvous. */
   synchronized Path folder() {
     requireOpen();
     try {
@@ -65,7 +65,7 @@ final class StartedProcesses implements AutoCloseable {
     }
   }
 
-  /** Starts one more: {@link JobProcess}. */
+  /** Starts another {@link JobProcess}. */
   synchronized void start(
       String job, List<String> command, Map<String, String> variables, Consumer<String> lines) {
     Map<String, String> its = new HashMap<>(variables);
@@ -76,17 +76,17 @@ final class StartedProcesses implements AutoCloseable {
     all.add(new JobProcess(job, command, its, lines));
   }
 
-  /** Those that are there, in the order in which they were started. */
+  /** Returns the processes in the order in which they were started. */
   synchronized List<JobProcess> all() {
     return List.copyOf(all);
   }
 
-  /** Those of a job, in the order of their ranks. */
+  /** Returns the processes of a job in the order of their ranks. */
   List<JobProcess> of(String job) {
     return all().stream().filter(each -> each.job().equals(job)).toList();
   }
 
-  /** Leaves one out of account, which is to be killed. */
+  /** Removes a process from the list before it is killed. */
   synchronized void forget(JobProcess process) {
     all.remove(process);
   }
@@ -97,7 +97,7 @@ final class StartedProcesses implements AutoCloseable {
     }
   }
 
-  /** Idempotent. */
+  /** Kills the processes and removes the folder. Idempotent. */
   @Override
   public synchronized void close() {
     isOver = true;
@@ -106,7 +106,7 @@ final class StartedProcesses implements AutoCloseable {
     remove();
   }
 
-  /** Kills what they have started, also while they were killed. */
+  /** Kills the processes' descendants, including those that start meanwhile. */
   private void endMarked() {
     long endNs = System.nanoTime() + DEATH.toNanos();
     do {
@@ -119,7 +119,10 @@ final class StartedProcesses implements AutoCloseable {
     } while (System.nanoTime() - endNs < 0);
   }
 
-  /** Whether its environment has the mark, as far as this user may read it: none once it ended. */
+  /**
+   * Returns true if the process has the mark in its environment. False if this user may not read
+   * it, or the process has ended.
+   */
   private boolean isMarked(ProcessHandle process) {
     try {
       Path file = Path.of("/proc", "" + process.pid(), "environ");

@@ -9,7 +9,9 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 
-/** The model that the jobs share: of each layer the weights of a version, and what they answer. */
+/**
+ * The model that the jobs share: the weights of each layer in a version, and the expected answers.
+ */
 final class SyncedModel {
   static final int LAYERS = 4;
   private static final long WIDTH = 48;
@@ -21,7 +23,10 @@ final class SyncedModel {
     return "layer" + layer + ".weight";
   }
 
-  /** A weight cut along a dimension among all ranks of a job: by its rows, or its columns. */
+  /**
+   * Returns the layout of a weight that is cut along a dimension, rows or columns, among all ranks
+   * of a job.
+   */
   static Layout layout(Job job, int dim) {
     return DeviceMesh.of("tp", job.communicator().size()).layout(Placement.shard(dim));
   }
@@ -30,7 +35,7 @@ final class SyncedModel {
     return Math.floorMod(31 * row + 17 * column + 7 * layer, 11) - 5 + version * (1 + row % 3);
   }
 
-  /** A version's weights of a region of a layer. */
+  /** Returns the weights of a region of a layer in a version. */
   static float[] weights(int layer, Region region, long version) {
     Region.Interval rows = region.intervals(0).get(0);
     Region.Interval columns = region.intervals(1).get(0);
@@ -44,7 +49,7 @@ final class SyncedModel {
     return weights;
   }
 
-  /** The answer of those rows of each layer that a rank has: their sum, weighed. */
+  /** Returns the answer of a rank's rows of each layer: their weighted sum. */
   static long answer(List<Tensor> rows) {
     long answer = 0;
     for (int layer = 0; layer < LAYERS; layer++) {
@@ -57,7 +62,10 @@ final class SyncedModel {
     return answer;
   }
 
-  /** What the whole model answers in a version; millions, so that no two versions answer alike. */
+  /**
+   * Returns the answer of the whole model in a version. It is in the millions, so that versions
+   * differ.
+   */
   static long golden(long version) {
     long answer = 0;
     for (int layer = 0; layer < LAYERS; layer++) {

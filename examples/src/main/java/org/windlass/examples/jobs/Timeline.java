@@ -12,8 +12,8 @@ import org.windlass.error.PeerLostException;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * The processes of several jobs: what they say, with the time since the start, and what is to be
- * heard of them.
+ * Collects the output of several jobs' processes, with the time since the start, and waits for
+ * expected lines.
  */
 final class Timeline implements AutoCloseable {
   private static final Duration MOMENT = Duration.ofMillis(100);
@@ -23,7 +23,7 @@ final class Timeline implements AutoCloseable {
   private final long startNs = System.nanoTime();
   private final StartedProcesses processes;
 
-  /** Of all jobs, in the order in which they came. Guarded by itself. */
+  /** Lines of all jobs, in the order of arrival. Guarded by itself. */
   private final List<String> said = new ArrayList<>();
 
   Timeline(String example, PrintStream out) {
@@ -32,12 +32,12 @@ final class Timeline implements AutoCloseable {
     processes = new StartedProcesses(example);
   }
 
-  /** For files of the processes; it goes with them. */
+  /** Returns the folder for the processes' files, which close removes. */
   Path folder() {
     return processes.folder();
   }
 
-  /** Starts a job of so many processes, whose {@code main} gets its name, and {@code more}. */
+  /** Starts a job of {@code ranks} processes, whose arguments are {@code job} and {@code more}. */
   void start(Class<?> main, String job, int ranks, String... more) {
     List<String> arguments = new ArrayList<>(List.of(job));
     arguments.addAll(List.of(more));
@@ -52,7 +52,7 @@ final class Timeline implements AutoCloseable {
     say(job, "starts, of " + ranks + (ranks == 1 ? " process" : " processes"));
   }
 
-  /** Starts a job by a launcher of its own. */
+  /** Starts a job with its own launcher. */
   void launch(String job, List<String> command, Map<String, String> variables) {
     launchOne(job, command, variables);
     say(job, "starts, by " + command.get(0));
@@ -62,7 +62,7 @@ final class Timeline implements AutoCloseable {
     processes.start(job, command, variables, line -> say(job, line));
   }
 
-  /** Gives rank 0 of a job a line to read. */
+  /** Writes a line to the standard input of a job's rank 0. */
   void tell(String job, String line) {
     processes.of(job).get(0).tell(line);
   }
@@ -83,7 +83,7 @@ final class Timeline implements AutoCloseable {
     }
   }
 
-  /** Until a job has said a line that begins so. */
+  /** Waits until a job has printed a line that starts with {@code begin}. */
   void await(String begin) throws InterruptedException {
     long endNs = System.nanoTime() + WeightSyncJobs.LIMIT.toNanos();
     while (!hasSaid(begin)) {
@@ -94,7 +94,7 @@ final class Timeline implements AutoCloseable {
     }
   }
 
-  /** Whether one has, now or in a moment. */
+  /** Returns true if a job has printed such a line. Waits a moment for it. */
   private boolean hasSaid(String begin) throws InterruptedException {
     synchronized (said) {
       if (said.stream().noneMatch(line -> line.startsWith(begin))) {
@@ -104,7 +104,7 @@ final class Timeline implements AutoCloseable {
     }
   }
 
-  /** Until every process has ended, and ended well. */
+  /** Waits until every process has ended with status 0. */
   void awaitEnds() throws InterruptedException {
     for (JobProcess process : processes.all()) {
       if (!process.hasEnded(WeightSyncJobs.LIMIT)) {
@@ -115,8 +115,7 @@ final class Timeline implements AutoCloseable {
   }
 
   /**
-   * PeerLost where a process has ended before its work was done, VerificationFailed where that was
-   * because of a wrong value. One that a signal has ended counts first: others fail because of it.
+   * Throws if a process has failed. One that a signal has ended counts first: others fail by it.
    */
   private void requireNoneHasFailed() throws InterruptedException {
     List<JobProcess> failed = processes.all().stream().filter(JobProcess::hasFailed).toList();
@@ -139,7 +138,7 @@ final class Timeline implements AutoCloseable {
     }
   }
 
-  /** Ends all of it, and removes the folder; nothing starts from now on. Idempotent. */
+  /** Ends all processes and removes the folder. Nothing can be started afterwards. Idempotent. */
   @Override
   public void close() {
     processes.close();

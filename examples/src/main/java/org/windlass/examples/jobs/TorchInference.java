@@ -21,8 +21,8 @@ import org.windlass.layout.Region;
 import org.windlass.link.LinkTransfer;
 
 /**
- * The inference job of the example torch-trainer: holds the model's matrices cut by columns and its
- * vectors whole, in bf16, and compares each step with what torch's own cast made of it.
+ * Runs the inference job of the example torch-trainer. It holds the model's matrices cut by columns
+ * and its vectors whole, in bf16. It compares each step with the result of torch's own cast.
  */
 final class TorchInference {
   /** A parameter, in the order in which torch lists them. */
@@ -75,7 +75,7 @@ final class TorchInference {
     }
   }
 
-  /** What torch made of all parameters, one after the other. */
+  /** Reads torch's cast of all parameters, one after the other. */
   private static ShortBuffer cast(Path file) {
     try {
       return ByteBuffer.wrap(Files.readAllBytes(file))
@@ -86,7 +86,9 @@ final class TorchInference {
     }
   }
 
-  /** How many values this rank has; each is what torch made of it, bit for bit. */
+  /**
+   * Returns the number of this rank's values. Throws unless each equals torch's cast, bit for bit.
+   */
   private static long check(Job job, LinkTransfer transfer, ShortBuffer cast) {
     int first = 0;
     long checked = 0;

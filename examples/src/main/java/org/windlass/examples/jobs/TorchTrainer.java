@@ -14,10 +14,10 @@ import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
 /**
- * A trainer that is no JVM: torchrun starts two ranks of {@code examples/python/torch_trainer.py},
- * which train a model and send it, step by step, to an inference job of two JVMs, as bf16 and under
- * another layout. Each value that arrives is what torch's own cast gives, bit for bit. {@link
- * TorchInference} is what the JVMs run.
+ * Shows a trainer in Python. torchrun starts two ranks of {@code examples/python/torch_trainer.py},
+ * which train a model. They send it, step by step, to an inference job of two JVMs, as bf16 and
+ * with another layout. Each value that arrives equals the result of torch's own cast, bit for bit.
+ * The JVMs run {@link TorchInference}.
  */
 public final class TorchTrainer {
   static final int STEPS = 10;
@@ -26,14 +26,16 @@ public final class TorchTrainer {
   private static final String PROGRAM = "torch_trainer.py";
   private static final String INFERENCE = "inference";
 
-  /** Names a rank that is absent. Python 3.11 can't parse torch 1.13's own default, 0. */
+  /**
+   * Option that names a rank that is absent. Python 3.11 cannot parse torch 1.13's own default, 0.
+   */
   private static final String NO_REDIRECTS = "--redirects=9:1";
 
   private static final String NO_TEE = "--tee=9:1";
 
   private TorchTrainer() {}
 
-  /** Why it doesn't run here; empty where it does. */
+  /** Returns the reason why the example does not run here, or empty if it does. */
   public static Optional<String> lacking() {
     boolean isThere =
         Pattern.compile(File.pathSeparator)
@@ -46,7 +48,7 @@ public final class TorchTrainer {
                 + " --no-install-recommends python3-torch, or pip install torch numpy");
   }
 
-  /** Starts the jobs, and prints what they say as a timeline. */
+  /** Starts the jobs, and prints their output as a timeline. */
   public static void run(PrintStream out, Consumer<AutoCloseable> unfinished) {
     try (Timeline timeline = new Timeline("torch-trainer", out)) {
       unfinished.accept(timeline);
@@ -80,7 +82,10 @@ public final class TorchTrainer {
         String.valueOf(STEPS));
   }
 
-  /** The build puts it, and the package windlass, beside the jar of the examples. */
+  /**
+   * Returns the path of the trainer. The build puts it and the package windlass next to the
+   * examples' jar.
+   */
   private static Path program() {
     try {
       return Path.of(TorchTrainer.class.getProtectionDomain().getCodeSource().getLocation().toURI())
@@ -90,7 +95,7 @@ public final class TorchTrainer {
     }
   }
 
-  /** The Python ranks take the library that this JVM has. */
+  /** Returns environment variables that make Python ranks load the library of this JVM. */
   private static Map<String, String> variables() {
     Map<String, String> variables = new HashMap<>(Map.of("OMP_NUM_THREADS", "1"));
     String natives = System.getProperty("org.windlass.library.path");

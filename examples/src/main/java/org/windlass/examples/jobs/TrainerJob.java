@@ -13,16 +13,16 @@ import org.windlass.job.Job;
 import org.windlass.layout.Layout;
 
 /**
- * The trainer's job: serves any number of inference jobs, each at its own pace. It holds the model
- * cut by columns, and does what rank 0 is told, line by line: waits for followers, or sends a
- * version to those who are there.
+ * Runs the trainer's job, which serves any number of inference jobs, each at its own pace. It holds
+ * the model cut by columns. It runs the commands that rank 0 receives, line by line. A command
+ * either waits for followers or sends a version to the connected ones.
  */
 final class TrainerJob {
   private static final long END = 0;
   private static final long AWAIT = 1;
   private static final long SEND = 2;
 
-  /** How long the trainer offers a version to those who are late. */
+  /** Time during which the trainer offers a version to late followers. */
   private static final Duration OFFER = Duration.ofSeconds(20);
 
   private TrainerJob() {}
@@ -66,7 +66,7 @@ final class TrainerJob {
     }
   }
 
-  /** What rank 0 is told next, on every rank: a step, and its number. */
+  /** Returns rank 0's next command on every rank: a step, and its number. */
   private static long[] next(Job job, BlockingQueue<String> told) throws InterruptedException {
     long[] step = {END, 0};
     if (job.communicator().rank() == 0) {

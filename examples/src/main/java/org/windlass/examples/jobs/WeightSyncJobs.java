@@ -8,14 +8,14 @@ import org.windlass.CommunicatorOptions;
 import org.windlass.job.Job;
 
 /**
- * Weight sync between jobs: a trainer of two processes sends five versions of a model to two
- * inference jobs, which were launched apart from it. Those answer all the time, each answer by a
- * forward pass over one version of the weights, which it tells. One of them is killed and started
- * again in between; neither the trainer nor the other one waits for it. {@link TrainerJob} and
- * {@link InferenceJob} are what the processes run.
+ * Shows weight sync between jobs. A trainer of two processes sends five versions of a model to two
+ * inference jobs, which were launched separately. These answer all the time, and each answer is a
+ * forward pass over one version of the weights. One of them is killed and started again. Neither
+ * the trainer nor the other job waits for it. The processes run {@link TrainerJob} and
+ * {@link InferenceJob}.
  */
 public final class WeightSyncJobs {
-  /** The name of the link between the jobs. */
+  /** Name of the link between the jobs. */
   static final String LINK = "policy";
 
   static final int VERSIONS = 5;
@@ -23,14 +23,14 @@ public final class WeightSyncJobs {
 
   private final Timeline timeline;
 
-  /** The last version that the trainer was told to send. */
+  /** Last version that the trainer was asked to send. */
   private long told;
 
   private WeightSyncJobs(Timeline timeline) {
     this.timeline = timeline;
   }
 
-  /** Starts the jobs, and prints what they say as a timeline. */
+  /** Starts the jobs, and prints their output as a timeline. */
   public static void run(PrintStream out, Consumer<AutoCloseable> unfinished) {
     try (Timeline timeline = new Timeline("weight-sync", out)) {
       unfinished.accept(timeline);
@@ -46,7 +46,7 @@ public final class WeightSyncJobs {
   }
 
   private void play() throws InterruptedException {
-    // In any order: inference may be there first.
+    // The order does not matter: inference may start first.
     timeline.start(InferenceJob.class, "inference-a", 2);
     timeline.start(TrainerJob.class, "trainer", 2);
     timeline.await("trainer: is there");
@@ -73,7 +73,7 @@ public final class WeightSyncJobs {
     timeline.awaitEnds();
   }
 
-  /** Has the trainer send a version, once, and waits until a job answers by it. */
+  /** Makes the trainer send a version, once, and waits until a job answers with it. */
   private void sendTo(String job, long version) throws InterruptedException {
     if (told < version) {
       timeline.tell("trainer", "send " + version);
@@ -82,13 +82,13 @@ public final class WeightSyncJobs {
     timeline.await(job + ": turns to version " + version);
   }
 
-  /** What a process does as one rank of its job. */
+  /** The code that a process runs as one rank of its job. */
   @FunctionalInterface
   interface Work {
     void run(Job job) throws InterruptedException;
   }
 
-  /** Joins the job of that name, as the environment says which rank, and does its work. */
+  /** Joins the job with this name, with the rank in the environment, and does its work. */
   static void inJob(String name, Work work) throws InterruptedException {
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(LIMIT);
     try (Job job = Job.fromEnvironment(name, options, LIMIT)) {
@@ -96,7 +96,7 @@ public final class WeightSyncJobs {
     }
   }
 
-  /** One line of what happens, from one rank of a job. */
+  /** Prints a line about an event, from one rank of a job. */
   static void say(Job job, String line) {
     if (job.communicator().rank() == 0) {
       System.out.println(line);

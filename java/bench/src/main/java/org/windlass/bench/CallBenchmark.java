@@ -21,8 +21,9 @@ import org.windlass.ReduceOp;
 import org.windlass.Window;
 
 /**
- * The cost of a call from Java, on a communicator of one rank, where nothing waits. call_bench.cpp
- * measures the same calls from C. The gc profiler shows what a call allocates.
+ * Measures the cost of a call from Java on a communicator of one rank, where nothing waits.
+ * call_bench.cpp measures the same calls from C. The gc profiler shows the bytes that a call
+ * allocates.
  */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)

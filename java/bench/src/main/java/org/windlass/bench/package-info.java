@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Benchmarks: workloads of each operation, samplers that time them on one clock, the floor that they
- * are held against, and comparisons with other libraries and with other builds.
+ * Benchmarks of the library. They consist of workloads of each operation, samplers that time them
+ * on one clock, physical floors, and comparisons with other libraries and other builds.
  */
 package org.windlass.bench;

@@ -47,7 +47,9 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code windlass bench}: samples an operation at each size and prints a line for each. */
+/**
+ * Runs {@code windlass bench}: samples an operation at each size and prints a line for each size.
+ */
 @Command(
     name = "bench",
     description = "Measures an operation beside its physical floor.",
@@ -94,13 +96,16 @@ import picocli.CommandLine.Spec;
           + " op,bytes,batch,iteration,rank,ready_ns,leave_ns."
     })
 public final class BenchCommand implements Runnable {
-  /** In which the operation and its floor alternate. */
+  /** Number of rounds in which the operation and its floor alternate. */
   private static final int ROUNDS = 3;
 
-  /** Of each measurement that a JVM compiles in, however long the others take. */
+  /** Longest time in seconds of a measurement that only warms up the JVM. */
   private static final double WARM_UP_SECONDS = 0.15;
 
-  /** Larger cells are not warmed up for: what a JVM interprets is a small part of their time. */
+  /**
+   * Largest size in bytes with a warm-up. In larger cells, interpreted code takes a small part of
+   * the time.
+   */
   private static final long WARM_UP_BYTES = 1 << 20;
 
   @Spec private CommandSpec spec;
@@ -261,7 +266,7 @@ public final class BenchCommand implements Runnable {
     }
   }
 
-  /** What kernels did while a size was measured. */
+  /** Returns the kernels' profile while a size was measured. */
   private String profile(long bytes) {
     List<KernelProfile> kernels = KernelProfile.all();
     if (!json.isGiven()) {
@@ -326,7 +331,9 @@ public final class BenchCommand implements Runnable {
     };
   }
 
-  /** A ring sums in an order of its own, which shows where sums round. */
+  /**
+   * Refuses sums that round if the algorithm is a ring, since a ring adds in an order of its own.
+   */
   private void requireVerifiable(DType type) {
     boolean ring = algorithm() == Algorithm.RING || algorithm() == Algorithm.BIDIRECTIONAL_RING;
     if (ring && !new Sums(type, ranks()).areExact()) {
@@ -353,7 +360,7 @@ public final class BenchCommand implements Runnable {
     return workloads;
   }
 
-  /** Those of {@code --bytes}, none of them empty. */
+  /** Returns the sizes of {@code --bytes}, and throws if one is empty. */
   private List<String> sizes() {
     List<String> sizes = new ArrayList<>();
     for (String list : bytes) {

@@ -10,13 +10,13 @@ import org.windlass.error.InvalidArgumentException;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.ParseResult;
 
-/** The operations of {@code windlass bench}, and which options and algorithms are for which. */
+/** Lists the operations of {@code windlass bench}, with the options and algorithms of each. */
 final class BenchOperations {
   static final String ALL =
       "barrier, put, accumulate, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
           + " dispatch-combine, redistribute and cast";
 
-  /** Operations of buffers whose size is an option. */
+  /** Operations with buffers whose size is an option. */
   private static final List<String> SIZED =
       List.of(
           "put",
@@ -52,7 +52,7 @@ final class BenchOperations {
 
   private BenchOperations() {}
 
-  /** The algorithms that the operation has beside {@code auto}. */
+  /** Returns the algorithms that the operation has in addition to {@code auto}. */
   private static List<String> algorithms(String op) {
     return switch (op) {
       case "all-to-all" -> List.of("push", "pull");
@@ -62,7 +62,7 @@ final class BenchOperations {
     };
   }
 
-  /** Refuses options that are for other operations. */
+  /** Refuses options of other operations. */
   static void requireFitting(String op, ParseResult parsed) {
     for (OptionSpec option : parsed.matchedOptions()) {
       List<String> operations = ONLY_FOR.getOrDefault(option.longestName(), List.of(op));

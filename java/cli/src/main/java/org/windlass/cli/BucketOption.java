@@ -4,7 +4,7 @@ package org.windlass.cli;
 import java.util.OptionalLong;
 import picocli.CommandLine.Option;
 
-/** The option for the size of buckets. */
+/** Command-line option for the size of buckets. */
 final class BucketOption {
   @Option(
       names = "--bucket-bytes",

@@ -14,23 +14,23 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
 /**
- * An error as the command prints it: one line that says what happened and where, and one that says
- * what to do.
+ * An error in the form in which the command prints it. One line says what happened and where. The
+ * next line says what to do.
  *
  * @param code the kind
  * @param status the exit status
- * @param message what happened, where
+ * @param message what happened, and where
  * @param hint what to do
- * @param fault what was thrown
+ * @param fault exception that caused the error
  */
 public record Complaint(
     ErrorCode code, int status, String message, String hint, Throwable fault) {
-  /** A complaint with the exit status of its kind. */
+  /** Creates a complaint with the exit status of its kind. */
   public Complaint(ErrorCode code, String message, String hint, Throwable fault) {
     this(code, code.exitStatus(), message, hint, fault);
   }
 
-  /** A complaint about the command line. */
+  /** Returns the complaint about an invalid command line. */
   public static Complaint ofUsage(ParameterException fault) {
     CommandLine line = fault.getCommandLine();
     String command = line.getCommandSpec().qualifiedName();
@@ -45,7 +45,7 @@ public record Complaint(
         fault);
   }
 
-  /** A complaint about what a command threw. */
+  /** Returns the complaint about an exception of a command. */
   public static Complaint of(Throwable fault) {
     if (fault instanceof ExceptionInInitializerError && fault.getCause() != null) {
       return of(fault.getCause());
@@ -110,7 +110,10 @@ public record Complaint(
     };
   }
 
-  /** What could not be removed, as what failed after the fault says. */
+  /**
+   * Returns a note about files that could not be removed, from the suppressed exceptions of
+   * {@code fault}.
+   */
   private static Optional<String> left(Throwable fault) {
     for (Throwable each = fault; each != null; each = each.getCause()) {
       for (Throwable more : each.getSuppressed()) {
@@ -122,7 +125,7 @@ public record Complaint(
     return Optional.empty();
   }
 
-  /** Prints it and returns the exit status. */
+  /** Prints this complaint as text and returns the exit status. */
   public int print(PrintWriter err, boolean verbose) {
     err.println("windlass: " + code + ": " + line());
     err.println("hint: " + hint);
@@ -133,7 +136,7 @@ public record Complaint(
     return status;
   }
 
-  /** Prints it as one JSON object and returns the exit status. */
+  /** Prints this complaint as one JSON object and returns the exit status. */
   public int printJson(PrintWriter err, boolean verbose) {
     String text =
         JsonLine.of(
@@ -153,7 +156,7 @@ public record Complaint(
     return status;
   }
 
-  /** The message on one line. */
+  /** Returns the message on one line. */
   private String line() {
     return message.strip().replaceAll(":\\s*\\R\\s*", ": ").replaceAll("\\s*\\R\\s*", "; ");
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-/** A failure of which it is known already how the command prints it. */
+/** Thrown for a failure whose {@link Complaint} is already known. */
 final class ComplaintException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

@@ -16,11 +16,11 @@ import org.windlass.gpu.CudaDriver;
 import org.windlass.gpu.CudaGrids;
 
 /**
- * What {@code windlass doctor} says of NVIDIA's driver and GPUs.
+ * The facts about NVIDIA's driver and GPUs in {@code windlass doctor}.
  *
- * @param refusal why no GPU is to be had; empty if one is
- * @param gpus those that this process sees, by number
- * @param grids what there is of a table of grids for them; empty where nobody has asked
+ * @param refusal reason why no GPU is available; empty if one is
+ * @param gpus GPUs that this process sees, by number
+ * @param grids rows of a table of grids for these GPUs; empty if nobody asked for them
  */
 record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> grids) {
   private static final String SHARED =
@@ -28,15 +28,15 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
           + " for one another are slow: have them be threads of one process";
 
   /**
-   * One GPU.
+   * The facts about one GPU.
    *
-   * @param device what the driver says of it; null where it refuses to
-   * @param refusal why it does; null where it doesn't
-   * @param reaches the GPUs whose memory it reaches, by number, itself left out
+   * @param device the driver's description; null if the driver refuses to give one
+   * @param refusal reason for the driver's refusal; null without one
+   * @param reaches numbers of the other GPUs whose memory this one can access
    */
   record Gpu(CudaDriver.Device device, String refusal, List<Integer> reaches) {}
 
-  /** Of this machine. The natives load. */
+  /** Returns the report of this machine. The native library has to be loadable. */
   static CudaReport ofMachine() {
     return CudaDriver.refusal()
         .map(CudaReport::refused)
@@ -54,10 +54,10 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
   }
 
   /**
-   * What of a table of grids is for these GPUs.
+   * Describes the rows of a table of grids for these GPUs.
    *
-   * @param file that has it; empty: none
-   * @param rows how many of its rows are for a GPU
+   * @param file path of the table; empty for none
+   * @param rows returns the number of rows for a GPU
    */
   static String grids(String file, int count, IntUnaryOperator rows) {
     if (file.isEmpty()) {
@@ -84,7 +84,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return new CudaReport(Optional.of(why), List.of(), Optional.empty());
   }
 
-  /** Whether one GPU reaches another's memory. */
+  /** Tells whether one GPU can access another's memory. */
   @FunctionalInterface
   interface Peers {
     boolean reaches(int from, int to);
@@ -112,7 +112,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return reached;
   }
 
-  /** The same for people: a name and a text a line. */
+  /** Returns the report for people: a name and a text for each line. */
   Map<String, String> lines() {
     Map<String, String> lines = new LinkedHashMap<>();
     lines.put("driver", refusal.orElseGet(() -> "for CUDA " + cuda().orElse("of no version")));

@@ -4,7 +4,7 @@ package org.windlass.cli;
 import java.math.BigDecimal;
 import java.math.RoundingMode;
 
-/** Numbers as JSON shows them: so many places after the point, never an exponent. */
+/** Formats numbers for JSON with a fixed number of decimal places and without an exponent. */
 final class Decimals {
   private Decimals() {}
 

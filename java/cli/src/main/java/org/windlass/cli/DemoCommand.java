@@ -9,7 +9,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code windlass demo}, which {@code scripts/demo} runs. */
+/** Runs {@code windlass demo}, which {@code scripts/demo} starts. */
 @Command(
     name = "demo",
     description =

@@ -29,7 +29,7 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** {@code windlass doctor}: what this machine and this build offer. */
+/** Runs {@code windlass doctor}: prints what this machine and this build support. */
 @Command(
     name = "doctor",
     description =
@@ -40,7 +40,7 @@ final class DoctorCommand implements Runnable {
   private static final String AVAILABLE = "available";
   private static final String NO_NATIVES = "the natives do not load";
 
-  /** Processor features that the kernels have a path for. */
+  /** Processor features for which the kernels have an implementation. */
   private static final List<String> FEATURES =
       List.of("avx2", "f16c", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "avx512_fp16");
 
@@ -72,7 +72,7 @@ final class DoctorCommand implements Runnable {
     print(out, "  ", cuda.lines());
   }
 
-  /** Each target, with "available" or why not. */
+  /** Returns each target with "available" or the reason why it is not. */
   private static Map<Target, String> targets(boolean loaded) {
     Map<Target, String> targets = new LinkedHashMap<>();
     for (Target target : Target.values()) {
@@ -85,7 +85,7 @@ final class DoctorCommand implements Runnable {
     return targets;
   }
 
-  /** Why a communicator can't be made here; empty where it can. */
+  /** Returns the reason why a communicator cannot be made here, or empty if it can. */
   private static Optional<String> refusal() {
     try {
       LocalGroup.of(1).close();
@@ -95,7 +95,7 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /** Facts by name: texts, numbers, or lists of texts. */
+  /** Returns facts by name. Values are texts, numbers, or lists of texts. */
   private static Map<String, Object> facts(
       Optional<String> nativeRefusal, Map<Target, String> targets) {
     Map<String, Object> facts = new LinkedHashMap<>();
@@ -127,7 +127,7 @@ final class DoctorCommand implements Runnable {
     return facts;
   }
 
-  /** The same where each of the two versions says of what it is. */
+  /** Returns the facts for people, in which each of the two versions names its subject. */
   private static Map<String, Object> forPeople(Map<String, Object> facts) {
     Map<String, Object> told = new LinkedHashMap<>(facts);
     told.computeIfPresent("version", (name, version) -> "windlass " + version);
@@ -160,7 +160,7 @@ final class DoctorCommand implements Runnable {
     return FEATURES.stream().filter(found::contains).toList();
   }
 
-  /** Free bytes in /dev/shm. */
+  /** Returns the free bytes in /dev/shm. */
   private static Optional<Long> sharedMemory() {
     try {
       return Optional.of(Files.getFileStore(Path.of("/dev/shm")).getUsableSpace());
@@ -169,7 +169,7 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /** What these variables say of this process, or what is wrong with them. */
+  /** Describes this process's rank according to launcher variables, or the error in them. */
   static String launch(Map<String, String> variables) {
     try {
       return LaunchEnvironment.of(variables)
@@ -180,7 +180,7 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /** Where a token comes from, or what is wrong with it; nothing of the token. */
+  /** Describes the source of the token, or the error in it. Never includes the token itself. */
   static String token(Map<String, String> variables) {
     try {
       return LaunchEnvironment.checkedToken(variables).map(name -> "from " + name).orElse("none");
@@ -190,7 +190,8 @@ final class DoctorCommand implements Runnable {
   }
 
   /**
-   * Where these variables have jobs connect; nothing of a password that an address may not have.
+   * Returns the address at which jobs connect, or the error in it. Never includes a password: an
+   * address that has one is refused, and the message masks it.
    */
   static String linkRendezvous(Map<String, String> variables) {
     try {
@@ -203,9 +204,9 @@ final class DoctorCommand implements Runnable {
   }
 
   /**
-   * Each way between ranks, with "available" or why not.
+   * Returns each transport between ranks with "available" or the reason why it is not.
    *
-   * @param cuda of the target, whose ranks have it
+   * @param cuda availability of the target whose ranks use it
    */
   private static Map<String, String> transports(boolean loaded, String cuda) {
     Map<String, String> transports = new LinkedHashMap<>();
@@ -216,7 +217,7 @@ final class DoctorCommand implements Runnable {
     return transports;
   }
 
-  /** What would carry bytes between hosts, by these variables. */
+  /** Describes the UCX transport between hosts under these variables. */
   private static String ucx(Map<String, String> variables) {
     String devices = variables.getOrDefault(NET_DEVICES, "");
     String over =

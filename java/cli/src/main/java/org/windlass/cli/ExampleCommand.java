@@ -25,7 +25,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code windlass example}: lists the bundled examples, or runs one or all. */
+/** Runs {@code windlass example}: lists the bundled examples, or runs one or all. */
 @Command(
     name = "example",
     description = "Lists the bundled examples, or runs one or all; each checks its own result.")
@@ -152,7 +152,7 @@ final class ExampleCommand implements Runnable {
     }
   }
 
-  /** Whether it starts processes itself: as many as it needs, whatever {@code --ranks}. */
+  /** Returns true if the example starts its own processes, regardless of {@code --ranks}. */
   private boolean isOfJobs(Example example) {
     return moving.areProcesses() && example.jobs().isPresent();
   }
@@ -190,7 +190,7 @@ final class ExampleCommand implements Runnable {
                         + names().collect(Collectors.joining(", "))));
   }
 
-  /** A stream whose text reaches {@code out}. */
+  /** Returns a stream whose text goes to {@code out}. */
   private static PrintStream stream(Writer out) {
     return new PrintStream(new WriterStream(out), true, StandardCharsets.UTF_8);
   }

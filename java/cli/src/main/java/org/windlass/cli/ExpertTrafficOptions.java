@@ -5,7 +5,7 @@ import org.windlass.DType;
 import org.windlass.bench.data.ExpertTraffic;
 import picocli.CommandLine.Option;
 
-/** The tokens of {@code windlass bench dispatch-combine}. */
+/** Command-line options for the tokens of {@code windlass bench dispatch-combine}. */
 final class ExpertTrafficOptions {
   @Option(
       names = "--tokens",

@@ -3,7 +3,7 @@ package org.windlass.cli;
 
 import picocli.CommandLine.Option;
 
-/** The option by which every command that prints results prints them as JSON. */
+/** Command-line option that makes a command print its results as JSON. */
 final class JsonOption {
   @Option(names = "--json", description = "Results as JSON, an object a line, and nothing else.")
   private boolean json;

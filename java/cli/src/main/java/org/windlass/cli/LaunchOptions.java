@@ -10,7 +10,9 @@ import org.windlass.kernel.Target;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 
-/** The options that every command takes that moves data between ranks of either kind. */
+/**
+ * Command-line options of every command that moves data between ranks, as threads or processes.
+ */
 final class LaunchOptions extends MovingOptions {
   private static final String THREADS = "threads";
   private static final String PROCESSES = "processes";
@@ -30,13 +32,13 @@ final class LaunchOptions extends MovingOptions {
     return super.target();
   }
 
-  /** What ranks are: {@code threads} or {@code processes}. */
+  /** Returns the kind of ranks: {@code threads} or {@code processes}. */
   String launch() {
     requireLaunch();
     return launch;
   }
 
-  /** Whether ranks are to be processes. */
+  /** Returns true if ranks are to be processes. */
   boolean areProcesses() {
     return launch().equals(PROCESSES);
   }
@@ -48,8 +50,9 @@ final class LaunchOptions extends MovingOptions {
   }
 
   /**
-   * Runs the body with the ranks of this process: all of them, or one, and each of the others in a
-   * process of its own that runs this command line too. Results are rank 0's to print.
+   * Runs the body with the ranks of this process. If ranks are threads, these are all ranks.
+   * Otherwise this process has one rank, and each other rank is a process that runs this command
+   * line. Only rank 0 prints results.
    */
   void onRanks(CommandSpec command, int ranks, Consumer<LocalGroup> body) {
     if (areProcesses()) {
@@ -62,8 +65,8 @@ final class LaunchOptions extends MovingOptions {
   }
 
   /**
-   * Runs the body in so many processes, of which each has {@code ranks} ranks: this one, which has
-   * the first of them, and others that run this command line too.
+   * Runs the body in {@code processes} processes with {@code ranks} ranks each. This process has
+   * the first ranks, and the other processes run this command line too.
    */
   void onProcesses(CommandSpec command, int processes, int ranks, Consumer<LocalGroup> body) {
     List<String> arguments = command.root().commandLine().getParseResult().originalArgs();

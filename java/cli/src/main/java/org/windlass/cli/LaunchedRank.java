@@ -14,11 +14,11 @@ import java.util.Properties;
 import org.windlass.error.ErrorCode;
 
 /**
- * A process that a command has started as one of its ranks: it runs the same command, prints no
- * results, and tells the process that started it why it failed, in a file.
+ * A process that a command has started as one of its ranks. It runs the same command and prints no
+ * results. If it fails, it writes the reason to a file for the process that started it.
  */
 final class LaunchedRank {
-  /** The property that names the file. */
+  /** Name of the system property with the path of the file. */
   private static final String PROPERTY = "org.windlass.cli.complaint";
 
   private static final String CODE = "code";
@@ -28,7 +28,7 @@ final class LaunchedRank {
 
   private LaunchedRank() {}
 
-  /** What another rank than this process's has said. */
+  /** Reports the failure of a rank in another process. */
   private static final class Told extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -45,22 +45,22 @@ final class LaunchedRank {
     }
   }
 
-  /** Whether this process is one. */
+  /** Returns true if this process was started as a rank. */
   static boolean isThis() {
     return System.getProperty(PROPERTY) != null;
   }
 
-  /** The option of a JVM that makes it one, whose complaint is to be in {@code file}. */
+  /** Returns the JVM option that makes a process a rank. Its complaint will be in {@code file}. */
   static String option(Path file) {
     return "-D" + PROPERTY + "=" + file;
   }
 
-  /** Leaves the complaint of this process, which is one; its exit status. */
+  /** Writes the complaint of this process, which is a rank, and returns its exit status. */
   static int tell(Complaint complaint) {
     return tell(complaint, Path.of(System.getProperty(PROPERTY)));
   }
 
-  /** Leaves a complaint in {@code to}; its exit status. */
+  /** Writes a complaint to {@code to} and returns its exit status. */
   static int tell(Complaint complaint, Path to) {
     StringWriter trace = new StringWriter();
     complaint.fault().printStackTrace(new PrintWriter(trace, true));
@@ -70,7 +70,7 @@ final class LaunchedRank {
     said.setProperty(HINT, complaint.hint());
     said.setProperty(TRACE, trace.toString());
     try {
-      // It is there whole or not at all, also where this process is killed, or the disk is full.
+      // Rename a complete file: a killed process or a full disk must not leave a partial one.
       Path part = to.resolveSibling(to.getFileName() + ".part");
       try (Writer file = Files.newBufferedWriter(part)) {
         said.store(file, null);
@@ -83,9 +83,10 @@ final class LaunchedRank {
   }
 
   /**
-   * What a process has left in {@code file}; empty if it left none, as one that was killed.
+   * Reads the complaint that a process left in {@code file}. Returns empty if it left none, for
+   * example because it was killed.
    *
-   * @param ranks what the message calls its ranks
+   * @param ranks name of the process's ranks in the message
    */
   static Optional<Complaint> told(String ranks, Path file) throws IOException {
     Properties said = new Properties();

@@ -9,7 +9,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.reshard.Reshard;
 import picocli.CommandLine.Option;
 
-/** The options for the layouts at both ends, and for the dtype between them. */
+/** Command-line options for the layouts at both ends, and for the dtype between them. */
 final class LayoutOptions {
   @Option(names = "--from", paramLabel = "LAYOUT", description = "Source layout.")
   private String from;
@@ -38,12 +38,12 @@ final class LayoutOptions {
     return Optional.ofNullable(wire).map(DType::parse);
   }
 
-  /** The wire dtype that floating tensors are cast to. */
+  /** Returns the wire dtype to which floating tensors are cast. */
   Optional<DType> castWire() {
     return castable("--wire", wire);
   }
 
-  /** The dtype that an option casts floating tensors to: one that a reshard takes. */
+  /** Parses a dtype for floating tensors, and throws if a reshard cannot cast to it. */
   static Optional<DType> castable(String option, String value) {
     try {
       Optional<DType> dtype = Optional.ofNullable(value).map(DType::parse);
@@ -54,12 +54,12 @@ final class LayoutOptions {
     }
   }
 
-  /** The size that an option gives; empty where it was not given. */
+  /** Parses the size of an option. Returns empty if the option was not given. */
   static OptionalLong bytes(String option, String value) {
     return value == null ? OptionalLong.empty() : OptionalLong.of(ByteSize.parse(option, value));
   }
 
-  /** An option's value where the command cannot do without. */
+  /** Returns the value of an option, and throws if it was not given. */
   static <T> T require(String option, Optional<T> value, String takes) {
     return value.orElseThrow(() -> new InvalidArgumentException(option + " is missing; " + takes));
   }

@@ -31,7 +31,7 @@ import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 import picocli.CommandLine.TypeConversionException;
 
-/** The {@code windlass} command. */
+/** Entry point of the {@code windlass} command. */
 @Command(
     name = "windlass",
     description = "Moves tensors between ranks.",
@@ -53,7 +53,7 @@ import picocli.CommandLine.TypeConversionException;
 public final class Main implements Runnable {
   private static final String RUN = "run";
 
-  /** The commands by name, in the order of the help. */
+  /** Commands by name, in the order of the help. */
   private static final Map<String, Supplier<Object>> COMMANDS = commands();
 
   @Spec private CommandSpec spec;
@@ -73,7 +73,10 @@ public final class Main implements Runnable {
     ProcessEnd.exit(status);
   }
 
-  /** Before a command line is made, which asks the library of a target for its version. */
+  /**
+   * Chooses the target before a command line is made, since that asks the target's library for its
+   * version.
+   */
   private static void chooseTarget(String... args) {
     List<String> own = options(args);
     for (int i = 0; i < own.size(); i++) {
@@ -90,15 +93,15 @@ public final class Main implements Runnable {
     try {
       Target.parse(target).use();
     } catch (WindlassException refused) {
-      // The command says so, which takes the option too.
+      // The command itself reports the error, since it takes this option too.
     }
   }
 
   /**
    * Runs the command.
    *
-   * @param out gets results
-   * @param err gets progress and errors
+   * @param out stream for results
+   * @param err stream for progress and errors
    * @return the exit status
    */
   public static int run(Writer out, PrintWriter err, String... args) {
@@ -122,7 +125,7 @@ public final class Main implements Runnable {
       line.setOut(new PrintWriter(results, true));
       line.setErr(err);
       line.setCaseInsensitiveEnumValuesAllowed(true);
-      // An argument is what it is, also where it begins with an @, as a decorator of a name may.
+      // Take arguments literally, also if one begins with @, as a decorator of a name may.
       line.setExpandAtFiles(false);
       // Arguments after the command that ranks run belong to that command.
       line.getSubcommands().values().stream()
@@ -136,7 +139,7 @@ public final class Main implements Runnable {
             try {
               return new CommandLine.RunLast().execute(parsed);
             } catch (UncheckedIOException unwritten) {
-              // Help and version are printed by the parser, and their failed writes end up here.
+              // The parser prints help and version. Failed writes of these end up here.
               return complain.apply(Complaint.of(unwritten));
             }
           });
@@ -170,7 +173,7 @@ public final class Main implements Runnable {
 
   /** Adds the command that the arguments name, or all commands if they name none. */
   private static void addCommands(CommandLine line, String... args) {
-    // The description of a command takes tens of milliseconds to build.
+    // Building the description of a command takes tens of milliseconds.
     Optional<String> named = firstWord(args).filter(COMMANDS::containsKey);
     COMMANDS.forEach(
         (name, command) -> {
@@ -180,12 +183,15 @@ public final class Main implements Runnable {
         });
   }
 
-  /** The first argument that is no option: the command, if there is one of that name. */
+  /** Returns the first argument that is not an option. It is the command, if one has that name. */
   private static Optional<String> firstWord(String... args) {
     return Stream.of(args).filter(word -> !word.startsWith("-")).findFirst();
   }
 
-  /** A path of the command line; an empty one, as of an unset variable, would be the current folder. */
+  /**
+   * Parses a path of the command line. Refuses an empty one, as of an unset variable, since it
+   * would be the current folder.
+   */
   private static Path path(String text) {
     if (text.isEmpty()) {
       throw new TypeConversionException("the path is empty");
@@ -198,12 +204,15 @@ public final class Main implements Runnable {
     }
   }
 
-  /** Whether errors shall be JSON, also those of a command line that cannot be parsed. */
+  /** Returns true if errors shall be JSON. Also works for command lines that cannot be parsed. */
   private static boolean asksForJson(String... args) {
     return options(args).contains("--json");
   }
 
-  /** Of a command line, also of one that cannot be parsed, the words that may be its options. */
+  /**
+   * Returns the words of a command line that may be options. Also works for command lines that
+   * cannot be parsed.
+   */
   private static List<String> options(String... args) {
     List<String> all = List.of(args);
     if (firstWord(args).equals(Optional.of(RUN))) {
@@ -223,9 +232,11 @@ public final class Main implements Runnable {
     return new OutputStreamWriter(new FileOutputStream(descriptor), StandardCharsets.UTF_8);
   }
 
-  /** The version, with natives and without. */
+  /** Provides the version, with or without natives. */
   static final class Version implements IVersionProvider {
-    /** That of the command's jar; of classes that lie in no jar, the library's, where it loads. */
+    /**
+     * Returns the version of the command's jar. Without a jar, returns the library's if it loads.
+     */
     static Optional<String> text() {
       return Optional.ofNullable(Main.class.getPackage().getImplementationVersion())
           .or(
@@ -237,7 +248,7 @@ public final class Main implements Runnable {
 
     @Override
     public String[] getVersion() {
-      // Asked for whenever a command line is made, help included.
+      // Picocli calls this for every command line, help included.
       String version = "windlass" + text().map(text -> " " + text).orElse("");
       return new String[] {
         NativeLibrary.refusal().isEmpty()

@@ -18,7 +18,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code windlass manifest}: what a comm manifest means. */
+/** Runs {@code windlass manifest}: explains a comm manifest. */
 @Command(
     name = "manifest",
     description = "Checks a comm manifest and shows the bootstrap configuration it means.",

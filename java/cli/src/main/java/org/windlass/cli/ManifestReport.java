@@ -12,15 +12,15 @@ import java.util.stream.Collectors;
 import org.windlass.manifest.Bootstrap;
 import org.windlass.manifest.Slot;
 
-/** A bootstrap configuration as text for people. */
+/** Formats a bootstrap configuration as text for people. */
 final class ManifestReport {
   private final Bootstrap bootstrap;
   private final boolean summary;
 
-  /** For each group the rank of each device, -1 where it is no member. */
+  /** Rank of each device for each group, or -1 if it is not a member. */
   private final List<int[]> ranks;
 
-  /** A slot as a line shows it, and the head of those lines. */
+  /** A line for a slot, and the head of these lines. */
   private record Line(String name, String offset, String bytes, String holds, String host) {
     static final Line HEAD = new Line("slot", "offset", "bytes", "holds", "host");
 
@@ -47,9 +47,9 @@ final class ManifestReport {
   }
 
   /**
-   * Of {@code bootstrap}.
+   * Creates the report of {@code bootstrap}.
    *
-   * @param summary whether slots and devices are left out
+   * @param summary whether to omit slots and devices
    */
   ManifestReport(Bootstrap bootstrap, boolean summary) {
     this.bootstrap = bootstrap;
@@ -67,9 +67,9 @@ final class ManifestReport {
   }
 
   /**
-   * The lines.
+   * Returns the lines of the report.
    *
-   * @param file what the manifest is called
+   * @param file name of the manifest in the report
    */
   List<String> lines(String file) {
     List<String> lines = new ArrayList<>();
@@ -116,7 +116,10 @@ final class ManifestReport {
     return lines.stream().map(column).mapToInt(String::length).max().orElse(1);
   }
 
-  /** Devices in a row whose ranks are in a row, in the same groups, share a line. */
+  /**
+   * Returns the lines about devices. Consecutive devices with consecutive ranks in the same groups
+   * share a line.
+   */
   private List<String> coreLines() {
     List<String> lines = new ArrayList<>();
     int first = 0;
@@ -167,7 +170,7 @@ final class ManifestReport {
         + slots(Slot::storeToHost) + " stored";
   }
 
-  /** No more than a long holds: such windows no machine has. */
+  /** Adds two sizes and limits the sum to the largest long. No machine has such windows. */
   private static long sum(long one, long other) {
     return one > Long.MAX_VALUE - other ? Long.MAX_VALUE : one + other;
   }
@@ -180,7 +183,7 @@ final class ManifestReport {
         .count();
   }
 
-  /** Numbers in their order, those that ascend by one as a run: {@code 0-3,7,5}. */
+  /** Formats numbers in their order, with ascending runs shortened: {@code 0-3,7,5}. */
   private static String runs(List<Integer> numbers) {
     List<String> runs = new ArrayList<>();
     int first = 0;
@@ -205,7 +208,7 @@ final class ManifestReport {
     return String.format(Locale.ROOT, "%,d", number);
   }
 
-  /** As the file has it, so that no name breaks a line. */
+  /** Escapes a name as in the file, so that it cannot break a line. */
   private static String escaped(String name) {
     return new String(JsonStringEncoder.getInstance().quoteAsString(name));
   }

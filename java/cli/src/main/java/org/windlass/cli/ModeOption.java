@@ -7,7 +7,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.plan.TransferMode;
 import picocli.CommandLine.Option;
 
-/** The option for how bytes move between two layouts, where any mode will do. */
+/** Command-line option for the mode in which bytes move between two layouts. */
 final class ModeOption {
   @Option(
       names = "--mode",
@@ -20,7 +20,7 @@ final class ModeOption {
     return parse(mode, TransferMode.values());
   }
 
-  /** The mode of this name, one of {@code known}. */
+  /** Returns the mode with this name, which has to be one of {@code known}. */
   static TransferMode parse(String mode, TransferMode... known) {
     for (TransferMode each : known) {
       if (each.toString().equals(mode)) {

@@ -6,7 +6,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.kernel.Target;
 import picocli.CommandLine.Option;
 
-/** The options that every command that moves data takes. */
+/** Command-line options of every command that moves data. */
 class MovingOptions {
   @Option(
       names = "--target",
@@ -24,19 +24,19 @@ class MovingOptions {
               + " ends and no byte moves.")
   private double deadline;
 
-  /** The target, which this process runs. */
+  /** Selects the target for this process and returns it. */
   Target target() {
     Target chosen = target == null ? Target.loaded() : Target.parse(target);
     chosen.use();
     return chosen;
   }
 
-  /** How long an operation may go without progress. */
+  /** Returns the longest time that an operation may go without progress. */
   Duration deadline() {
     return seconds("--deadline", deadline);
   }
 
-  /** The value of an option that is a deadline in seconds. */
+  /** Parses the value of an option that is a deadline in seconds. */
   static Duration seconds(String name, double value) {
     if (!(value >= 1e-9 && value <= 1e8)) {
       throw new InvalidArgumentException(name + " " + value + ": not in [1e-9, 1e8] seconds");

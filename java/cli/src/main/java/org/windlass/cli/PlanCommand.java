@@ -28,7 +28,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code windlass plan}: what a redistribution would move. */
+/** Runs {@code windlass plan}: shows what a redistribution would move. */
 @Command(
     name = "plan",
     description = "Shows what a redistribution would move, without moving it.",
@@ -179,7 +179,7 @@ final class PlanCommand implements Runnable {
     return new PlannedTensor("tensor", sizes, type, wire(type), source, to, 1);
   }
 
-  /** The wire dtype of tensors of this dtype: what was asked for if they cast to it. */
+  /** Returns the wire dtype of tensors of this dtype: the requested one if they cast to it. */
   private DType wire(DType type) {
     return layouts.castWire().filter(type::canCast).orElse(type);
   }

@@ -9,7 +9,7 @@ import java.util.List;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ErrorCode;
 
-/** The end of the process: by the command, or by a signal, which takes away what is unfinished. */
+/** Ends the process, by the command or by a signal. A signal removes unfinished outputs. */
 final class ProcessEnd {
   private static final int INTERRUPTED = 130;
 
@@ -20,17 +20,17 @@ final class ProcessEnd {
   private ProcessEnd() {}
 
   /**
-   * From now until {@link #exit}, a signal that ends the process takes away what is {@link
-   * Unfinished} and says so, and the status is 130.
+   * From now until {@link #exit}, a signal that ends the process removes everything in
+   * {@link Unfinished} and reports it. The status is then 130.
    *
-   * @param asJson whether errors are JSON
+   * @param asJson whether errors are printed as JSON
    */
   static void awaitSignals(boolean asJson) {
     json = asJson;
     try {
       Runtime.getRuntime().addShutdownHook(HOOK);
     } catch (IllegalStateException endingAlready) {
-      // Nothing has begun.
+      // No command has begun.
     }
   }
 
@@ -39,12 +39,14 @@ final class ProcessEnd {
     try {
       Runtime.getRuntime().removeShutdownHook(HOOK);
     } catch (IllegalStateException endingAlready) {
-      // The hook gives the status; what follows waits for it.
+      // The shutdown hook sets the status. Wait for it here.
     }
     System.exit(status);
   }
 
-  /** Whether a signal is ending the process: what fails now fails because of that. */
+  /**
+   * Returns true if a signal is ending the process. A failure is then a consequence of the signal.
+   */
   static boolean isNear() {
     Thread probe = new Thread(() -> {});
     try {

@@ -27,18 +27,18 @@ import org.windlass.error.PeerLostException;
 import org.windlass.error.ResourceException;
 
 /**
- * A command whose ranks are processes: the first is this one, and each of the others a JVM that runs
- * the same command line. They end together, and the error is that of the process that failed by
- * itself.
+ * Runs a command whose ranks are processes. The first is this process, and each of the others is a
+ * JVM that runs the same command line. They end together. The reported error is that of the process
+ * that failed for a reason of its own.
  */
 final class ProcessLaunch {
-  /** From SIGTERM to SIGKILL. */
+  /** Time from SIGTERM to SIGKILL. */
   private static final Duration GRACE = Duration.ofSeconds(5);
 
-  /** In which a rank that is over, or whose peers have failed, ends by itself. */
+  /** Time in which a rank ends on its own after it has finished or its peers have failed. */
   private static final Duration LAST_WORDS = Duration.ofSeconds(5);
 
-  /** What ranks fail with that others have failed. */
+  /** Error codes of ranks that fail because other ranks have failed. */
   private static final Set<ErrorCode> CONSEQUENCES =
       Set.of(ErrorCode.ABORTED, ErrorCode.PEER_LOST, ErrorCode.DEADLINE_EXCEEDED);
 
@@ -48,11 +48,11 @@ final class ProcessLaunch {
   private final CommunicatorOptions options;
 
   /**
-   * A launch to be.
+   * Prepares a launch.
    *
-   * @param arguments the command's, which the processes get too
-   * @param ranks of each process
-   * @param options whose deadline is that of the start too
+   * @param arguments arguments of the command, also passed to the processes
+   * @param ranks number of ranks of each process
+   * @param options options of the communicators; their deadline also limits the start
    */
   ProcessLaunch(
       List<String> arguments, int processes, int ranks, CommunicatorOptions options) {
@@ -62,7 +62,7 @@ final class ProcessLaunch {
     this.options = options;
   }
 
-  /** Runs the body with the ranks of this process, here and in each of the others. */
+  /** Runs the body with the ranks of this process, here and in each of the other processes. */
   void run(Consumer<LocalGroup> body) {
     if (LaunchedRank.isThis()) {
       runRank(System.getenv(), body, () -> {});
@@ -92,7 +92,10 @@ final class ProcessLaunch {
     }
   }
 
-  /** Ranks print no results, and their bytes are passed on as they are, which no writer does. */
+  /**
+   * Returns standard error as a byte stream. Ranks print no results, and their bytes are copied
+   * unchanged, which a writer would not do.
+   */
   private static OutputStream standardError() {
     return new FileOutputStream(FileDescriptor.err);
   }
@@ -114,19 +117,26 @@ final class ProcessLaunch {
     }
   }
 
-  /** @param onStart runs once all ranks have joined */
+  /**
+   * Runs the body with the ranks of this process.
+   *
+   * @param onStart called once all ranks have joined
+   */
   private void runRank(
       Map<String, String> variables, Consumer<LocalGroup> body, Runnable onStart) {
     try (LocalGroup group =
         LocalGroup.fromEnvironment(variables, ranks, options, options.deadline())) {
       onStart.run();
       body.accept(group);
-      // Nobody leaves while another may still reach it.
+      // Wait, so that no rank leaves while another may still access its memory.
       group.run(Communicator::barrier);
     }
   }
 
-  /** What to throw for {@code failure}: what a rank failed with by itself, if it is that. */
+  /**
+   * Returns the exception to throw for {@code failure}: the original failure of a rank, if there is
+   * one.
+   */
   private RuntimeException cause(
       RuntimeException failure, List<RankProcesses.Failure> failures, Complaints complaints)
       throws IOException {
@@ -146,14 +156,14 @@ final class ProcessLaunch {
       }
       told.ifPresent(consequences::add);
     }
-    // Where the start was given up, this rank knows that alone.
+    // If the start was given up, only this rank knows that.
     if (code == ErrorCode.ABORTED && !consequences.isEmpty()) {
       return new ComplaintException(consequences.get(0), failure);
     }
     return failure;
   }
 
-  /** What messages call the ranks of a process. */
+  /** Returns the name of a process's ranks in messages. */
   private String ranksOf(int process) {
     int first = process * ranks;
     return ranks == 1 ? "rank " + first : "ranks " + first + " to " + (first + ranks - 1);
@@ -165,7 +175,7 @@ final class ProcessLaunch {
             + failure.status() + " " + when);
   }
 
-  /** The files in which ranks say why they failed. */
+  /** Files in which ranks write the reasons of their failures. */
   private static final class Complaints implements AutoCloseable {
     private final RunFolder folder = RunFolder.create("ranks");
 
@@ -181,10 +191,7 @@ final class ProcessLaunch {
     }
   }
 
-  /**
-   * A watch over ranks that have not joined yet: where one of them fails, this thread waits no
-   * more.
-   */
+  /** Watches ranks that have not joined yet. If one of them fails, this thread stops waiting. */
   private static final class StartWatch implements AutoCloseable {
     private final Thread starting = Thread.currentThread();
     private final Thread watching;
@@ -203,7 +210,7 @@ final class ProcessLaunch {
           interrupt();
         }
       } catch (InterruptedException over) {
-        // All have joined.
+        // All ranks have joined.
       }
     }
 

@@ -9,18 +9,18 @@ import org.windlass.report.KernelProfile;
 import org.windlass.report.KernelProfile.Engine;
 import org.windlass.report.KernelProfile.Work;
 
-/** What kernels did on a checked target, as the command prints it. */
+/** Formats the profile of kernels on a checked target. */
 final class ProfileOutput {
   private static final String ROW = "%-20s %8s %12s %-5s %12s %14s %8s %9s %8s %8s %9s %8s%n";
 
   private ProfileOutput() {}
 
-  /** Whether the target counts what kernels do. */
+  /** Returns true if the target counts the work of kernels. */
   static boolean counts(Target target) {
     return target == Target.A2A3SIM || target == Target.A5SIM;
   }
 
-  /** A line for each engine of each kernel. */
+  /** Returns a table with a line for each engine of each kernel. */
   static String table(List<KernelProfile> kernels) {
     StringBuilder table =
         new StringBuilder(
@@ -60,7 +60,9 @@ final class ProfileOutput {
     return table.toString();
   }
 
-  /** What a kernel did while operations of so many bytes were measured. */
+  /**
+   * Returns a kernel's profile from the measurement of operations of {@code bytes} bytes, as JSON.
+   */
   static String json(KernelProfile kernel, long bytes) {
     return JsonLine.of(
         json -> {
@@ -85,7 +87,7 @@ final class ProfileOutput {
         });
   }
 
-  /** Of loads and stores, how long those are busy that are it less. */
+  /** Returns the busy cycles of the load engine or the store engine, whichever are fewer. */
   private static long shorter(KernelProfile kernel) {
     return Math.min(
         kernel.engines().get(Engine.MTE2).busyCycles(),

@@ -6,8 +6,8 @@ import java.util.Locale;
 import org.windlass.reshard.ProgressListener;
 
 /**
- * A bar that shows how far a move is, and redraws itself on a terminal; elsewhere a line at each
- * quarter of a move that takes longer than a second, from the first word of it on.
+ * Shows the progress of a move. On a terminal, it redraws a bar. Elsewhere, it prints a line at
+ * each quarter of a move that takes longer than a second.
  */
 final class ProgressBar implements ProgressListener, AutoCloseable {
   private static final int WIDTH = 40;
@@ -62,18 +62,21 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
     }
   }
 
-  /** A bar of what is done, and what is said of it, in fewer than {@code columns} characters. */
+  /**
+   * Returns a bar for {@code share} followed by {@code rest}, in fewer than {@code columns}
+   * characters.
+   */
   static String line(double share, String rest, int columns) {
     int width = Math.min(WIDTH, columns - rest.length() - "[] ".length() - 1);
     if (width > 0) {
       int full = (int) (share * width);
       return "[" + "#".repeat(full) + ".".repeat(width - full) + "] " + rest;
     }
-    // A line that fills the terminal goes on in the next one, which the carriage return leaves.
+    // Keep the line shorter than the terminal: a wrapped line would survive the carriage return.
     return rest.substring(0, Math.min(rest.length(), Math.max(columns - 1, 1)));
   }
 
-  /** The terminal's width, which may change. */
+  /** Returns the terminal's width in characters, which may change. */
   private int columns() {
     long now = System.nanoTime();
     if (columns == 0 || now - measured > MEASURED_NANOS) {
@@ -83,7 +86,7 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
     return columns;
   }
 
-  /** Ends the line; nothing is drawn after it. */
+  /** Ends the line. Nothing is drawn after that. */
   @Override
   public synchronized void close() {
     closed = true;

@@ -3,9 +3,9 @@ package org.windlass.cli;
 
 import org.windlass.error.InvalidArgumentException;
 
-/** The number of ranks that a command runs, each a thread or a process of its own. */
+/** Checks the number of ranks that a command runs, as threads or processes. */
 public final class RankCount {
-  /** What some operations do grows with the square of the ranks. */
+  /** Largest number of ranks. Some operations take time that grows with its square. */
   public static final int MOST = 64;
 
   private RankCount() {}
@@ -13,7 +13,7 @@ public final class RankCount {
   /**
    * Checks a number of ranks.
    *
-   * @param given what says it, as messages begin
+   * @param given source of the number, for the start of the message
    */
   public static void require(String given, int ranks) {
     if (ranks < 1 || ranks > MOST) {

@@ -23,7 +23,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code windlass report}: where every rank of a running job is, from outside. */
+/** Runs {@code windlass report}: shows the state of every rank of a running job from outside. */
 @Command(
     name = "report",
     description = "Shows where every rank of a job is that runs on this machine in processes.",
@@ -45,10 +45,10 @@ final class ReportCommand implements Callable<Integer> {
   private static final double LEAST_S = 0.01;
   private static final double MOST_S = 86_400;
 
-  /** To the first line and column, where a screen of this begins. */
+  /** Moves the cursor to the first line and column. */
   private static final String HOME = "\u001b[H";
 
-  /** Clears what the line, or the screen, had from here on. */
+  /** Clears the line, or the screen, from the cursor on. */
   private static final String REST_OF_LINE = "\u001b[K";
 
   private static final String REST = "\u001b[J";
@@ -121,7 +121,7 @@ final class ReportCommand implements Callable<Integer> {
     return Duration.ofNanos((long) (value * 1e9));
   }
 
-  /** How the job ended, to which this report came. */
+  /** Reports how the job ended, and returns the exit status. */
   private int end(JobReport report, PrintWriter out) {
     String lost =
         report.communicators().stream()
@@ -256,7 +256,7 @@ final class ReportCommand implements Callable<Integer> {
     json.writeEndObject();
   }
 
-  /** Null of a rank that is elsewhere: nobody here knows. */
+  /** Writes a value, or null for a rank on another host, whose value is unknown here. */
   private static void writeKnown(JsonGenerator json, String name, boolean elsewhere, long value)
       throws IOException {
     if (elsewhere) {

@@ -24,7 +24,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code windlass reshard}: redistributes safetensors. */
+/** Runs {@code windlass reshard}: redistributes safetensors. */
 @Command(
     name = "reshard",
     description = "Redistributes a safetensors checkpoint from one layout to another.",
@@ -56,10 +56,10 @@ import picocli.CommandLine.Spec;
 final class ReshardCommand implements Runnable {
   private static final int FEWEST_PROCESSES = 2;
 
-  // More do not read and write faster.
+  // More processes do not read and write faster.
   private static final int MOST_PROCESSES = 16;
 
-  /** How many warnings the JSON result lists; it counts all of them. */
+  /** Largest number of warnings in the JSON result, which still counts all of them. */
   private static final int MOST_WARNINGS = 100;
 
   private final List<String> warned = new ArrayList<>();
@@ -128,7 +128,7 @@ final class ReshardCommand implements Runnable {
 
   @Override
   public void run() {
-    // What another process says is said once, by the one that has started it.
+    // Only the process that has started the others prints messages.
     PrintWriter err =
         LaunchedRank.isThis()
             ? new PrintWriter(Writer.nullWriter())
@@ -185,11 +185,14 @@ final class ReshardCommand implements Runnable {
     }
   }
 
-  /** With as many processes as threads do it else, and in each its share of what is reduced. */
+  /**
+   * Runs the reshard in one process for each core, within limits. Each process takes its share of
+   * the reduction.
+   */
   private ReshardResult runProcesses(Reshard reshard, PrintWriter err) {
     int cores = Runtime.getRuntime().availableProcessors();
     int processes = Math.max(FEWEST_PROCESSES, Math.min(cores, MOST_PROCESSES));
-    // Refuses what cannot be done before there is a process.
+    // Refuse invalid requests before any process starts.
     int ranks = (reshard.leastRanks() + processes - 1) / processes;
     AtomicReference<ReshardResult> result = new AtomicReference<>();
     try {
@@ -203,13 +206,13 @@ final class ReshardCommand implements Runnable {
     return result.get();
   }
 
-  /** Prints a warning for people, and keeps it for the result. */
+  /** Prints a warning, and keeps it for the result. */
   private void warn(PrintWriter err, String text) {
     warned.add(text);
     err.println("windlass: warning: " + text);
   }
 
-  /** A message with options in the place of the settings that the library names. */
+  /** Replaces the library's settings in a message with the command's options. */
   private static String inOptions(String message) {
     return message
         .replaceAll("\\b(from|to|force)\\(\\)", "--$1")

@@ -8,12 +8,12 @@ import org.windlass.DType;
 import org.windlass.bench.data.Floor;
 import org.windlass.reshard.ReshardResult;
 
-/** The floor of a reshard: what copying or casting the written bytes in memory takes here. */
+/** Measures the floor of a reshard: the time to copy or cast the written bytes in memory. */
 final class ReshardFloor {
-  // What it is measured on; with its copy larger than most caches.
+  // Bytes of the sample. With its copy, it is larger than most caches.
   private static final long SAMPLE = 16L << 20;
   private static final int ITERATIONS = 3;
-  // Fewer bytes count as a copy, so that there is one measurement for all of them.
+  // Fewer bytes count as a copy, so that one measurement covers all of them.
   private static final long LEAST = 1L << 20;
 
   private ReshardFloor() {}

@@ -8,11 +8,11 @@ import java.util.Optional;
 import org.windlass.error.ErrorCode;
 
 /**
- * Standard output, where results go. The first fault of writing them is thrown through whatever
- * stands between, so that a command ends there, and is kept.
+ * Standard output, for results. The first I/O error is kept, and is thrown through all layers in
+ * between, so that it ends the command.
  */
 final class Results extends Writer {
-  /** What a write says once nobody can read it: the reader of a pipe has gone. */
+  /** Message of a write after the reader of a pipe has gone. */
   private static final String READER_GONE = "Broken pipe";
 
   private interface Step {
@@ -52,7 +52,9 @@ final class Results extends Writer {
     }
   }
 
-  /** What there is to say of results that could not be written; empty while they could. */
+  /**
+   * Returns the complaint about results that could not be written, or empty if all were written.
+   */
   Optional<Complaint> complaint() {
     synchronized (lock) {
       return Optional.ofNullable(fault)
@@ -63,9 +65,9 @@ final class Results extends Writer {
   }
 
   /**
-   * What there is to say of a stream that could not be written.
+   * Returns the complaint about a stream that could not be written.
    *
-   * @param rest what became of the command
+   * @param rest outcome of the command
    */
   static Complaint complaint(String stream, IOException fault, String rest) {
     return new Complaint(
@@ -75,14 +77,14 @@ final class Results extends Writer {
         fault);
   }
 
-  /** Whether results could not be written because their reader wants no more, as head does. */
+  /** Returns true if results could not be written because their reader has ended, as head does. */
   boolean isReaderGone() {
     synchronized (lock) {
       return fault != null && isReaderGone(fault);
     }
   }
 
-  /** The same of one fault of writing. */
+  /** Returns true if this I/O error means that the reader has ended. */
   static boolean isReaderGone(IOException fault) {
     return READER_GONE.equals(fault.getMessage());
   }

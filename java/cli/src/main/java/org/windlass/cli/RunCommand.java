@@ -25,7 +25,9 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/** {@code windlass run}: a command as several processes of this machine, each a rank. */
+/**
+ * Runs {@code windlass run}: starts a command as several processes of this machine, each a rank.
+ */
 @Command(
     name = "run",
     description = "Runs COMMAND as N processes of this machine, each a rank of one job.",
@@ -46,10 +48,13 @@ import picocli.CommandLine.Parameters;
           + " ends them."
     })
 final class RunCommand implements Callable<Integer> {
-  /** Each takes a process, and here its output two threads and two buffers. */
+  /**
+   * Largest number of ranks. Each takes a process, and its output takes two threads and two buffers
+   * here.
+   */
   static final int MOST = 256;
 
-  /** From SIGTERM to SIGKILL. */
+  /** Time from SIGTERM to SIGKILL. */
   private static final Duration GRACE = Duration.ofSeconds(5);
 
   @Option(
@@ -105,13 +110,13 @@ final class RunCommand implements Callable<Integer> {
     }
   }
 
-  /** For ranks that are stopped; empty where there is none. */
+  /** Returns the time limit for ranks that are stopped, or empty for none. */
   private Optional<Duration> limit() {
     return Optional.ofNullable(deadline)
         .map(seconds -> MovingOptions.seconds("run: --deadline", seconds));
   }
 
-  /** Until all of it has ended. */
+  /** Waits until all ranks have ended. */
   private Optional<RankProcesses.Failure> run(
       RankProcesses processes, TokenFile token, Optional<Duration> limit)
       throws IOException, InterruptedException {
@@ -169,7 +174,9 @@ final class RunCommand implements Callable<Integer> {
         + (keepGoing ? "; no other is ended" : "; all are ended");
   }
 
-  /** The status of output that cannot be written: without a word where its reader went away. */
+  /**
+   * Returns the status for output that cannot be written. Prints nothing if the reader has gone.
+   */
   private static int statusOf(SharedOutput.Loss loss) {
     if (Results.isReaderGone(loss.fault())) {
       return ErrorCode.RESOURCE.exitStatus();
@@ -178,7 +185,9 @@ final class RunCommand implements Callable<Integer> {
         Results.complaint(loss.stream(), loss.fault(), "all ranks were ended"), loss.fault());
   }
 
-  /** Bytes of ranks are passed on as they are, which no writer of text does. */
+  /**
+   * Returns a byte stream. The ranks' bytes are copied unchanged, which a text writer would not do.
+   */
   private static FileOutputStream stream(FileDescriptor descriptor) {
     return new FileOutputStream(descriptor);
   }

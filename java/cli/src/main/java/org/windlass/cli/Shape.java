@@ -4,11 +4,11 @@ package org.windlass.cli;
 import java.util.Arrays;
 import org.windlass.error.InvalidArgumentException;
 
-/** Shapes as the command line writes them: {@code 4096x4096}, and nothing for a scalar. */
+/** Parses shapes of the command line, such as {@code 4096x4096}. An empty text is a scalar. */
 public final class Shape {
   private Shape() {}
 
-  /** The extents that {@code text} names. */
+  /** Returns the extents in {@code text}. */
   public static long[] parse(String text) {
     if (text.isEmpty()) {
       return new long[0];

@@ -6,7 +6,7 @@ import java.util.List;
 import org.windlass.bench.sample.Stamps;
 import org.windlass.cli.out.WholeFile;
 
-/** The raw stamps as CSV: one line a rank and iteration, nanoseconds on one clock. */
+/** Writes raw stamps as CSV: a line for each rank and iteration, in nanoseconds on one clock. */
 final class StampsFile implements AutoCloseable {
   private final WholeFile file;
 
@@ -28,12 +28,12 @@ final class StampsFile implements AutoCloseable {
     }
   }
 
-  /** Gives the file its name, with all that was written. */
+  /** Gives the complete file its final name. */
   void commit() {
     file.commit();
   }
 
-  /** Leaves nothing of what was not committed. */
+  /** Removes the file unless it was committed. */
   @Override
   public void close() {
     file.close();

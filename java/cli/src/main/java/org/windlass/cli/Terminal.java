@@ -9,9 +9,9 @@ import java.nio.file.Path;
 import java.util.NoSuchElementException;
 import java.util.Scanner;
 
-/** The terminal that an output may go to. */
+/** Provides the properties of the terminal to which an output may go. */
 final class Terminal {
-  /** The standard ones, by their descriptors. */
+  /** File descriptors of the standard outputs. */
   static final int OUTPUT = 1;
 
   static final int ERROR = 2;
@@ -20,7 +20,7 @@ final class Terminal {
 
   private Terminal() {}
 
-  /** How many characters a line of the process's terminal has; 80 where nothing tells. */
+  /** Returns the width of the process's terminal in characters, or 80 if it is unknown. */
   static int columns() {
     try {
       Process size =
@@ -38,7 +38,7 @@ final class Terminal {
     }
   }
 
-  /** Whether that output is a terminal that redraws lines. */
+  /** Returns true if the output is a terminal that redraws lines. */
   static boolean redraws(int descriptor) {
     String kind = System.getenv("TERM");
     if (kind == null || kind.equals("dumb")) {

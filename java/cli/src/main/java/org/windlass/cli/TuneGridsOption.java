@@ -29,13 +29,16 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.kernel.Target;
 import picocli.CommandLine.Option;
 
-/** The option by which a bench tries grids, and what comes of it: a line for each size, and a file. */
+/**
+ * Command-line option that makes a bench try grids. The bench prints a line for each size and
+ * writes a table.
+ */
 final class TuneGridsOption {
   static final String NAME = "--tune-grids";
 
   private static final String ROW = "%-14s %5s %8s %6s %10s %10s %12s%n";
 
-  /** What the library takes of a table, GridTable::kMostTextBytes. */
+  /** Largest table in bytes that the library takes, GridTable::kMostTextBytes. */
   private static final int MOST_BYTES = 1 << 20;
 
   @Option(
@@ -50,7 +53,7 @@ final class TuneGridsOption {
     return file != null;
   }
 
-  /** Refuses what no table comes of. */
+  /** Refuses combinations of options that cannot produce a table. */
   void require(Target target, String buffers, String algorithm, boolean writesStamps) {
     if (target != Target.CUDA) {
       throw new UnsupportedException(
@@ -72,12 +75,12 @@ final class TuneGridsOption {
     present();
   }
 
-  /** What the file says so far. */
+  /** Returns the rows that the file has so far. */
   private GridRows present() {
     if (!Files.exists(file)) {
       return GridRows.none();
     }
-    // To open a pipe or a device, or to read it, may take for ever.
+    // Opening or reading a pipe or a device may block forever.
     if (!Files.isRegularFile(file)) {
       throw new InvalidArgumentException(
           NAME + ": " + file + " is no regular file, which a table of grids is written as");
@@ -98,7 +101,7 @@ final class TuneGridsOption {
     }
   }
 
-  /** Of the ranks of this process, to {@code out} where rank 0 is one of them. */
+  /** Tunes the ranks of this process. Prints to {@code out} if rank 0 is one of them. */
   void run(
       LocalGroup group,
       Operation operation,

@@ -10,18 +10,18 @@ import java.util.function.BooleanSupplier;
 import org.windlass.error.WindlassException;
 
 /**
- * Things that a command has not finished yet: where a signal ends the process before the command is
- * over, {@link ProcessEnd} takes them away.
+ * Outputs and processes that a command has not finished yet. If a signal ends the process before
+ * the command is over, {@link ProcessEnd} removes them.
  */
 final class Unfinished implements AutoCloseable {
-  /** Those of commands that run; guards {@code ending} and what each of them holds. */
+  /** Objects of running commands. Guards {@code ending} and the contents of each object. */
   private static final Set<Unfinished> OPEN = new LinkedHashSet<>();
 
   private static boolean ending;
 
   private static boolean isOver;
 
-  /** Outputs that {@link #removeAll} found complete, and left. */
+  /** Outputs that {@link #removeAll} found complete, and did not remove. */
   private static final List<Path> COMPLETE = new ArrayList<>();
 
   private final List<AutoCloseable> pending = new ArrayList<>();
@@ -32,7 +32,10 @@ final class Unfinished implements AutoCloseable {
     }
   }
 
-  /** Adds something whose close removes it, and does nothing once it is finished. */
+  /**
+   * Adds an object to close if a signal ends the process. Its close removes an unfinished output,
+   * and does nothing once that is finished.
+   */
   void add(AutoCloseable writer) {
     synchronized (OPEN) {
       if (!ending) {
@@ -59,7 +62,7 @@ final class Unfinished implements AutoCloseable {
         });
   }
 
-  /** Outputs that were complete when {@link #removeAll} came to them. */
+  /** Returns the outputs that were complete when {@link #removeAll} reached them. */
   static List<Path> complete() {
     synchronized (OPEN) {
       return List.copyOf(COMPLETE);
@@ -67,8 +70,8 @@ final class Unfinished implements AutoCloseable {
   }
 
   /**
-   * Marks the command as over: its result is printed. A signal from now on has nothing to end, and
-   * the status is 0.
+   * Marks the command as over, after its result is printed. A later signal removes nothing, and the
+   * status is 0.
    */
   void finish() {
     synchronized (OPEN) {
@@ -77,7 +80,7 @@ final class Unfinished implements AutoCloseable {
     }
   }
 
-  /** Returns whether the command was over before a signal came. */
+  /** Returns true if the command was over before a signal arrived. */
   static boolean isOver() {
     synchronized (OPEN) {
       return isOver;
@@ -85,9 +88,9 @@ final class Unfinished implements AutoCloseable {
   }
 
   /**
-   * Removes what all commands have not finished, and from now on what is added.
+   * Removes the unfinished outputs of all commands, and from now on everything that is added.
    *
-   * @return whether a command was at something
+   * @return true if a command was running
    */
   static boolean removeAll() {
     List<AutoCloseable> all = new ArrayList<>();

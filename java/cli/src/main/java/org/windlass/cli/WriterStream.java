@@ -7,7 +7,7 @@ import java.io.OutputStream;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 
-/** A stream that passes UTF-8 bytes on to a writer, at each flush. */
+/** Stream that passes UTF-8 bytes on to a writer at each flush. */
 final class WriterStream extends OutputStream {
   private final Writer writer;
   private final ByteArrayOutputStream held = new ByteArrayOutputStream();

@@ -16,22 +16,22 @@ import org.windlass.gpu.CudaDriver;
 import org.windlass.kernel.Target;
 
 /**
- * All-reduce of what a program has on GPUs by the CUDA presets of Bytedeco: each rank's numbers go to
- * its GPU on a stream of the presets, into memory of their cudaMalloc, are summed on that stream over
- * all ranks, and come back by the presets' own calls.
+ * Sums data on GPUs with an all-reduce, in a program that uses Bytedeco's CUDA presets. Each rank
+ * copies its numbers to its GPU on a stream of the presets, into memory of their cudaMalloc. The
+ * all-reduce runs on the same stream. The presets' calls then copy the result back.
  */
 public final class PresetsAllReduce {
   private static final int COUNT = 1 << 20;
   private static final long BYTES = (long) COUNT * Float.BYTES;
 
-  /** Of a communicator on GPUs. */
+  /** Largest number of ranks of a communicator on GPUs. */
   private static final int MOST_RANKS = 64;
 
   private PresetsAllReduce() {}
 
   /**
-   * Reads the number of ranks (2); ends with status 2 where that is none, and with 3 where no GPU or
-   * no presets are to be had.
+   * Runs the example. The argument is the number of ranks (2). The exit status is 2 if the argument
+   * is not a valid number, and 3 without a GPU or the presets.
    */
   public static void main(String[] args) {
     int ranks = args.length == 0 ? 2 : ranks(args[0]);
@@ -102,7 +102,7 @@ public final class PresetsAllReduce {
     check(cudart.cudaMemcpyAsync(to, from, BYTES, kind, stream));
   }
 
-  /** What rank 0 has; rank r has r more. */
+  /** Returns element {@code i} of rank 0. Rank r adds r to it. */
   private static float base(int i) {
     return 1 + i % 1024 / 4f;
   }

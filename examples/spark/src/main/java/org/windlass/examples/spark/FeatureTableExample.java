@@ -21,9 +21,9 @@ import org.windlass.transfer.TransferBuilder;
 import scala.Tuple2;
 
 /**
- * Redistribution of a table: its rows lie in the partitions of an RDD, some in each task, and every
- * feature is brought to mean 0 and deviation 1, for which a task takes whole columns. The table goes
- * to columns and back to rows as one tensor, without a shuffle of Spark's.
+ * Redistributes a table between rows and columns. Its rows lie in the partitions of an RDD, several
+ * in each task. Each feature is scaled to mean 0 and deviation 1, for which a task needs whole
+ * columns. The table goes to columns and back to rows as one tensor, without a Spark shuffle.
  */
 public final class FeatureTableExample {
   private static final int ROWS = 1_003;
@@ -31,7 +31,10 @@ public final class FeatureTableExample {
 
   private FeatureTableExample() {}
 
-  /** Reads the number of tasks (4), for each of which the executors have a slot. */
+  /**
+   * Runs the example. The argument is the number of tasks (4). The executors need a slot for each
+   * task.
+   */
   public static void main(String[] args) {
     int tasks = args.length == 0 ? 4 : Integer.parseInt(args[0]);
     try (var spark = new JavaSparkContext(new SparkConf().setAppName("windlass-feature-table"))) {
@@ -71,7 +74,7 @@ public final class FeatureTableExample {
         tasks, ROWS, FEATURES);
   }
 
-  /** One task's part: its rows, one after the other. */
+  /** Scales one task's rows, which are stored one after the other. */
   private static float[] scale(Iterator<float[]> partition) {
     try (var comm = SparkCommunicator.of(BarrierTaskContext.get())) {
       var mesh = DeviceMesh.of("tasks", comm.size());
@@ -100,7 +103,7 @@ public final class FeatureTableExample {
     }
   }
 
-  /** Of {@code ROWS} rows of {@code width} values. */
+  /** Scales each column of {@code ROWS} rows of {@code width} values. */
   private static void scaleColumns(float[] values, int width) {
     for (int column = 0; column < width; column++) {
       double sum = 0;

@@ -19,9 +19,9 @@ import org.windlass.spark.BarrierStage;
 import org.windlass.spark.SparkCommunicator;
 
 /**
- * All-reduce of gradients: a linear regression whose rows lie in the partitions of an RDD. In each
- * step every task computes the gradient over its rows, all add theirs up, and each goes the same way
- * down. The weights are, bit for bit, those of a plain computation.
+ * Fits a linear regression with an all-reduce of gradients. Its rows lie in the partitions of an
+ * RDD. In each step, every task computes the gradient over its rows. All tasks add their gradients
+ * and take the same step. The weights are bitwise equal to those of a plain computation.
  */
 public final class RegressionExample {
   private static final int ROWS = 2_001;
@@ -31,10 +31,13 @@ public final class RegressionExample {
 
   private RegressionExample() {}
 
-  /** What is known of one thing, and what is to be predicted from it. */
+  /** The features of one sample, and the value to predict from them. */
   private record Row(double[] features, double value) implements Serializable {}
 
-  /** Reads the number of tasks (4), for each of which the executors have a slot. */
+  /**
+   * Runs the example. The argument is the number of tasks (4). The executors need a slot for each
+   * task.
+   */
   public static void main(String[] args) {
     int tasks = args.length == 0 ? 4 : Integer.parseInt(args[0]);
     try (var spark = new JavaSparkContext(new SparkConf().setAppName("windlass-regression"))) {
@@ -64,7 +67,7 @@ public final class RegressionExample {
         tasks, ROWS, STEPS);
   }
 
-  /** One task's part. */
+  /** Fits the weights in one task. */
   private static double[] fit(Iterator<Row> partition) {
     List<Row> rows = new ArrayList<>();
     partition.forEachRemaining(rows::add);
@@ -83,7 +86,7 @@ public final class RegressionExample {
     return weights;
   }
 
-  /** The same by one thread. */
+  /** Fits the weights on one thread. */
   private static double[] fitPlainly(List<List<Row>> partitions) {
     double[] weights = new double[FEATURES];
     for (int step = 0; step < STEPS; step++) {
@@ -97,7 +100,7 @@ public final class RegressionExample {
     return weights;
   }
 
-  /** Of half the squared errors of {@code rows}. */
+  /** Returns the gradient of half the squared errors of {@code rows}. */
   private static double[] gradient(List<Row> rows, double[] weights) {
     double[] gradient = new double[FEATURES];
     for (Row row : rows) {

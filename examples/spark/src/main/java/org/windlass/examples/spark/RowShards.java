@@ -3,7 +3,7 @@ package org.windlass.examples.spark;
 
 import org.apache.spark.Partitioner;
 
-/** The tasks of rows by their ids, as {@code Placement.shard(0)} has them. */
+/** Assigns rows to tasks by their ids, in the same way as {@code Placement.shard(0)}. */
 final class RowShards extends Partitioner {
   private static final long serialVersionUID = 1;
 

@@ -40,10 +40,12 @@ import picocli.CommandLine.Spec;
             + " the median over the rounds of a run. Rounds in which an empty call took longer with"
             + " one build than with another do not count.")
 final class AgainstCommand implements Runnable {
-  /** Beyond this ratio in every run a cell counts as slower. */
+  /** A cell counts as slower if its ratio exceeds this value in every run. */
   private static final double SLOWER = 1.15;
 
-  /** Times that a round is measured until the builds of each cell may be compared. */
+  /**
+   * Largest number of times that a round is repeated until the builds of each cell are comparable.
+   */
   private static final int MOST_TRIES = 3;
 
   @Spec private CommandSpec spec;
@@ -79,12 +81,12 @@ final class AgainstCommand implements Runnable {
   @Mixin private CellOptions options;
 
   /**
-   * Times that a process measures its first cell and discards the result, since the compiler's
-   * threads take cores from ranks for some tenths of a second.
+   * Number of times that a process measures its first cell and discards the result. Compiler
+   * threads take cores from the ranks for some tenths of a second.
    */
   private static final int WARM_UPS = 4;
 
-  /** Cells that one process measures, by one kind of buffers. */
+  /** Cells that one process measures with one kind of buffers. */
   private record Group(String buffers, String op, int ranks, List<Cell> cells) {
     String name(Cell cell) {
       return cell + (op.equals(Cell.BARRIER) ? "" : ", " + buffers);
@@ -157,9 +159,9 @@ final class AgainstCommand implements Runnable {
   }
 
   /**
-   * Measures a group by all builds.
+   * Measures the cells of a group with all builds.
    *
-   * @param left loses the cells that have their round
+   * @param left cells without a round that counts; cells that get one are removed
    */
   private void round(
       List<Build> order, Group group, Set<Cell> left, Map<String, BuildRounds> cells)
@@ -208,12 +210,12 @@ final class AgainstCommand implements Runnable {
     return command;
   }
 
-  /** Where a checkout has built the program that measures a side, and its name there. */
+  /** Class folder and main class of the program that measures a side in a checkout. */
   private enum Program {
     HERE("java/bench/target/classes", SideMain.class.getName()),
-    /** For checkouts in which the module has one package. */
+    /** Program of checkouts in which the module has one package. */
     ONE_PACKAGE("java/bench/target/classes", "org.windlass.bench.SideMain"),
-    /** For checkouts in which benchmarks are no module yet. */
+    /** Program of checkouts in which benchmarks are not a module yet. */
     BESIDE_TESTS("tests/bench/target/classes", "org.windlass.cli.bench.SideMain");
 
     private final String folder;
@@ -278,7 +280,7 @@ final class AgainstCommand implements Runnable {
     out.flush();
   }
 
-  /** Returns the median of the first run that has a round; NaN if none has. */
+  /** Returns the median of the first run that has a round, or NaN if none has. */
   private static double median(List<BuildRounds> runs) {
     return runs.stream()
         .mapToDouble(BuildRounds::median)
@@ -291,7 +293,7 @@ final class AgainstCommand implements Runnable {
     return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, format, value);
   }
 
-  /** Returns the mean over the cells that have a round; NaN if none has. */
+  /** Returns the mean over the cells that have a round, or NaN if none has. */
   private static double geometricMean(Map<String, BuildRounds> cells, Build build) {
     return Math.exp(
         cells.values().stream()

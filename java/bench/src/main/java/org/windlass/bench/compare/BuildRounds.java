@@ -8,14 +8,17 @@ import java.util.Map;
 import org.windlass.bench.sample.Times;
 
 /**
- * Times of all builds for a cell. A round counts only if an empty call took about as long with each
- * build: a host moves virtual cores near and far between rounds, and an empty call shows it.
+ * Collects the times of all builds for a cell. A round counts only if an empty call took about as
+ * long with each build. A host moves virtual cores closer together or further apart between rounds,
+ * and the time of an empty call shows this.
  */
 final class BuildRounds {
-  /** Largest difference between the builds' empty calls in a round that counts, as a share. */
+  /**
+   * Largest difference between the empty calls of the builds in a round that counts, as a share.
+   */
   private static final double MOST_APART = 0.25;
 
-  /** Another limit, as a share of the builds' shortest median. The larger limit applies. */
+  /** Alternative limit, as a share of the builds' shortest median. The larger limit applies. */
   private static final double OF_MEDIAN = 0.03;
 
   /** The other checkout's build, the same build once more, and this checkout's build. */
@@ -29,7 +32,9 @@ final class BuildRounds {
   private int leftOut;
   private int slowHere;
 
-  /** Adds the round and returns true, if the builds' empty calls are alike. */
+  /**
+   * Adds the round and returns true if the builds' empty calls are alike. Otherwise returns false.
+   */
   boolean add(Map<Build, Times> round) {
     DoubleSummaryStatistics empty =
         round.values().stream().mapToDouble(Times::empty).summaryStatistics();
@@ -48,8 +53,8 @@ final class BuildRounds {
   }
 
   /**
-   * Returns true if two or more rounds were offered and none counts, because in each an empty call
-   * took longer with this build. Then the build is the cause, and not the machine.
+   * Returns true if two or more rounds were offered and none counts because an empty call always
+   * took longer with this build. The build is then the cause, not the machine.
    */
   boolean isSlowByItself() {
     return rounds.isEmpty() && leftOut > 1 && slowHere == leftOut;
@@ -59,12 +64,12 @@ final class BuildRounds {
     return rounds.size();
   }
 
-  /** Returns the other build's median, in microseconds; NaN without a round. */
+  /** Returns the other build's median in microseconds, or NaN without a round. */
   double median() {
     return Row.median(rounds.stream().map(round -> round.get(Build.OTHER)).toList(), Times::median);
   }
 
-  /** Returns the median ratio of a build's time to the other's; NaN without a round. */
+  /** Returns the median ratio of a build's time to the other build's, or NaN without a round. */
   double ratio(Build build) {
     return Row.middle(
         rounds.stream()

@@ -8,10 +8,10 @@ import org.windlass.bench.data.ByteSize;
 import org.windlass.bench.side.Operation;
 
 /**
- * A point at which sides are compared.
+ * A point at which sides are compared: an operation, a number of ranks and a size.
  *
- * @param op as {@code windlass bench} names it, or a {@link Redistribution}
- * @param bytes as {@code windlass bench} counts them; 0 for a barrier
+ * @param op name of the operation in {@code windlass bench}, or of a {@link Redistribution}
+ * @param bytes size as {@code windlass bench} counts it; 0 for a barrier
  */
 record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
   static final String BARRIER = "barrier";
@@ -22,12 +22,12 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
           .thenComparing(Cell::ranks)
           .thenComparing(Cell::bytes);
 
-  /** The cells in order, without repetition. */
+  /** Returns the cells in order, without repetition. */
   static List<Cell> inOrder(Collection<Cell> cells) {
     return cells.stream().distinct().sorted().toList();
   }
 
-  /** The larger of all ranks' inputs and all ranks' outputs. */
+  /** Returns the bytes of all ranks' inputs or of all ranks' outputs, whichever is larger. */
   long totalBytes() {
     return Operation.named(op)
         .map(each -> Math.max(each.inputBytes(ranks, bytes), each.outputBytes(ranks, bytes)))
@@ -35,12 +35,15 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
         .orElse(0L);
   }
 
-  /** What a line of panels of the chart has in common. */
+  /** Returns the name of the cell's row of panels in the chart. */
   String family() {
     return Redistribution.isNamed(op) ? Redistribution.parse(op).meshes() : op;
   }
 
-  /** What a panel of the chart shows: barriers at all numbers of ranks, else all sizes. */
+  /**
+   * Returns the title of the cell's panel. A barrier's panel covers all numbers of ranks, and other
+   * panels cover all sizes.
+   */
   String panel() {
     return op.equals(BARRIER) || Redistribution.isNamed(op) ? op : op + ", " + ranks + " ranks";
   }

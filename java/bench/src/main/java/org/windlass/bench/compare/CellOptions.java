@@ -8,7 +8,7 @@ import org.windlass.bench.side.Operation;
 import org.windlass.error.InvalidArgumentException;
 import picocli.CommandLine.Option;
 
-/** The options for which collectives are compared, over which numbers of ranks and which sizes. */
+/** Command-line options that select the collectives, numbers of ranks and sizes to compare. */
 final class CellOptions {
   private static final int MOST_RANKS = 64;
 
@@ -44,7 +44,7 @@ final class CellOptions {
           "Leaves out cells whose inputs or outputs take more over all ranks (${DEFAULT-VALUE}).")
   private String total;
 
-  /** At least one, {@linkplain Cell#inOrder in order}. */
+  /** Returns the selected cells {@linkplain Cell#inOrder in order}. There is at least one. */
   List<Cell> cells() {
     long most = ByteSize.parse("--total", total);
     List<Cell> cells = new ArrayList<>();

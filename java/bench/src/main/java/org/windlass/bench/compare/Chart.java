@@ -13,9 +13,9 @@ import java.util.stream.DoubleStream;
 import org.windlass.bench.data.ByteSize;
 
 /**
- * The comparison as SVG: a line of panels for each {@link Cell#family}, one panel for each {@link
- * Cell#panel}; time over size, both logarithmic, a line for each contender and one for the floor.
- * Barriers have one panel, over ranks.
+ * Draws the comparison as SVG. Each {@link Cell#family} has a row of panels, and each
+ * {@link Cell#panel} has one panel. A panel plots time over size on logarithmic axes, with a line
+ * for each contender and one for the floor. Barriers have one panel, which plots time over ranks.
  */
 final class Chart {
   private static final int PANEL_WIDTH = 250;
@@ -33,7 +33,7 @@ final class Chart {
 
   private Chart() {}
 
-  /** A line of a panel, its points in ascending order of x. */
+  /** A line of a panel. Its points are in ascending order of x. */
   private record Line(String colour, boolean dashed, double[] x, double[] y) {
     static Line of(
         String colour,
@@ -51,9 +51,9 @@ final class Chart {
   }
 
   /**
-   * The chart of the rows that hold times.
+   * Returns the chart of the rows that hold times.
    *
-   * @param about what the panels show
+   * @param about subject of the panels
    */
   static String of(List<Row> rows, String about) {
     List<Row> measured = rows.stream().filter(row -> row.note().isEmpty()).toList();

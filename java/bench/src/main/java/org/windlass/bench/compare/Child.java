@@ -12,7 +12,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/** A process that prints lines, none of which may take longer than a deadline. */
+/** A child process that prints lines. Each line has to arrive within a deadline. */
 final class Child implements AutoCloseable {
   private static final Duration GRACE = Duration.ofSeconds(2);
   private static final String END = "";
@@ -23,7 +23,7 @@ final class Child implements AutoCloseable {
   private final Thread atExit = new Thread(this::kill);
   private final BlockingQueue<String> lines = new LinkedBlockingQueue<>();
 
-  /** Why a child has no further line. */
+  /** Thrown if a child prints no further line. The message has the reason. */
   static final class Stopped extends Exception {
     private static final long serialVersionUID = 1L;
 
@@ -35,7 +35,7 @@ final class Child implements AutoCloseable {
   /**
    * Starts the command.
    *
-   * @param errors gets its standard error, in place of what was there
+   * @param errors file that gets its standard error; existing content is replaced
    */
   Child(List<String> command, Duration deadline, Path errors) {
     this.deadline = deadline;
@@ -62,7 +62,7 @@ final class Child implements AutoCloseable {
   }
 
   /**
-   * The next line.
+   * Returns the next line.
    *
    * @throws Stopped if the process ended without one, or let the deadline pass
    */
@@ -87,7 +87,7 @@ final class Child implements AutoCloseable {
     }
   }
 
-  /** Lets the process end by itself for a moment, then ends it and all that it has started. */
+  /** Gives the process a moment to end, then kills it and all processes that it has started. */
   @Override
   public void close() {
     try {
@@ -99,7 +99,7 @@ final class Child implements AutoCloseable {
     try {
       Runtime.getRuntime().removeShutdownHook(atExit);
     } catch (IllegalStateException e) {
-      // The hook runs already.
+      // The shutdown hook is already running.
     }
   }
 

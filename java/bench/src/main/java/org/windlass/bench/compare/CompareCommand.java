@@ -9,7 +9,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** The command of {@code scripts/bench}. */
+/** Runs {@code scripts/bench}, which compares collectives of Windlass with other libraries. */
 @Command(
     name = "scripts/bench",
     mixinStandardHelpOptions = true,

@@ -14,13 +14,13 @@ import java.util.function.Consumer;
 import org.windlass.bench.sample.Times;
 
 /**
- * A comparison of contenders at cells, in rounds. In a round each operation at each number of ranks
- * is measured by one contender after the other, in a process of its own that takes all sizes; who
- * comes first changes with the round. {@link Contender#WAIT} follows Windlass, whose median it
- * waits. A cell that a contender cannot do is not tried again.
+ * Compares contenders at cells, in rounds. In a round, each contender in turn measures an operation
+ * at a number of ranks in its own process, for all sizes. The order of contenders changes with each
+ * round. {@link Contender#WAIT} runs after Windlass, because it waits for Windlass's median. A cell
+ * that a contender cannot measure is not tried again.
  *
- * @param programs the folder of the peers that are programs
- * @param logs the folder that gets each contender's standard error
+ * @param programs folder of the peers that are programs
+ * @param logs folder that gets each contender's standard error
  */
 record Comparison(
     List<Contender> contenders,
@@ -32,10 +32,10 @@ record Comparison(
     Path logs,
     PrintWriter progress) {
 
-  /** A cell as one contender measures it. */
+  /** A cell as measured by one contender. */
   record Entry(Cell cell, Contender contender) {}
 
-  /** The times that have been measured so far, and why others are missing. */
+  /** Times measured so far, and the reasons for missing ones. */
   static final class Results {
     final List<Contender> contenders;
     final Map<Entry, List<Times>> times = new LinkedHashMap<>();
@@ -72,13 +72,16 @@ record Comparison(
       return rows;
     }
 
-    /** The word for a size that the entry's command takes. */
+    /** Returns the argument that the entry's command takes for its size. */
     String size(Entry entry) {
       long bytes = entry.cell().bytes();
       return entry.contender() == Contender.WAIT ? bytes + ":" + waitNanos(entry.cell()) : "" + bytes;
     }
 
-    /** Windlass's median of a cell so far, without what an empty sample takes on so many ranks. */
+    /**
+     * Returns Windlass's median of a cell so far, minus the time of an empty sample on as many
+     * ranks, in nanoseconds.
+     */
     private long waitNanos(Cell cell) {
       List<Times> ofRanks = new ArrayList<>();
       times.forEach(
@@ -91,7 +94,7 @@ record Comparison(
       return Math.max(0, Math.round(micros * 1e3));
     }
 
-    /** Windlass's median of a cell so far; NaN if it has none. */
+    /** Returns Windlass's median of a cell so far in microseconds, or NaN if it has none. */
     double median(Cell cell) {
       return contenders.stream()
           .map(each -> new Entry(cell, each))
@@ -115,7 +118,7 @@ record Comparison(
   /**
    * Runs all rounds.
    *
-   * @param afterRound gets all rows so far
+   * @param afterRound called after each round with all rows so far
    */
   void run(Consumer<List<Row>> afterRound) throws InterruptedException {
     Results results = new Results(contenders);
@@ -150,7 +153,7 @@ record Comparison(
     }
   }
 
-  /** One round of an operation at a number of ranks by one contender. */
+  /** Measures one round of an operation at a number of ranks with one contender. */
   private void measure(Contender contender, List<Cell> group, Results results)
       throws InterruptedException {
     List<Entry> left = new ArrayList<>();

@@ -25,7 +25,7 @@ import picocli.CommandLine;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
-/** The options for how a comparison is measured, and for where its files go. */
+/** Command-line options for the method of measurement and the output files of a comparison. */
 final class ComparisonOptions {
   @Option(
       names = "--rounds",
@@ -63,8 +63,8 @@ final class ComparisonOptions {
   @Mixin private RootOption root;
 
   /**
-   * Runs {@code command}, writes its output after it has ended, and exits with its status, or with
-   * that of output that cannot be written.
+   * Runs {@code command}, prints its output after it has ended, and exits. The exit status is the
+   * command's, or that of an output failure.
    */
   static void execute(Runnable command, String[] args) {
     CommandLine line = new CommandLine(command);
@@ -86,7 +86,10 @@ final class ComparisonOptions {
     System.exit(status == 0 ? written : status);
   }
 
-  /** Writes {@code text} to standard output. Says nothing if its reader has closed the pipe. */
+  /**
+   * Writes {@code text} to standard output. Does not report an error if the reader has closed the
+   * pipe.
+   */
   private static int write(String text, PrintWriter err) {
     try (FileOutputStream out = new FileOutputStream(FileDescriptor.out)) {
       out.write(text.getBytes(Charset.defaultCharset()));
@@ -100,14 +103,14 @@ final class ComparisonOptions {
     }
   }
 
-  /** Prints the error as the windlass command does, and gives its status. */
+  /** Prints the error in the format of the windlass command and returns its exit status. */
   private static int refuse(PrintWriter err, WindlassException fault) {
     err.println("windlass: " + fault.code() + ": " + fault.getMessage());
     err.println("hint: scripts/bench --help shows what it takes");
     return fault.code().exitStatus();
   }
 
-  /** Measures and writes NAME.csv as rounds end, or reads the rows of {@code --from}. */
+  /** Measures and writes NAME.csv after each round, or reads the rows of {@code --from}. */
   List<Row> rows(
       String name,
       Supplier<List<Contender>> contenders,
@@ -147,7 +150,7 @@ final class ComparisonOptions {
     return rows;
   }
 
-  /** Refuses a number of an option's that is not in 1 to {@code most}. */
+  /** Throws unless the value of an option is in 1 to {@code most}. */
   static void requireUpTo(long most, String option, long value) {
     if (value < 1 || value > most) {
       throw new InvalidArgumentException(option + ": " + value + " is not in 1 to " + most);
@@ -169,7 +172,7 @@ final class ComparisonOptions {
     }
   }
 
-  /** The reason of a fault whose message may be only the file's name. */
+  /** Returns the reason of an I/O error whose message may be only the file's name. */
   static String reason(IOException fault) {
     if (fault instanceof NoSuchFileException) {
       return "no such file or folder";
@@ -196,7 +199,8 @@ final class ComparisonOptions {
   }
 
   /**
-   * Throws if a cell has no times from one of {@code ours}: Windlass failed, or gave wrong bytes.
+   * Throws if a cell has no times from one of {@code ours}: Windlass failed or produced wrong
+   * bytes.
    */
   static void requireMeasured(List<Row> rows, List<Contender> ours) {
     for (Row row : rows) {

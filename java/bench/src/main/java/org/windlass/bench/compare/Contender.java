@@ -10,8 +10,8 @@ import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A contender in a comparison: in collectives Windlass with either kind of buffers, ranks as
- * threads or as processes, and its peers; in redistributions Windlass in each mode, and
+ * A contender in a comparison. In collectives, these are Windlass (with each kind of buffers, ranks
+ * as threads or processes) and its peers. In redistributions, these are Windlass in each mode and
  * MPI_Alltoallw of Open MPI.
  */
 enum Contender {
@@ -21,18 +21,21 @@ enum Contender {
   PLAIN_PROCESSES,
   JAVA,
   OPENMPI,
-  /** The same, each rank bound to a core. */
+  /** Open MPI with each rank bound to a core. */
   OPENMPI_BOUND,
   MPICH,
   GLOO,
-  /** Threads that wait as long as Windlass takes, and do nothing else. */
+  /** Threads that only wait, for as long as Windlass takes. */
   WAIT,
   DIRECT,
   STAGED,
   GATHER_BROADCAST,
   ALLTOALLW;
 
-  /** The ones that are Windlass, in collectives: ranks as threads, then as processes. */
+  /**
+   * Variants of Windlass in collectives with ranks as threads. {@link #PROCESSES} has those with
+   * ranks as processes.
+   */
   static final List<Contender> THREADS = List.of(WINDOW, PLAIN);
 
   static final List<Contender> PROCESSES = List.of(WINDOW_PROCESSES, PLAIN_PROCESSES);
@@ -44,6 +47,8 @@ enum Contender {
       List.of(DIRECT, STAGED, GATHER_BROADCAST, ALLTOALLW);
 
   /**
+   * Returns the peer with this name.
+   *
    * @throws InvalidArgumentException if there is no such peer
    */
   static Contender peer(String name) {
@@ -51,6 +56,8 @@ enum Contender {
   }
 
   /**
+   * Returns the side of redistributions with this name.
+   *
    * @throws InvalidArgumentException if there is no such side of redistributions
    */
   static Contender redistribution(String name) {
@@ -58,7 +65,7 @@ enum Contender {
   }
 
   /**
-   * The ones that are Windlass, by what ranks are.
+   * Returns the variants of Windlass in collectives for these kinds of ranks.
    *
    * @throws InvalidArgumentException if a launch is neither threads nor processes
    */
@@ -92,9 +99,9 @@ enum Contender {
   }
 
   /**
-   * Returns true if it takes part. A barrier has no buffers. MPICH waits without yielding, so ranks
-   * that share a core wait for the scheduler's ticks. Ranks are bound to a core each, or wait side
-   * by side, only if there are as many cores. MPI_Alltoallw reduces nothing.
+   * Returns true if this contender can measure the cell. A barrier has no buffers. MPICH waits
+   * without yielding, so ranks that share a core would wait for scheduler ticks. OPENMPI_BOUND and
+   * WAIT need one core for each rank. MPI_Alltoallw does not reduce.
    */
   boolean has(Cell cell) {
     return switch (this) {
@@ -106,11 +113,11 @@ enum Contender {
   }
 
   /**
-   * The command that measures {@code op} at each of {@code sizes} and prints a line for each. A
-   * size is a number of bytes, and for {@link #WAIT} BYTES:NANOSECONDS.
+   * Returns the command that measures {@code op} at each of {@code sizes} and prints a line for
+   * each. A size is a number of bytes, and for {@link #WAIT} BYTES:NANOSECONDS.
    *
-   * @param programs where the programs {@code peer_openmpi} and so on lie
-   * @param scratch a folder for what they read
+   * @param programs folder of the programs {@code peer_openmpi} and so on
+   * @param scratch folder for their input files
    */
   List<String> command(
       Path programs, Path scratch, String op, int ranks, double seconds, List<String> sizes) {

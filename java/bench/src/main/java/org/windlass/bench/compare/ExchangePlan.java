@@ -13,7 +13,7 @@ import org.windlass.plan.Chunk;
 import org.windlass.plan.Plan;
 
 /**
- * Windlass's plan of a redistribution as numbers, for the program that carries it out with MPI:
+ * Writes Windlass's plan of a redistribution as numbers, for the program that runs it with MPI:
  *
  * <pre>
  * ranks, columns of the matrix, its bytes, 1 if the target is bf16, else 0

@@ -10,11 +10,13 @@ import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 import org.windlass.bench.data.ByteSize;
 
-/** Cells as Markdown. */
+/** Formats values of cells as Markdown tables. */
 final class Grid {
   private Grid() {}
 
-  /** Appends a line for each operation and number of ranks, with a column for each size. */
+  /**
+   * Appends a table with a line for each operation and number of ranks, and a column for each size.
+   */
   static void append(StringBuilder text, String title, List<Cell> cells, List<String> values) {
     if (cells.isEmpty()) {
       return;
@@ -43,7 +45,7 @@ final class Grid {
     return cells.stream().collect(Collectors.joining(" | ", "| ", " |\n"));
   }
 
-  /** Appends the rows that have a note in place of times. */
+  /** Appends the rows that have a note instead of times. */
   static void appendMissing(StringBuilder text, List<Row> rows) {
     List<Row> missing = rows.stream().filter(row -> !row.note().isEmpty()).toList();
     if (!missing.isEmpty()) {
@@ -54,7 +56,7 @@ final class Grid {
     }
   }
 
-  /** A value and, where it is known, the floor's in parentheses. */
+  /** Formats a value, followed by the floor's value in parentheses if it is known. */
   static String pair(double value, double floor) {
     if (Double.isNaN(value)) {
       return "-";
@@ -62,13 +64,15 @@ final class Grid {
     return significant(value) + (Double.isNaN(floor) ? "" : " (" + significant(floor) + ")");
   }
 
-  /** Geometric mean, as {@link #significant} has it; - if there are no values. */
+  /**
+   * Formats the geometric mean with {@link #significant}, or returns "-" if there are no values.
+   */
   static String geometricMean(DoubleStream values) {
     OptionalDouble logs = values.map(Math::log).average();
     return logs.isPresent() ? significant(Math.exp(logs.getAsDouble())) : "-";
   }
 
-  /** Two places after the point, one from 10 on, none from 100 on. */
+  /** Formats a value with two decimal places, one from 10 on, and none from 100 on. */
   static String significant(double value) {
     int places = value < 10 ? 2 : value < 100 ? 1 : 0;
     return String.format(Locale.ROOT, "%." + places + "f", value);

@@ -11,7 +11,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** The command of {@code scripts/bench --redistribute}. */
+/** Runs {@code scripts/bench --redistribute}, which compares redistributions. */
 @Command(
     name = "scripts/bench --redistribute",
     mixinStandardHelpOptions = true,

@@ -11,10 +11,10 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 
 /**
- * A matrix of f32 on its way from one mesh to another. As a cell's operation it is a word without
- * commas or spaces: the mesh pair, the source's placements, the target's dtype, such as
- * {@code 1.1.4.2-4.2.1.1:R.S0.R.S1:bf16}. The target's placements are {@code R,R,SS0/k,S0} with k
- * the size of its last mesh dimension; its ranks follow the source's.
+ * A redistribution of an f32 matrix from one mesh to another. Its name as a cell's operation has no
+ * commas or spaces: mesh pair, source placements and target dtype, such as
+ * {@code 1.1.4.2-4.2.1.1:R.S0.R.S1:bf16}. The target's placements are {@code R,R,SS0/k,S0}, with k
+ * the size of its last mesh dimension. Its ranks follow the source's ranks.
  */
 record Redistribution(String meshes, String placements, DType targetDtype) {
   static final List<String> MESHES =
@@ -30,13 +30,15 @@ record Redistribution(String meshes, String placements, DType targetDtype) {
   static final List<String> PLACEMENTS = List.of("R.S0.R.S1", "R.R.R.S1", "R.P.R.S1");
   static final DType DTYPE = DType.F32;
 
-  /** Whether an operation is a redistribution. */
+  /** Returns true if the operation's name is that of a redistribution. */
   static boolean isNamed(String op) {
     return op.indexOf(':') >= 0;
   }
 
   /**
-   * @throws InvalidArgumentException if the name is none
+   * Parses the name of a redistribution.
+   *
+   * @throws InvalidArgumentException if the name is malformed
    */
   static Redistribution parse(String name) {
     String[] parts = name.split(":");
@@ -45,7 +47,7 @@ record Redistribution(String meshes, String placements, DType targetDtype) {
           "'" + name + "' is no redistribution such as 1.1.4.2-4.2.1.1:R.S0.R.S1:bf16");
     }
     Redistribution parsed = new Redistribution(parts[0], parts[1], DType.parse(parts[2]));
-    parsed.target(); // which is refused where the strings are no layouts
+    parsed.target(); // throws if the strings are not layouts
     return parsed;
   }
 
@@ -64,18 +66,18 @@ record Redistribution(String meshes, String placements, DType targetDtype) {
     return target().mesh().highestRank() + 1;
   }
 
-  /** The cell for a square matrix of this side. */
+  /** Returns the cell for a square matrix with {@code side} rows. */
   Cell cell(long side) {
     return new Cell(toString(), ranks(), DTYPE.bytesOf(side * side));
   }
 
-  /** The square matrix of so many bytes of f32. */
+  /** Returns the shape of the square f32 matrix of about {@code bytes} bytes. */
   static long[] shape(long bytes) {
     long side = Math.round(Math.sqrt((double) bytes / DTYPE.bytes()));
     return new long[] {side, side};
   }
 
-  /** Bytes written to all targets, of a matrix of so many bytes of f32. */
+  /** Returns the bytes written to all targets for an f32 matrix of {@code bytes} bytes. */
   long targetBytes(long bytes) {
     long[] shape = shape(bytes);
     return target().mesh().ranks().stream()
@@ -83,7 +85,7 @@ record Redistribution(String meshes, String placements, DType targetDtype) {
         .sum();
   }
 
-  /** Windlass's part, at a size. */
+  /** Returns Windlass's workload for a matrix of {@code bytes} bytes. */
   RedistributeWorkload workload(long bytes, TransferMode mode) {
     return new RedistributeWorkload(
         TensorSpec.of("bench", DTYPE, source(), shape(bytes)),

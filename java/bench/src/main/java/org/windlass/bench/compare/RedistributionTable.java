@@ -8,9 +8,12 @@ import java.util.Map;
 import java.util.Optional;
 import org.windlass.bench.sample.Times;
 
-/** Redistributions as Markdown: throughputs, and how many times each other's the direct mode's is. */
+/**
+ * Formats redistributions as Markdown: throughputs, and the ratios of the direct mode's throughput
+ * to others'.
+ */
 final class RedistributionTable {
-  /** What the direct mode is meant to reach: times the throughput of these. */
+  /** Goal of the direct mode, as a multiple of each contender's throughput. */
   private static final Map<Contender, Double> GOALS =
       Map.of(Contender.GATHER_BROADCAST, 4.0, Contender.ALLTOALLW, 8.0);
 
@@ -36,7 +39,7 @@ final class RedistributionTable {
     return rows.stream().filter(row -> row.contender() == contender).toList();
   }
 
-  /** Of bytes written to all targets. */
+  /** Appends the throughput of a contender in bytes written to all targets. */
   private void throughput(Contender contender) {
     List<Row> own = of(contender);
     List<String> values = new ArrayList<>();
@@ -52,7 +55,7 @@ final class RedistributionTable {
         values);
   }
 
-  /** How many times another's throughput the direct mode's is. */
+  /** Ratio of the direct mode's throughput to another contender's at a cell. */
   private record Ratio(Cell cell, double value) {}
 
   private List<Ratio> against(Contender other) {

@@ -4,7 +4,7 @@ package org.windlass.bench.compare;
 import java.nio.file.Path;
 import picocli.CommandLine.Option;
 
-/** The option by which {@code scripts/bench} says where its checkout is. */
+/** Command-line option with which {@code scripts/bench} passes the folder of its checkout. */
 final class RootOption {
   @Option(names = "--root", hidden = true, required = true, description = "The checkout.")
   private Path root;

@@ -18,11 +18,11 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 
 /**
- * A contender's times for a cell over all rounds, as a line of the CSV file has them.
+ * A contender's times for a cell over all rounds. It is one line of the CSV file.
  *
- * @param times medians over rounds of each round's; {@code min} is the least, and {@code floor} the
- *     median over all contenders that measured one
- * @param note why there are no times; else empty
+ * @param times medians of the rounds' values, except for {@code min}, the smallest value, and
+ *     {@code floor}, the median over all contenders that measured one
+ * @param note reason for missing times; otherwise empty
  */
 record Row(Cell cell, Contender contender, int rounds, Times times, String note) {
   private static final String HEAD =
@@ -44,15 +44,16 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
   }
 
   /**
-   * Of the values that are numbers, the middle one or the mean of the two; NaN if there is none.
+   * Returns the median of the values that are numbers, or NaN if there are none. The median of an
+   * even count is the mean of the middle two.
    */
   static double median(List<Times> times, ToDoubleFunction<Times> value) {
     return middle(times.stream().mapToDouble(value), (a, b) -> (a + b) / 2);
   }
 
   /**
-   * Returns the middle one of the values that are numbers, or what {@code mean} makes of the two;
-   * NaN if there is none.
+   * Returns the median of the values that are numbers, or NaN if there are none. {@code mean}
+   * combines the middle two of an even count.
    */
   static double middle(DoubleStream values, DoubleBinaryOperator mean) {
     double[] sorted = values.filter(each -> !Double.isNaN(each)).sorted().toArray();
@@ -76,6 +77,8 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
   }
 
   /**
+   * Reads the rows of a CSV file.
+   *
    * @throws InvalidArgumentException if the file isn't one that {@link #write} wrote
    */
   static List<Row> read(Path file) {
@@ -115,7 +118,7 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
         cell, Contender.parse(words[3]), Integer.parseInt(words[4]), times, words[COLUMNS - 1]);
   }
 
-  /** The line of the CSV file. */
+  /** Returns the line of the CSV file. */
   @Override
   public String toString() {
     return String.format(

@@ -22,11 +22,11 @@ import org.windlass.bench.workload.Workload;
 import org.windlass.plan.TransferMode;
 
 /**
- * A program that measures one operation by one side that runs in a JVM, and prints a line of
- * {@link Times} for each size. Arguments: side (of a redistribution the mode), operation, ranks,
- * seconds for a size, sizes in bytes; for {@code wait} each as BYTES:NANOSECONDS. Of a side with
- * {@code -processes} behind its name it runs as each of the processes that a launcher starts, and
- * that of rank 0 prints.
+ * Measures one operation with one side that runs in a JVM, and prints a line of {@link Times} for
+ * each size. The arguments are the side (the mode for a redistribution), operation, ranks, seconds
+ * for each size, and sizes in bytes. For {@code wait}, each size is BYTES:NANOSECONDS. If the
+ * side's name ends with {@code -processes}, the program is one of the processes that a launcher
+ * starts, and the process of rank 0 prints.
  */
 final class SideMain {
   private static final long WARM_UP_BYTES = 64 << 10;
@@ -35,7 +35,7 @@ final class SideMain {
 
   private SideMain() {}
 
-  /** A size, and for {@code wait} the time to wait there. */
+  /** A size, with the time to wait for {@code wait}. */
   private record Size(long bytes, long waitNanos) {
     static Size parse(String word) {
       String[] words = word.split(":");

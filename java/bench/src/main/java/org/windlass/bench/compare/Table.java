@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/** The comparison as Markdown: ratios, what they sum up to, and cells beyond the rule. */
+/** Formats the comparison as Markdown: ratios, their means, and cells that miss the goal. */
 final class Table {
   private static final long LARGE_BYTES = 64 << 10;
 
@@ -45,7 +45,10 @@ final class Table {
     }
   }
 
-  /** 99th percentiles, ours beside others', and how many are near their medians. */
+  /**
+   * Appends 99th percentiles of Windlass and its peers, and counts those that are near their
+   * medians.
+   */
   private void tails() {
     List<Contender> peers =
         List.of(Contender.OPENMPI, Contender.OPENMPI_BOUND, Contender.WAIT).stream()
@@ -90,7 +93,7 @@ final class Table {
     return all.toString();
   }
 
-  /** Appends what processes cost: their time as a multiple of that of threads. */
+  /** Appends the time with processes as a multiple of the time with threads. */
   private void launches() {
     List<Row> all = new ArrayList<>();
     List<Double> ofThreads = new ArrayList<>();
@@ -123,7 +126,9 @@ final class Table {
     }
   }
 
-  /** Averages cells in which a switch between ranks takes a small part of the time, or the others. */
+  /**
+   * Averages either the cells in which rank switches take little of the time, or the other cells.
+   */
   private static String mean(List<Row> rows, List<Double> ratios, boolean switchesLittle) {
     return Grid.geometricMean(
         IntStream.range(0, rows.size())

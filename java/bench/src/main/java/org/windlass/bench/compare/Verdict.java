@@ -6,10 +6,10 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The verdict on Windlass with one kind of buffers at one cell, against the best peer there and the
- * floor; medians in microseconds.
+ * The verdict on Windlass with one kind of buffers at one cell. It compares Windlass with the best
+ * peer and with the floor. All medians are in microseconds.
  *
- * @param floor NaN where nothing has to move
+ * @param floor NaN if the operation moves no bytes
  */
 record Verdict(
     Cell cell, Contender ours, double median, Contender best, double peer, double floor) {
@@ -18,7 +18,9 @@ record Verdict(
   private static final double OF_LARGER = 1.15;
   private static final long SMALL_BYTES = 4 << 10;
 
-  /** For each row of ours, in order, that a peer has a time for as well. */
+  /**
+   * Returns the verdicts on those of Windlass's rows for which a peer has a time too, in order.
+   */
   static List<Verdict> of(List<Row> rows) {
     return rows.stream()
         .filter(row -> Contender.OURS.contains(row.contender()) && row.note().isEmpty())
@@ -52,15 +54,15 @@ record Verdict(
   }
 
   /**
-   * At most 1.05 of the best peer; or, where that peer is within 1.5 of the floor, at most 1.15 of
-   * the larger of the two.
+   * Returns true if Windlass takes at most 1.05 times the best peer's time. If that peer is within
+   * 1.5 times the floor, the limit is 1.15 times the larger of the two.
    */
   boolean holds() {
     return median <= OF_PEER * peer
         || peer <= NEAR_FLOOR * floor && median <= OF_LARGER * Math.max(peer, floor);
   }
 
-  /** Of 2 ranks and less than 4 KiB, barriers among them. */
+  /** Returns true for 2 ranks and less than 4 KiB, which includes barriers. */
   boolean isSmall() {
     return cell.ranks() == 2 && cell.bytes() < SMALL_BYTES;
   }

@@ -11,7 +11,9 @@ import org.windlass.Tensor;
 import org.windlass.Window;
 import org.windlass.error.InvalidArgumentException;
 
-/** The memory of a rank's tensors: a window that all ranks hold, or memory of its own. */
+/**
+ * Provides the memory of a rank's tensors: a window that all ranks share, or the rank's own memory.
+ */
 public final class Buffers implements AutoCloseable {
   private static final long ALIGNMENT = 64;
 
@@ -19,10 +21,10 @@ public final class Buffers implements AutoCloseable {
   private final List<Tensor> own = new ArrayList<>();
 
   /**
-   * Collective where tensors lie in a window.
+   * Allocates the memory. The call is collective if tensors lie in a window.
    *
-   * @param plain whether tensors lie in memory of this rank's own instead
-   * @param tensorBytes the size of each tensor to come, the same on every rank
+   * @param plain whether tensors lie in the rank's own memory instead of a window
+   * @param tensorBytes size of each tensor in bytes, the same on every rank
    */
   public Buffers(Communicator comm, boolean plain, long... tensorBytes) {
     long bytes = 0;
@@ -32,6 +34,7 @@ public final class Buffers implements AutoCloseable {
     window = plain ? null : comm.window(Math.max(bytes, ALIGNMENT));
   }
 
+  /** Returns a new tensor in this memory. */
   public Tensor tensor(DType dtype, long... shape) {
     if (window != null) {
       return window.tensor(dtype, shape);
@@ -41,14 +44,16 @@ public final class Buffers implements AutoCloseable {
     return tensor;
   }
 
-  /** The memory of a contiguous tensor, little-endian. */
+  /** Returns the memory of a contiguous tensor as a little-endian buffer. */
   public static ByteBuffer bytesOf(Tensor tensor) {
     return tensor.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
   }
 
   /**
-   * @param option that asks for it
-   * @throws InvalidArgumentException if a buffer of {@code bytes} is more than a bench can check
+   * Checks that a bench can verify a buffer of this size.
+   *
+   * @param option name of the option that asks for the size
+   * @throws InvalidArgumentException if {@code bytes} is too large to verify
    */
   public static void requireAddressable(String option, long bytes) {
     if (bytes > Integer.MAX_VALUE) {

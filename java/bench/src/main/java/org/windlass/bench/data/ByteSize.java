@@ -3,14 +3,14 @@ package org.windlass.bench.data;
 
 import org.windlass.error.InvalidArgumentException;
 
-/** Sizes as people write them: 4, 64K, 1M, 2G, in powers of 1,024. */
+/** Parses and formats sizes as people write them: 4, 64K, 1M, 2G, in powers of 1,024. */
 public final class ByteSize {
   private ByteSize() {}
 
   /**
-   * The value of an option.
+   * Parses the value of an option and returns the size in bytes.
    *
-   * @throws InvalidArgumentException if {@code text} is no size from 1 on
+   * @throws InvalidArgumentException if {@code text} is not a size of at least 1
    */
   public static long parse(String option, String text) {
     int digits = text.length();
@@ -37,7 +37,7 @@ public final class ByteSize {
         option + ": '" + text + "' is no size; write a number from 1 on, or one with K, M or G");
   }
 
-  /** The shortest form that {@link #parse} reads back. */
+  /** Returns the shortest text that {@link #parse} reads as {@code bytes}. */
   public static String format(long bytes) {
     for (int unit = 3; unit > 0; unit--) {
       if (bytes != 0 && bytes % (1L << 10 * unit) == 0) {

@@ -8,37 +8,42 @@ import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 
 /**
- * Values for operations that do arithmetic: each element is one of eight small numbers, its digit,
- * which the iteration rotates. What a reduction and its casts make of an element depends on its
- * digit alone, so eight expected elements are enough to check a tensor of any size.
+ * Generates and checks values for operations that do arithmetic. Each element is one of eight small
+ * numbers, selected by its digit, which each iteration rotates. The result of reductions and casts
+ * depends only on the digit. Eight expected elements therefore suffice to check a tensor of any
+ * size.
  */
 public final class Digits {
   static final int COUNT = 8;
   private static final long GOLDEN = 0x9e3779b97f4a7c15L;
 
-  /** Between the digits of one element on two ranks that hold terms of it. */
+  /** Difference between the digits of one element on two ranks that hold terms of it. */
   private static final int TERM_STEP = 3;
 
   private Digits() {}
 
-  /** The digit in iteration 0 of the element at row-major {@code index} of a global tensor. */
+  /**
+   * Returns the digit in iteration 0 of the element at row-major {@code index} of a global tensor.
+   */
   public static int of(long index) {
     return (int) (index * GOLDEN >>> 61);
   }
 
-  /** The same where ranks hold terms of a reduction: the digit of term {@code term}. */
+  /**
+   * Returns the digit of term {@code term} of an element, for ranks that hold terms of a reduction.
+   */
   public static int of(long index, int term) {
     return of(index) + TERM_STEP * term & COUNT - 1;
   }
 
-  /** The bits of an element for each digit: small whole numbers, exact in every dtype. */
+  /** Returns the bits of an element for each digit: small integers, exact in every dtype. */
   public static long[] encode(DType dtype, ReduceOp op) {
     return encode(values(dtype, op), dtype);
   }
 
   /**
-   * The bits of an element for each digit of its first term, once {@code terms} terms are reduced
-   * in ascending order, rounded to {@code dtype}, and cast along {@code casts}.
+   * Returns the bits of a reduced element for each digit of its first term. The {@code terms} terms
+   * are reduced in ascending order, rounded to {@code dtype}, and cast along {@code casts}.
    */
   public static long[] encodeReduced(DType dtype, ReduceOp op, int terms, DType... casts) {
     double[] values = values(dtype, op);
@@ -75,7 +80,7 @@ public final class Digits {
   }
 
   /**
-   * As the accumulator of {@code dtype} holds {@code value}: f32 for floats up to it, f64 for f64.
+   * Rounds {@code value} to the accumulator of {@code dtype}: f64 for f64, f32 for other floats.
    */
   private static double accumulated(DType dtype, double value) {
     return dtype == DType.F64 || !dtype.isFloating() ? value : (float) value;
@@ -108,7 +113,7 @@ public final class Digits {
     return cast;
   }
 
-  /** The low 64 bits of a whole number; an infinite one is a power of two beyond 2^64. */
+  /** Returns the low 64 bits of an integer. An infinite value is a power of two beyond 2^64. */
   private static long wrapped(double value) {
     return Double.isInfinite(value) ? 0 : new BigDecimal(value).toBigInteger().longValue();
   }
@@ -117,7 +122,7 @@ public final class Digits {
     return dtype.bits() == 64 ? -1L : (1L << dtype.bits()) - 1;
   }
 
-  /** The bits of element {@code index} of {@code elementBytes} bytes. */
+  /** Returns the bits of element {@code index} of {@code elementBytes} bytes. */
   static long bitsAt(ByteBuffer memory, int index, int elementBytes) {
     return switch (elementBytes) {
       case 1 -> memory.get(index) & 0xffL;
@@ -127,7 +132,7 @@ public final class Digits {
     };
   }
 
-  /** Writes the elements whose digits in iteration 0 are {@code digits}; allocates nothing. */
+  /** Writes the elements whose digits in iteration 0 are {@code digits}. Allocates nothing. */
   public static void write(
       ByteBuffer memory, byte[] digits, long[] bits, int elementBytes, long iteration) {
     int shift = (int) iteration;
@@ -156,8 +161,7 @@ public final class Digits {
   }
 
   /**
-   * Writes the whole of {@code memory}, as term {@code term} of elements 0 and on; allocates
-   * nothing.
+   * Writes all of {@code memory} as term {@code term} of the elements from 0 on. Allocates nothing.
    */
   public static void write(ByteBuffer memory, int term, long[] bits, int elementBytes, long iteration) {
     int count = memory.limit() / elementBytes;
@@ -187,8 +191,8 @@ public final class Digits {
   }
 
   /**
-   * The first element of {@code memory}, which holds elements {@code first} and on, that is not the
-   * one of its digit in {@code iteration}; -1 if there is none.
+   * Returns the first element that differs from the value of its digit in {@code iteration}, or -1
+   * if there is none. {@code memory} holds the elements from {@code first} on.
    */
   public static int mismatch(
       ByteBuffer memory, long first, long[] bits, int elementBytes, long iteration) {
@@ -202,7 +206,7 @@ public final class Digits {
   }
 
   /**
-   * The first element that is not the one of its digit in {@code iteration}; -1 if there is none.
+   * Returns the first element that differs from the value of its digit in {@code iteration}, or -1.
    */
   public static int mismatch(
       ByteBuffer memory, byte[] digits, long[] bits, int elementBytes, long iteration) {

@@ -10,18 +10,20 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * The tokens of a mixture of experts: each rank has as many, which go to {@code topK} experts each,
- * at random and alike in every run. Experts leave their rows as they are, and each is weighed by an
- * eighth, so that a combine gives every token times {@code topK / 8}, which is exact.
+ * Generates the tokens of a mixture of experts. Each rank has equally many tokens, and each token
+ * goes to {@code topK} random experts, which are the same in every run. Experts leave their rows
+ * unchanged, and each row has weight one eighth. A combine therefore gives every token times
+ * {@code topK / 8}, which is exact.
  *
- * @param experts of all ranks
+ * @param experts number of experts of all ranks
  */
 public record ExpertTraffic(
     int ranks, int tokens, int hidden, int topK, int experts, DType dtype) {
   public static final float WEIGHT = 0.125f;
 
   /**
-   * Numbers that a token's elements turn through: multiples of 8 that every float dtype here holds.
+   * Number of values that a token's elements cycle through. They are multiples of 8, exact in every
+   * float dtype used here.
    */
   private static final int VALUES = 8;
 
@@ -42,15 +44,19 @@ public record ExpertTraffic(
     Buffers.requireAddressable("--tokens", (long) ranks * tokens * topK * hidden * dtype.bytes());
   }
 
+  /** Returns the bytes of one rank's tokens. */
   public long tokenBytes() {
     return (long) tokens * hidden * dtype.bytes();
   }
 
+  /** Returns the number of expert slots of one rank's tokens: {@code tokens * topK}. */
   public int slots() {
     return tokens * topK;
   }
 
-  /** The router's choice of a rank, [tokens, topK]: different experts of a token. */
+  /**
+   * Returns the router's choice on a rank, of shape [tokens, topK]. The experts of a token differ.
+   */
   public int[] ids(int rank) {
     Random random = new Random(SEED + rank);
     int[] ids = new int[slots()];
@@ -70,6 +76,7 @@ public record ExpertTraffic(
     return ids;
   }
 
+  /** Returns the choices of all ranks, of shape [ranks, tokens, topK]. */
   public int[] idsOfAll() {
     int[] all = new int[ranks * slots()];
     for (int rank = 0; rank < ranks; rank++) {
@@ -78,16 +85,20 @@ public record ExpertTraffic(
     return all;
   }
 
-  /** Writes and checks the tokens of one rank; allocates nothing once it is made. */
+  /** Writes and checks the tokens of one rank. Allocates nothing after construction. */
   public final class Tokens {
     private final int rank;
     private final ByteBuffer memory;
 
-    /** {@link #hidden} elements from any of the first {@link #VALUES} on; the sums likewise. */
+    /**
+     * Bytes that contain {@link #hidden} consecutive elements from any of the first {@link #VALUES}
+     * on. The sums have the same form.
+     */
     private final byte[] values;
 
     private final byte[] sums;
 
+    /** Creates a writer of the tokens of {@code rank} in {@code tokens}. */
     public Tokens(int rank, Tensor tokens) {
       this.rank = rank;
       this.memory = tokens.asByteBuffer();
@@ -108,11 +119,12 @@ public record ExpertTraffic(
       return bytes;
     }
 
-    /** Where a token's elements begin in {@link #values}. */
+    /** Returns the index in {@link #values} at which a token's elements begin. */
     private int first(int token, long iteration) {
       return (int) ((token * 5L + rank * 3L + iteration) % VALUES * dtype.bytes());
     }
 
+    /** Writes all tokens of {@code iteration}. */
     public void rewrite(long iteration) {
       int bytes = hidden * dtype.bytes();
       for (int token = 0; token < tokens; token++) {
@@ -120,7 +132,7 @@ public record ExpertTraffic(
       }
     }
 
-    /** Holds the sums of the tokens of {@code iteration} against what they have to be. */
+    /** Checks the combined sums of the tokens of {@code iteration}. */
     public void verify(Tensor found, long iteration) {
       int bytes = hidden * dtype.bytes();
       ByteBuffer all = found.asByteBuffer();

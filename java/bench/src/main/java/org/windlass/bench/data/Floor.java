@@ -12,47 +12,50 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * The physical floor of an operation on this machine: median microseconds of just moving its bytes.
+ * Measures the physical floor of an operation on this machine: the median time to only move its
+ * bytes, in microseconds.
  */
 public final class Floor {
   private Floor() {}
 
-  /** All-to-all of {@code bytes} from each of {@code ranks} ranks to each. */
+  /** Measures an all-to-all with {@code bytes} from each of {@code ranks} ranks to each rank. */
   public static double allToAllMicros(int ranks, long bytes, int iterations) {
     return measure(Native.WL_OP_ALL_TO_ALL, ranks, bytes, iterations);
   }
 
-  /** Broadcast of {@code bytes} from one rank to the other {@code ranks - 1}. */
+  /** Measures a broadcast of {@code bytes} from one rank to the other {@code ranks - 1}. */
   public static double broadcastMicros(int ranks, long bytes, int iterations) {
     return measure(Native.WL_OP_BROADCAST, ranks, bytes, iterations);
   }
 
-  /** All-gather of {@code bytes} from each of {@code ranks} ranks. */
+  /** Measures an all-gather of {@code bytes} from each of {@code ranks} ranks. */
   public static double allGatherMicros(int ranks, long bytes, int iterations) {
     return measure(Native.WL_OP_ALL_GATHER, ranks, bytes, iterations);
   }
 
-  /** Reduce-scatter of f32 sums, {@code bytes} to each of {@code ranks} ranks. */
+  /** Measures a reduce-scatter of f32 sums with {@code bytes} to each of {@code ranks} ranks. */
   public static double reduceScatterMicros(int ranks, long bytes, int iterations) {
     return measure(Native.WL_OP_REDUCE_SCATTER, ranks, bytes, iterations);
   }
 
-  /** All-reduce of f32 sums, a buffer of {@code bytes} on each of {@code ranks} ranks. */
+  /**
+   * Measures an all-reduce of f32 sums with a buffer of {@code bytes} on each of {@code ranks}
+   * ranks.
+   */
   public static double allReduceMicros(int ranks, long bytes, int iterations) {
     return measure(Native.WL_OP_ALL_REDUCE, ranks, bytes, iterations);
   }
 
-  /** A contiguous copy of {@code bytes} of source, cast where the dtypes differ. */
+  /** Measures a contiguous copy of {@code bytes} of source, with a cast if the dtypes differ. */
   public static double copyMicros(long bytes, DType from, DType to, int iterations) {
     return copiesMicros(bytes, 1, from, to, iterations);
   }
 
   /**
-   * The same in memory of the caller, with a source that is in no cache. It leaves nothing behind
-   * that slows what follows: no memory to give back, nor lines that caches have yet to write.
+   * Measures a contiguous copy in the caller's memory, with a source that is in no cache. It does
+   * not slow down later code: there is no memory to free, and caches hold no dirty lines.
    *
-   * @param memory of twice the longer of source and copy, and 128 bytes; its elements are
-   *     overwritten
+   * @param memory twice the longer of source and copy, plus 128 bytes; its contents are overwritten
    */
   public static double copyMicros(
       Tensor memory, long bytes, DType from, DType to, int iterations) {
@@ -61,7 +64,10 @@ public final class Floor {
     return micros;
   }
 
-  /** As many contiguous copies of {@code bytes} of source, cast where the dtypes differ. */
+  /**
+   * Measures {@code copies} contiguous copies of {@code bytes} of source, with a cast if the dtypes
+   * differ.
+   */
   public static double copiesMicros(long bytes, int copies, DType from, DType to, int iterations) {
     return copies(0, 0, bytes, copies, from, to, iterations);
   }
@@ -87,9 +93,9 @@ public final class Floor {
   }
 
   /**
-   * A dispatch of tokens to experts and a combine of as many rows.
+   * Measures a dispatch of tokens to experts and a combine of equally many rows.
    *
-   * @param ids of all ranks, [ranks, tokens, topK]; -1 is none
+   * @param ids experts of all ranks' tokens, of shape [ranks, tokens, topK]; -1 for none
    */
   public static double expertsMicros(ExpertTraffic of, int[] ids, int iterations) {
     double[] median = new double[1];

@@ -5,11 +5,14 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 
-/** The digits of a rank's local tensor, in its order. */
+/** Computes the digits of a rank's local tensor, in the order of its elements. */
 public final class LocalDigits {
   private LocalDigits() {}
 
-  /** For each element that {@code rank} holds of a tensor of {@code shape} under {@code layout}. */
+  /**
+   * Returns the digit of each element that {@code rank} holds of a tensor of {@code shape} under
+   * {@code layout}.
+   */
   public static byte[] of(Layout layout, long[] shape, int rank) {
     Region region = layout.localRegion(shape, rank);
     Buffers.requireAddressable("--shape", region.numel());
@@ -36,7 +39,7 @@ public final class LocalDigits {
       for (int i = 0; i < row; i++) {
         digits[(int) local + i] = (byte) Digits.of(global + i, term);
       }
-      // The next row: all dimensions but the last count up.
+      // Advance to the next row: all dimensions except the last count up.
       for (d = ndim - 2; d >= 0 && ++at[d] == box.length()[d]; d--) {
         at[d] = 0;
       }
@@ -44,7 +47,8 @@ public final class LocalDigits {
   }
 
   /**
-   * Which term of the reduction {@code rank} holds, in row-major order of the partial dimensions.
+   * Returns the index of the reduction term that {@code rank} holds, in row-major order of the
+   * partial dimensions.
    */
   static int term(Layout layout, int rank) {
     int[] coordinates = layout.mesh().coordinates(rank);
@@ -57,7 +61,7 @@ public final class LocalDigits {
     return term;
   }
 
-  /** How many terms an element has: 1 without a partial placement. */
+  /** Returns the number of terms of an element: 1 without a partial placement. */
   public static int terms(Layout layout) {
     int terms = 1;
     for (int m = 0; m < layout.mesh().ndim(); m++) {

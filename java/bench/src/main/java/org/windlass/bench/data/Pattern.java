@@ -6,8 +6,9 @@ import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 
 /**
- * Bytes that tell where they come from: each depends on the rank that wrote them, their position in
- * that rank's input, and the iteration. For operations that move bits and do not look at them.
+ * Writes bytes that show where they come from. Each depends on the rank that wrote it, its position
+ * in that rank's input, and the iteration. The pattern suits operations that move bits without
+ * arithmetic.
  */
 public final class Pattern {
   private static final long POSITION = 0x9e3779b97f4a7c15L;
@@ -20,7 +21,7 @@ public final class Pattern {
   private final LongBuffer words;
   private final long[] chunk = new long[CHUNK];
 
-  /** Writes to {@code memory} as the input of {@code rank}. */
+  /** Creates a writer of the input of {@code rank} in {@code memory}. */
   public Pattern(int rank, ByteBuffer memory) {
     this.rank = rank;
     this.bytes = memory.duplicate().order(ByteOrder.LITTLE_ENDIAN);
@@ -31,12 +32,12 @@ public final class Pattern {
     return (index + 1) * POSITION + (rank + 1) * RANK + (iteration + 1) * ITERATION;
   }
 
-  /** The byte at {@code position} of the input that {@code rank} has in {@code iteration}. */
+  /** Returns the byte at {@code position} of the input of {@code rank} in {@code iteration}. */
   static byte byteAt(int rank, long position, long iteration) {
     return (byte) (word(rank, position >> 3, iteration) >>> ((position & 7) << 3));
   }
 
-  /** Writes the whole input of {@code iteration}; allocates nothing. */
+  /** Writes the whole input of {@code iteration}. Allocates nothing. */
   public void rewrite(long iteration) {
     int count = words.limit();
     for (int start = 0; start < count; start += CHUNK) {
@@ -53,8 +54,9 @@ public final class Pattern {
   }
 
   /**
-   * The first position in [from, from + length) of {@code memory}, little-endian, that does not
-   * hold the bytes from {@code position} on of the input of {@code rank}; -1 if there is none.
+   * Returns the first position in [from, from + length) of {@code memory} with a wrong byte, or -1.
+   * The expected bytes are those from {@code position} on of the input of {@code rank}.
+   * {@code memory} is little-endian.
    */
   public static int mismatch(
       ByteBuffer memory, int from, int length, int rank, long position, long iteration) {

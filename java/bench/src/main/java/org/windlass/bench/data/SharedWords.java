@@ -6,13 +6,16 @@ import org.windlass.Window;
 import org.windlass.internal.memory.PaddedWords;
 
 /**
- * Words that all ranks of a communicator share, whichever process they live in, zero at first: rank
- * 0's part of a window, which every process has in its memory.
+ * Words that all ranks of a communicator share, in any process, and that start at zero. They lie in
+ * rank 0's part of a window, which every process maps.
  */
 public final class SharedWords extends PaddedWords implements AutoCloseable {
   private final Window window;
 
-  /** Collective. Valid until it is closed, which each rank does for itself. */
+  /**
+   * Creates the words. The call is collective. Each rank closes its own object, and may not use it
+   * after that.
+   */
   public SharedWords(Communicator comm, int count) {
     this(comm.window(bytes(count)), count);
   }

@@ -8,7 +8,10 @@ import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.error.UnsupportedException;
 
-/** The terms that ranks add up in a reduction, and their sums: {@link Digits}, a term a rank. */
+/**
+ * Generates the terms that ranks add in a reduction and checks their sums. The terms are
+ * {@link Digits}, one for each rank.
+ */
 public final class Sums {
   private final DType dtype;
   private final int ranks;
@@ -16,7 +19,9 @@ public final class Sums {
   private final long[] sumBits;
 
   /**
-   * @throws UnsupportedException if elements of {@code dtype} have no sum
+   * Creates the terms and sums for {@code ranks} ranks.
+   *
+   * @throws UnsupportedException if elements of {@code dtype} cannot be summed
    */
   public Sums(DType dtype, int ranks) {
     if (!dtype.canReduce(ReduceOp.SUM)) {
@@ -28,7 +33,7 @@ public final class Sums {
     this.sumBits = Digits.encodeReduced(dtype, ReduceOp.SUM, ranks);
   }
 
-  /** Whether no order of adding up the terms rounds. */
+  /** Returns true if the sums are exact in every order of addition. */
   public boolean areExact() {
     if (!dtype.isFloating()) {
       return true;
@@ -46,14 +51,14 @@ public final class Sums {
     return Arrays.equals(possible, rounded);
   }
 
-  /** Writes the whole input of {@code rank} in {@code iteration}; allocates nothing. */
+  /** Writes the whole input of {@code rank} in {@code iteration}. Allocates nothing. */
   public void rewrite(ByteBuffer input, int rank, long iteration) {
     Digits.write(input, rank, inputBits, dtype.bytes(), iteration);
   }
 
   /**
-   * The first element of {@code sums} that isn't the sum over all ranks of the elements from {@code
-   * first} on of their inputs; -1 if there is none.
+   * Returns the first wrong element of {@code sums}, or -1 if there is none. The expected values
+   * are the sums over all ranks of their inputs' elements from {@code first} on.
    */
   public int mismatch(ByteBuffer sums, long first, long iteration) {
     return Digits.mismatch(sums, first, sumBits, dtype.bytes(), iteration);

@@ -6,10 +6,10 @@ import org.windlass.DType;
 import org.windlass.kernel.Target;
 
 /**
- * The case that a bench measures, apart from the size.
+ * The case that a bench measures, without the size.
  *
- * @param launch what ranks are, {@code threads} or {@code processes}
- * @param buffers where tensors lie: {@code window}, {@code plain} or {@code device}
+ * @param launch kind of ranks, {@code threads} or {@code processes}
+ * @param buffers location of tensors: {@code window}, {@code plain} or {@code device}
  * @param details further fields of a result, such as the layouts of a redistribution
  */
 public record BenchCase(

@@ -15,7 +15,9 @@ import org.windlass.bench.data.ByteSize;
 import org.windlass.bench.workload.Workload;
 import org.windlass.internal.json.JsonObject;
 
-/** One line of {@code windlass bench}: what was measured, times in microseconds. */
+/**
+ * The result of one measurement: one line of {@code windlass bench}. Times are in microseconds.
+ */
 public record BenchResult(BenchCase measured, Workload workload, Sampler.Measurement measurement) {
   private double medianMicros() {
     return micros(measurement.samples(), 0.5);
@@ -46,8 +48,8 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
   }
 
   /**
-   * The line as one JSON object. A sampler that finds a wrong byte throws, so it is always
-   * verified.
+   * Returns the line as one JSON object. The result is always verified, since a sampler throws if
+   * it finds a wrong byte.
    */
   public String toJson() {
     Map<String, Object> fields = new LinkedHashMap<>();
@@ -96,6 +98,7 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
 
   private static final String ROW = "%-14s %5s %8s %10s %10s %10s %10s %10s %10s %8s %10s %8s%n";
 
+  /** Returns the head of the table of results. */
   public static String tableHead() {
     return String.format(
         Locale.ROOT,
@@ -114,6 +117,7 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
         "x floor");
   }
 
+  /** Returns the result as a row of the table. */
   public String toTableRow() {
     OptionalDouble floor = measurement.floorMicros();
     return String.format(
@@ -134,7 +138,9 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
         + seenLine();
   }
 
-  /** What else was seen, in a line of its own; nothing where that is nothing. */
+  /**
+   * Returns the workload's other observations on a separate line, or an empty text without any.
+   */
   private String seenLine() {
     if (measurement.seen().isEmpty()) {
       return "";

@@ -11,11 +11,12 @@ import org.windlass.Tensor;
 import org.windlass.Window;
 
 /**
- * The ranks of this process that a sampler drives, with what it agrees on with the samplers of the
- * other processes, whose ranks run the same. Where there are none it agrees with itself.
+ * The ranks of this process that a sampler drives. A crew exchanges decisions and stamps with the
+ * samplers of other processes, whose ranks run the same workload. Without other processes, it uses
+ * its own values.
  */
 final class Crew implements AutoCloseable {
-  /** Iterations whose stamps a rank tells at once. */
+  /** Number of iterations whose stamps a rank sends at once. */
   private static final int CHUNK = 1024;
 
   private final LocalGroup group;
@@ -24,7 +25,7 @@ final class Crew implements AutoCloseable {
   private final List<Talk> talks = new ArrayList<>();
 
   /**
-   * Collective over all processes.
+   * Opens the crew. The call is collective over all processes.
    *
    * @param limit how long the first process may keep the others waiting for a decision
    */
@@ -37,7 +38,7 @@ final class Crew implements AutoCloseable {
     }
   }
 
-  /** What a rank tells of itself and is told. */
+  /** A rank's window for decisions and stamps. */
   private static final class Talk {
     final Window window;
     final Tensor decision;
@@ -54,12 +55,15 @@ final class Crew implements AutoCloseable {
     }
   }
 
-  /** Whether all ranks live in this process. */
+  /** Returns true if all ranks live in this process. */
   private boolean isWhole() {
     return group.size() == ranks;
   }
 
-  /** Whether rank 0 is one of them, whose process decides and knows all stamps. */
+  /**
+   * Returns true if this process has rank 0. It then decides for all processes and knows all
+   * stamps.
+   */
   boolean isFirst() {
     return group.communicators().get(0).rank() == 0;
   }
@@ -68,7 +72,7 @@ final class Crew implements AutoCloseable {
     return talks.get(own.rank() - group.communicators().get(0).rank());
   }
 
-  /** What the process of rank 0 has called it with, once all have called it. */
+  /** Returns the value that the process of rank 0 passed, once all processes have called this. */
   long decided(long value) {
     if (isWhole()) {
       return value;
@@ -86,7 +90,10 @@ final class Crew implements AutoCloseable {
         .get(0);
   }
 
-  /** Tells the process of rank 0 the stamps of all ranks; collective over all processes. */
+  /**
+   * Sends the stamps of all ranks to the process of rank 0. The call is collective over all
+   * processes.
+   */
   void gather(Stamps stamps) {
     if (isWhole()) {
       return;

@@ -7,28 +7,27 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.gpu.CudaGrids;
 
 /**
- * The rows of a table of grids, as its text has them: for each, what GPU and operation it is of,
- * how many ranks, how many of those on a GPU, from and up to how many bytes, and the cores of a
- * rank.
+ * The rows of a table of grids as text. A row names the GPU and operation, the number of ranks, and
+ * the number of ranks on each GPU. It gives a range of bytes and the cores of a rank.
  */
 public record GridRows(List<String> rows) {
   private static final String TITLE = "windlass-cuda-grids 1";
   private static final String END = "end";
 
-  /** Immutable. */
+  /** Copies the rows into an immutable list. */
   public GridRows {
     rows = List.copyOf(rows);
   }
 
-  /** Of a table that nobody has written yet. */
+  /** Returns an empty table. */
   public static GridRows none() {
     return new GridRows(List.of());
   }
 
   /**
-   * Those of a text, by which this process goes from then on; comments are left out.
+   * Parses a table and makes this process use it from now on. Comments are left out.
    *
-   * @throws InvalidArgumentException naming the line that is wrong
+   * @throws InvalidArgumentException if a line is wrong; the message names it
    */
   public static GridRows of(String text) {
     CudaGrids.use(text);
@@ -41,7 +40,10 @@ public record GridRows(List<String> rows) {
             .toList());
   }
 
-  /** With those of {@code others} in place of any that are of the same GPU, operation and ranks. */
+  /**
+   * Returns a table in which {@code others} replace all rows of the GPU, operation and ranks in
+   * {@code key}.
+   */
   GridRows with(String key, List<String> others) {
     List<String> all = new ArrayList<>(rows);
     all.removeIf(row -> row.startsWith(key + " "));
@@ -49,7 +51,7 @@ public record GridRows(List<String> rows) {
     return new GridRows(all);
   }
 
-  /** The whole table. */
+  /** Returns the whole table as text. */
   public String text() {
     StringBuilder text = new StringBuilder(TITLE + "\n# GPU, SMs, operation, ranks, of those on a GPU, from and to bytes, cores\n");
     rows.forEach(row -> text.append(row).append('\n'));

@@ -13,18 +13,20 @@ import org.windlass.gpu.CudaDriver;
 import org.windlass.gpu.CudaGrids;
 
 /**
- * A bench of an operation's grids on target cuda: at each size with 1, 2, 4 and so on cores a rank,
- * up to as many as run at a time. Where ranks live in several processes each has one, in the same
- * order, and what that of rank 0 finds is whole.
+ * Measures an operation on target cuda with 1, 2, 4 and so on cores for each rank, up to as many as
+ * run at a time. If ranks live in several processes, each process has a tuner and makes the same
+ * calls. Only the results in the process of rank 0 are complete.
  */
 public final class GridTuner implements AutoCloseable {
-  /** As many cores as a rank takes without a table, at most. */
+  /** Largest number of cores that a rank takes without a table. */
   private static final int MOST_CORES = 64;
 
-  /** By how much a median may be above the least, where it is that of fewer cores. */
+  /**
+   * Largest ratio of a chosen median to the smallest median. Within it, fewer cores are preferred.
+   */
   private static final double SLACK = 1.03;
 
-  /** Up to which a row may be. */
+  /** Largest number of bytes that a row can cover. */
   private static final long MOST_BYTES = 1L << 46;
 
   private final Operation operation;
@@ -34,28 +36,28 @@ public final class GridTuner implements AutoCloseable {
   private final int mostCores;
 
   /**
-   * One number of cores.
+   * The result with one number of cores.
    *
-   * @param medianMicros of the samples with so many
+   * @param medianMicros median of the samples, in microseconds
    */
   public record Tried(int cores, double medianMicros) {}
 
   /**
-   * What was found at one size.
+   * The result at one size.
    *
-   * @param bytes the size as the command line gives it
-   * @param rowBytes as a table counts them: the larger of a rank's input and output
-   * @param tried all that were tried, fewest cores first
-   * @param chosen the fewest whose median is within 3 % of the least
+   * @param bytes size as given on the command line
+   * @param rowBytes size as a table counts it: the larger of a rank's input and output
+   * @param tried all results, fewest cores first
+   * @param chosen the result with the fewest cores whose median is within 3 % of the smallest
    */
   public record Choice(long bytes, long rowBytes, List<Tried> tried, Tried chosen) {
-    /** Immutable. */
+    /** Copies the results into an immutable list. */
     public Choice {
       tried = List.copyOf(tried);
       Objects.requireNonNull(chosen, "chosen");
     }
 
-    /** Of an operation, once all is measured. */
+    /** Chooses among the results of an operation. */
     static Choice of(Operation operation, int ranks, long bytes, List<Tried> tried) {
       double least = tried.stream().mapToDouble(Tried::medianMicros).min().orElseThrow();
       Tried chosen =
@@ -68,14 +70,16 @@ public final class GridTuner implements AutoCloseable {
       return new Choice(bytes, rowBytes, tried, chosen);
     }
 
-    /** With as many cores as there are. */
+    /** Returns the result with the most cores. */
     public Tried whole() {
       return tried.get(tried.size() - 1);
     }
   }
 
   /**
-   * @param group the ranks of this process, whose operations go by tables of this from now on
+   * Creates a tuner for the ranks of this process.
+   *
+   * @param group ranks of this process, which use this tuner's tables from now on
    * @throws UnsupportedException if the ranks have GPUs of several kinds
    */
   public GridTuner(LocalGroup group, Operation operation) {
@@ -95,12 +99,12 @@ public final class GridTuner implements AutoCloseable {
     this.mostCores = Math.max(1, Math.min(MOST_CORES, CudaGrids.cores(0) / sharers));
   }
 
-  /** What a row begins with: compute capability and multiprocessors. */
+  /** Returns the start of the rows of a GPU: compute capability and number of multiprocessors. */
   private static String kind(CudaDriver.Device device) {
     return device.major() + "." + device.minor() + " " + device.multiprocessors();
   }
 
-  /** What all rows of this tuner begin with. */
+  /** Returns the start of all rows of this tuner. */
   private String key() {
     return String.join(
         " ", kind(device), operation.toString(), String.valueOf(ranks), String.valueOf(sharers));
@@ -110,12 +114,15 @@ public final class GridTuner implements AutoCloseable {
     return key + " " + from + " " + to + " " + cores;
   }
 
-  /** The GPUs, as a table tells them apart, and their name. */
+  /** Returns the kind of the GPUs in a table, and their name. */
   public String gpu() {
     return kind(device) + ", " + device.name();
   }
 
-  /** Collective over all processes: measures a workload of the operation. */
+  /**
+   * Measures a workload of the operation and chooses a number of cores. The call is collective over
+   * all processes.
+   */
   public Choice choose(Workload workload, Function<Workload, Sampler> samplers) {
     List<Tried> tried = new ArrayList<>();
     for (int cores = 1; ; cores = Math.min(2 * cores, mostCores)) {
@@ -129,9 +136,9 @@ public final class GridTuner implements AutoCloseable {
   }
 
   /**
-   * The rows with those of these choices in place of what was said of this GPU, operation and
-   * ranks. A choice is good for all fewer bytes, and between two sizes up to their geometric mean;
-   * nothing is said of more than the largest.
+   * Returns {@code rows} with these choices in place of the rows of this GPU, operation and ranks.
+   * A choice applies to all smaller sizes. Between two measured sizes, the boundary is their
+   * geometric mean. Sizes above the largest get no row.
    */
   public GridRows into(GridRows rows, List<Choice> choices) {
     return into(rows, key(), choices);
@@ -165,7 +172,7 @@ public final class GridTuner implements AutoCloseable {
     return choices.get(choices.size() - 1);
   }
 
-  /** Has this process go by what its environment says again. */
+  /** Makes this process use the table that its environment names again. */
   @Override
   public void close() {
     CudaGrids.useVariable();

@@ -6,20 +6,20 @@ import org.windlass.bench.data.SharedWords;
 import org.windlass.error.DeadlineExceededException;
 
 /**
- * A barrier of the ranks before a sample, threads or processes. It is neutral: one atomic
- * counter, one sense word, no protocol of the library under measurement.
+ * A barrier of the ranks, threads or processes, before a sample. It is neutral: one atomic counter
+ * and one sense word, without a protocol of the library under measurement.
  */
 public final class LineUp {
-  /** Of {@link SharedWords}. */
+  /** Number of {@link SharedWords} that a line-up uses. */
   public static final int WORDS = 2;
 
   private static final int ARRIVED = 0;
   private static final int SENSE = 1;
 
-  /** Time that a rank spins before it yields, if each rank has a core. */
+  /** Time in nanoseconds that a rank spins before it yields, if each rank has a core. */
   private static final long SPIN_NS = 2_000;
 
-  /** Number of looks after which a rank checks that the others can still come. */
+  /** Number of polls after which a rank checks that the others can still arrive. */
   private static final int PATIENCE = 4096;
 
   private final SharedWords words;
@@ -28,7 +28,7 @@ public final class LineUp {
   private final long spinNs;
 
   /**
-   * A place for all ranks of a communicator. The ranks of a process share one object.
+   * Creates a line-up for all ranks of a communicator. The ranks of a process share one object.
    *
    * @param words at least {@link #WORDS}, used only by this line-up
    * @param member any rank of the communicator
@@ -42,10 +42,11 @@ public final class LineUp {
   }
 
   /**
-   * Returns once all ranks have called it as often as this one has.
+   * Returns once all ranks have called it as often as this rank.
    *
-   * @throws org.windlass.error.WindlassException what has ended the communicator, since a rank will
-   *     not come then
+   * @throws org.windlass.error.WindlassException if the communicator has ended, so that a rank
+   *     cannot arrive
+   * @throws DeadlineExceededException if a rank has not arrived within the communicator's deadline
    */
   public void await() {
     int sense = words.peek(SENSE);

@@ -24,12 +24,15 @@ import org.windlass.bench.workload.Workload.RankWork;
 import org.windlass.report.Report;
 
 /**
- * A taker of samples of a workload. In an iteration every rank rewrites its input, takes
- * {@code ready}, lines up, calls, and takes {@code leave}; a sample is max(leave) - max(ready).
- * Rounds of the operation and of its floor alternate, so that both see the same machine. Iterations
- * run in batches sized by the one before, so that the time is kept on a machine that is busy with
- * other things too. Where ranks live in several processes each has a sampler, and that of rank 0
- * decides for all of them and knows the result; stamps are of the one clock of the host.
+ * Takes samples of a workload. In an iteration every rank rewrites its input, stamps {@code ready},
+ * lines up, calls, and stamps {@code leave}. A sample is max(leave) - max(ready).
+ *
+ * <p>Rounds of the operation and of its floor alternate, so that both see the same machine.
+ * Iterations run in batches, each sized by the one before, to keep the time limit on a busy
+ * machine.
+ *
+ * <p>If ranks live in several processes, each process has a sampler. The sampler of rank 0 decides
+ * for all of them and has the result. All stamps are of the host's one clock.
  */
 public final class Sampler {
   private static final int BATCHES = 5;
@@ -42,13 +45,16 @@ public final class Sampler {
 
   private static final CompilationMXBean COMPILATION = ManagementFactory.getCompilationMXBean();
 
-  /** Largest share of a measurement in which a JVM may compile and count as warm. */
+  /** Largest share of a measurement that a warm JVM may spend on compilation. */
   private static final double SETTLED = 0.03;
 
-  /** Per process, since the JVMs of all processes compile on the same cores. */
+  /**
+   * Largest number of warm-ups for each process. The JVMs of all processes compile on the same
+   * cores.
+   */
   private static final int MOST_WARM_UPS = 4;
 
-  /** Limit of the time of all rounds, warm-up and floors, as a multiple of the time asked for. */
+  /** Limit of the time of all rounds, warm-up and floors, as a multiple of the requested time. */
   private static final int MOST_TIMES = 20;
 
   private final LocalGroup group;
@@ -62,11 +68,11 @@ public final class Sampler {
   private long next;
 
   /**
-   * Takes the ranks of this process.
+   * Creates a sampler for the ranks of this process.
    *
    * @param cores cores that the ranks share
    * @param seconds time to spend on samples of the operation
-   * @param rounds in which the operation and its floor alternate
+   * @param rounds number of rounds in which the operation and its floor alternate
    */
   public Sampler(LocalGroup group, Workload workload, int cores, double seconds, int rounds) {
     this.group = group;
@@ -80,13 +86,13 @@ public final class Sampler {
   /**
    * Result of one measurement.
    *
-   * @param batches the stamps of the operation
-   * @param samples theirs, ascending, in nanoseconds
-   * @param emptySamples the same for an empty call
-   * @param streamNanos mean of back-to-back calls
-   * @param floorMicros empty where nothing has to move
-   * @param algorithm the one that the operation ran; empty where it has one alone
-   * @param seen what the workload makes of the ranks' last calls
+   * @param batches stamps of the operation
+   * @param samples samples of the operation, ascending, in nanoseconds
+   * @param emptySamples samples of an empty call, ascending, in nanoseconds
+   * @param streamNanos mean time of back-to-back calls, in nanoseconds
+   * @param floorMicros floor in microseconds; empty if the operation moves no bytes
+   * @param algorithm algorithm that the operation ran; empty if it has only one
+   * @param seen the workload's observations of the ranks' last calls
    */
   public record Measurement(
       List<Stamps> batches,
@@ -98,9 +104,9 @@ public final class Sampler {
       Map<String, Object> seen) {}
 
   /**
-   * Measures and discards the result until the JVMs of all processes have compiled the code, but
-   * only a few times. Otherwise the first cell of a process would measure interpreted code.
-   * Collective over all processes.
+   * Measures and discards the result until the JVMs of all processes have compiled the code, at
+   * most a few times. Otherwise the first cell of a process would measure interpreted code. The
+   * call is collective over all processes.
    */
   public void warmUp() {
     int most = MOST_WARM_UPS * (workload.ranks() / group.size());
@@ -114,7 +120,7 @@ public final class Sampler {
     }
   }
 
-  /** 0 in a JVM that only interprets. */
+  /** Returns the total compilation time in milliseconds: 0 in a JVM that only interprets. */
   private static long compiledMs() {
     return COMPILATION == null ? 0 : COMPILATION.getTotalCompilationTime();
   }
@@ -135,7 +141,10 @@ public final class Sampler {
         .get(0);
   }
 
-  /** Collective over all processes; what it gives is whole in that of rank 0 alone. */
+  /**
+   * Runs one measurement. The call is collective over all processes. Only the result in the process
+   * of rank 0 is complete.
+   */
   public Measurement run() {
     Communicator first = group.communicators().get(0);
     Duration limit =
@@ -146,7 +155,7 @@ public final class Sampler {
       crew = opened;
       group.run(comm -> works[comm.rank() - first.rank()] = workload.open(comm));
       Measurement measurement = measure();
-      // Nobody takes away what others still look at.
+      // Keep the buffers until all processes have finished reading.
       crew.decided(0);
       return measurement;
     } finally {
@@ -187,7 +196,10 @@ public final class Sampler {
         workload.seen(group.communicators().get(0).report()));
   }
 
-  /** Measured by one process, while the others sleep; NaN elsewhere, and where nothing moves. */
+  /**
+   * Returns the floor in microseconds. One process measures it while the others sleep. Returns NaN
+   * in the others, and if the workload moves no bytes.
+   */
   private double floor(int iterations) {
     if (workload.isOnDevices()) {
       return floorOfDevices(iterations);
@@ -198,7 +210,7 @@ public final class Sampler {
     return micros;
   }
 
-  /** All ranks' devices copy at the same time. */
+  /** Measures the floor while all ranks' devices copy at the same time. */
   private double floorOfDevices(int iterations) {
     Stamps stamps = new Stamps(workload.ranks(), iterations);
     forEachRank(
@@ -230,13 +242,16 @@ public final class Sampler {
     return batches.stream().mapToInt(Stamps::iterations).sum();
   }
 
-  /** The second half of what fits into {@code time}, once the first half has compiled the loop. */
+  /**
+   * Collects batches for half of {@code time} to compile the loop, then returns those of the other
+   * half.
+   */
   private List<Stamps> warmed(double time, IntFunction<Stamps> batch) {
     collect(time / 2, 1, batch);
     return collect(time / 2, 1, batch);
   }
 
-  /** Batches for {@code time} seconds, of {@code fewest} iterations or more in all. */
+  /** Collects batches for {@code time} seconds, with at least {@code fewest} iterations in all. */
   private List<Stamps> collect(double time, int fewest, IntFunction<Stamps> batch) {
     List<Stamps> batches = new ArrayList<>();
     long start = System.nanoTime();
@@ -260,7 +275,9 @@ public final class Sampler {
     return batches;
   }
 
-  /** One call that nobody times, since its memory and threads are cold, then {@code iterations}. */
+  /**
+   * Runs one unmeasured call, whose memory and threads are cold, then samples {@code iterations}.
+   */
   private Stamps sample(int iterations) {
     Stamps stamps = new Stamps(workload.ranks(), iterations);
     long first = next;
@@ -276,7 +293,7 @@ public final class Sampler {
             lineUp.await();
             work.call();
             stamps.set(rank, i, ready, System.nanoTime());
-            // Nobody rewrites beside a rank that is still in the call.
+            // Wait, so that no rank rewrites its input while another is still in the call.
             lineUp.await();
           }
         });
@@ -300,10 +317,7 @@ public final class Sampler {
     return stamps;
   }
 
-  /**
-   * Back-to-back calls between two stamps, with one line-up before them; as often as a batch has
-   * iterations.
-   */
+  /** Runs back-to-back calls between two stamps, with one line-up before them. */
   private Stamps stream(int calls) {
     Stamps stamps = new Stamps(workload.ranks(), calls);
     forEachRank(
@@ -319,7 +333,7 @@ public final class Sampler {
     return stamps;
   }
 
-  /** Nanoseconds a call over all batches of a stream. */
+  /** Returns the mean time of a call over all batches of a stream, in nanoseconds. */
   private static double mean(List<Stamps> batches) {
     double nanos = 0;
     long calls = 0;
@@ -330,7 +344,7 @@ public final class Sampler {
     return nanos / calls;
   }
 
-  /** Checks what the last iteration of {@link #sample} has left. */
+  /** Checks the outputs of the last iteration of {@link #sample}. */
   private void verify() {
     long last = next - 1;
     forEachRank((work, rank) -> work.verify(last));

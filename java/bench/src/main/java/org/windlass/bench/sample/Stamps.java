@@ -5,9 +5,8 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * The times at which each rank was ready and at which it left, for every iteration, in nanoseconds
- * on one clock. All memory is there before the first stamp, and no two ranks write to one cache
- * line.
+ * Records when each rank was ready and when it left, for every iteration, in nanoseconds on one
+ * clock. The constructor allocates all memory, and no two ranks write to one cache line.
  */
 public final class Stamps {
   private static final int PAD = 16;
@@ -16,6 +15,7 @@ public final class Stamps {
   private final long[][] ready;
   private final long[][] leave;
 
+  /** Allocates the memory of all stamps. */
   public Stamps(int ranks, int iterations) {
     this.iterations = iterations;
     this.ready = new long[ranks][PAD + iterations + PAD];
@@ -30,22 +30,25 @@ public final class Stamps {
     return iterations;
   }
 
+  /** Records both stamps of a rank in an iteration, in nanoseconds. */
   public void set(int rank, int iteration, long readyNanos, long leaveNanos) {
     ready[rank][PAD + iteration] = readyNanos;
     leave[rank][PAD + iteration] = leaveNanos;
   }
 
+  /** Returns when the rank was ready, in nanoseconds. */
   public long ready(int rank, int iteration) {
     return ready[rank][PAD + iteration];
   }
 
+  /** Returns when the rank left, in nanoseconds. */
   public long leave(int rank, int iteration) {
     return leave[rank][PAD + iteration];
   }
 
-  /** max(leave) - max(ready) over the ranks, in nanoseconds. */
+  /** Returns max(leave) - max(ready) over the ranks, in nanoseconds. */
   long sample(int iteration) {
-    // Differences to one stamp: the clock's origin may lie anywhere, so values may wrap.
+    // Subtract one stamp from all: values may wrap, since the clock's origin is arbitrary.
     long origin = ready(0, iteration);
     long lastReady = 0;
     long lastLeave = leave(0, iteration) - origin;
@@ -56,7 +59,7 @@ public final class Stamps {
     return lastLeave - lastReady;
   }
 
-  /** The samples of all iterations of all batches, ascending. */
+  /** Returns the samples of all iterations of all batches, ascending, in nanoseconds. */
   static long[] sortedSamples(List<Stamps> batches) {
     return batches.stream()
         .flatMapToLong(batch -> IntStream.range(0, batch.iterations).mapToLong(batch::sample))
@@ -64,7 +67,7 @@ public final class Stamps {
         .toArray();
   }
 
-  /** The smallest sample that at least {@code share} of all samples do not exceed. */
+  /** Returns the smallest sample that is at least as large as {@code share} of all samples. */
   static long quantile(long[] sorted, double share) {
     int rank = (int) Math.ceil(share * sorted.length);
     return sorted[Math.min(sorted.length, Math.max(1, rank)) - 1];

@@ -7,9 +7,9 @@ import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 
 /**
- * The times that a side took for a cell, in microseconds; NaN for what it did not measure. As a
- * line: the numbers in this order, with a space between. An earlier build, as
- * {@code --against} runs it, may print all but {@code emptyP99}.
+ * The times that a side took for a cell, in microseconds, with NaN for missing ones. The text form
+ * is the numbers in this order, separated by spaces. An earlier build under {@code --against} may
+ * omit {@code emptyP99}.
  */
 public record Times(
     double median,
@@ -21,6 +21,7 @@ public record Times(
     double emptyP99) {
   private static final int NUMBERS = 7;
 
+  /** Returns the times of a measurement, converted to microseconds. */
   public static Times of(Sampler.Measurement measurement) {
     long[] samples = measurement.samples();
     long[] empty = measurement.emptySamples();
@@ -35,7 +36,9 @@ public record Times(
   }
 
   /**
-   * @throws IllegalArgumentException if {@code words} from {@code from} on are no times
+   * Parses the times in {@code words} from index {@code from} on.
+   *
+   * @throws IllegalArgumentException if these words are not times
    */
   public static Times parse(String[] words, int from) {
     int count = words.length - from;

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Samplers, which time a workload on one clock, and what they measure. */
+/** Samplers, which time a workload on one clock, and their results. */
 package org.windlass.bench.sample;

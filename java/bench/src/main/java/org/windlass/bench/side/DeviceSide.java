@@ -14,8 +14,8 @@ import org.windlass.Window;
 import org.windlass.bench.data.Buffers;
 
 /**
- * The library's own collectives on tensors in the memory of devices. A rank's buffers are copies on
- * the host, which go there and come from there outside of what is timed.
+ * Measures the library's own collectives on tensors in the memory of devices. A rank's buffers are
+ * copies on the host. They are transferred to and from the device outside the measured time.
  */
 public record DeviceSide(Algorithm algorithm) implements Side {
   private static final long ALIGNMENT = 64;
@@ -44,7 +44,7 @@ public record DeviceSide(Algorithm algorithm) implements Side {
     private final Tensor outOnHost;
     private final IntConsumer operation;
 
-    /** What to copy where, for the bytes of the operation. */
+    /** Pairs of tensors to copy for the bytes of the operation. */
     private final List<DistributedTensor[]> copies = new ArrayList<>();
 
     Rank(Communicator comm, Operation operation, long bytes, DType dtype, Algorithm algorithm) {

@@ -7,9 +7,10 @@ import java.util.Arrays;
 import java.util.function.IntConsumer;
 
 /**
- * One rank's part of collectives that move each byte once, from inputs to outputs, in equal shares
- * between two barriers: before the first, outputs may not be written; before the second, inputs may
- * not be rewritten. What goes to several outputs goes a block at a time, read once.
+ * Runs one rank's part of collectives that move each byte once, from inputs to outputs. The ranks
+ * share the work equally between two barriers. Before the first barrier, outputs may not be
+ * written. Before the second, inputs may not be rewritten. Data for several outputs is read once
+ * and written one block at a time.
  */
 final class DirectCalls {
   private static final int LINE = 64;
@@ -107,7 +108,7 @@ final class DirectCalls {
     }
   }
 
-  /** Sums of all inputs' elements from {@code first} on. */
+  /** Adds the elements of all inputs from {@code first} on. */
   private void addUp(int first, int length) {
     terms[0].get(first, sum, 0, length);
     for (int peer = 1; peer < ranks; peer++) {
@@ -118,7 +119,9 @@ final class DirectCalls {
     }
   }
 
-  /** Where the share of {@code part} starts in {@code bytes}: on a cache line. */
+  /**
+   * Returns the offset in {@code bytes} at which the share of {@code part} starts, on a cache line.
+   */
   private int cut(int bytes, int part) {
     long lines = (bytes + LINE - 1) / LINE;
     return (int) Math.min(bytes, lines * part / ranks * LINE);

@@ -8,9 +8,9 @@ import org.windlass.Communicator;
 import org.windlass.DType;
 
 /**
- * The collectives on f32 as plain Java has them: threads, direct buffers, bulk copies, and loops
- * over {@code float[]} that the compiler vectorises. Small inputs are staged, larger ones move
- * directly.
+ * Runs the collectives on f32 in plain Java: threads, direct buffers, bulk copies, and loops over
+ * {@code float[]} that the compiler vectorises. Small inputs go through staging buffers, and larger
+ * ones move directly.
  */
 public final class JavaSide implements Side {
   /** Bytes of input up to which copying them twice costs less than a second barrier. */
@@ -26,6 +26,8 @@ public final class JavaSide implements Side {
   private final StagedCalls staged;
 
   /**
+   * Creates the side for {@code ranks} threads.
+   *
    * @param cores cores that the ranks share
    */
   public JavaSide(int ranks, int cores) {

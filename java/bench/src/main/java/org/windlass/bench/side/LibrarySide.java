@@ -11,9 +11,9 @@ import org.windlass.Tensor;
 import org.windlass.bench.data.Buffers;
 
 /**
- * The library's own collectives.
+ * Runs the library's own collectives.
  *
- * @param plain whether tensors lie in each rank's own memory, not in a window
+ * @param plain whether tensors lie in each rank's own memory instead of a window
  */
 public record LibrarySide(Algorithm algorithm, boolean plain) implements Side {
   @Override
@@ -37,7 +37,7 @@ public record LibrarySide(Algorithm algorithm, boolean plain) implements Side {
     return new Rank(buffers, in, out, call(comm, operation, in, out, algorithm));
   }
 
-  /** The operation on these, for a root. */
+  /** Returns the operation on these tensors, as a function of the root. */
   static IntConsumer call(
       Communicator comm, Operation operation, Tensor in, Tensor out, Algorithm algorithm) {
     return switch (operation) {

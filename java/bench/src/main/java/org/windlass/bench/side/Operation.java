@@ -7,13 +7,15 @@ import java.util.Optional;
 import org.windlass.bench.data.Floor;
 
 /**
- * A collective that fills buffers. A buffer has one row of a bench's {@code bytes}, or one for each
- * rank.
+ * A collective that fills buffers. A buffer has one row of the bench's {@code bytes}, or one row
+ * for each rank.
  */
 public enum Operation {
-  /** Row r of the input goes to rank r, whose output has a row from each rank. */
+  /** All-to-all: row r of the input goes to rank r, whose output has a row from each rank. */
   ALL_TO_ALL(true, true, Floor::allToAllMicros),
-  /** In place, from rank {@link #ROOT} in samples and from each rank in turn in a stream. */
+  /**
+   * In-place broadcast. The root is {@link #ROOT} in samples, and each rank in turn in a stream.
+   */
   BROADCAST(false, false, Floor::broadcastMicros),
   ALL_GATHER(false, true, Floor::allGatherMicros),
   REDUCE_SCATTER(true, false, Floor::reduceScatterMicros),
@@ -35,25 +37,27 @@ public enum Operation {
     this.floor = floor;
   }
 
-  /** The operation that the command line calls {@code name}. */
+  /** Returns the operation with this name on the command line. */
   public static Optional<Operation> named(String name) {
     return Arrays.stream(values()).filter(each -> each.toString().equals(name)).findFirst();
   }
 
-  /** Whether outputs are sums. */
+  /** Returns true if outputs are sums. */
   public boolean sums() {
     return this == REDUCE_SCATTER || this == ALL_REDUCE;
   }
 
+  /** Returns the bytes of a rank's input, with rows of {@code bytes}. */
   public long inputBytes(int ranks, long bytes) {
     return inputPerRank ? Math.multiplyExact(ranks, bytes) : bytes;
   }
 
+  /** Returns the bytes of a rank's output, with rows of {@code bytes}. */
   public long outputBytes(int ranks, long bytes) {
     return outputPerRank ? Math.multiplyExact(ranks, bytes) : bytes;
   }
 
-  /** The shape of an input of rows of {@code count} elements. */
+  /** Returns the shape of an input with rows of {@code count} elements. */
   long[] inputShape(int ranks, long count) {
     return inputPerRank ? new long[] {ranks, count} : new long[] {count};
   }
@@ -63,9 +67,9 @@ public enum Operation {
   }
 
   /**
-   * Bytes that the rank which receives most receives from others. In an all-reduce, by whatever
-   * algorithm, those are of ranks that share the sums evenly: the terms of a rank's share, and the
-   * shares of the others.
+   * Returns the bytes that the rank that receives most receives from others. In an all-reduce,
+   * ranks are taken to share the sums evenly. Each then receives the terms of its share and the
+   * sums of the other shares.
    */
   public long receivedBytes(int ranks, long bytes) {
     return switch (this) {
@@ -75,12 +79,15 @@ public enum Operation {
     };
   }
 
-  /** Median time in microseconds in which pinned threads move just the bytes; sums are of f32. */
+  /**
+   * Returns the median time in microseconds in which pinned threads only move the bytes. Sums are
+   * of f32.
+   */
   public double floorMicros(int ranks, long bytes, int iterations) {
     return floor.measure(ranks, bytes, iterations);
   }
 
-  /** As the command line has it: {@code all-to-all}. */
+  /** Returns the name on the command line, such as {@code all-to-all}. */
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT).replace('_', '-');

@@ -5,35 +5,40 @@ import java.nio.ByteBuffer;
 import org.windlass.Communicator;
 import org.windlass.DType;
 
-/** A side that carries an operation out: the library, or what it is compared with. */
+/** A side that carries out an operation: the library, or an implementation to compare it with. */
 public interface Side {
-  /** A barrier of all ranks, for the rank of {@code comm}. */
+  /** Returns the barrier of all ranks for the rank of {@code comm}. */
   Runnable barrier(Communicator comm);
 
-  /** Whether the operation's tensors lie in the memory of devices, whose copies are its floor. */
+  /** Returns true if tensors lie in the memory of devices. Device copies are then the floor. */
   default boolean isOnDevices() {
     return false;
   }
 
-  /** Makes the buffers of the rank of {@code comm}, for rows of {@code bytes}. Collective. */
+  /**
+   * Makes the buffers of the rank of {@code comm}, with rows of {@code bytes}. The call is
+   * collective.
+   */
   Rank open(Communicator comm, Operation operation, long bytes, DType dtype);
 
-  /** One rank's buffers, little-endian, and its call. A broadcast has one buffer for both. */
+  /**
+   * One rank's little-endian buffers and its call. A broadcast has one buffer for input and output.
+   */
   interface Rank extends AutoCloseable {
     ByteBuffer input();
 
     ByteBuffer output();
 
-    /** Brings the input, once written, to where the operation takes it. */
+    /** Transfers the written input to the location where the operation reads it. */
     default void bring() {}
 
-    /** Fetches the output from where the operation has put it. */
+    /** Fetches the output from the location where the operation has written it. */
     default void fetch() {}
 
-    /** Has the device copy just the bytes, of a side on devices; overwrites the output. */
+    /** Makes the device only copy the bytes, for a side on devices. Overwrites the output. */
     default void copy() {}
 
-    /** The operation, once; {@code root} is a broadcast's. */
+    /** Runs the operation once. {@code root} is the root of a broadcast. */
     void call(int root);
 
     @Override

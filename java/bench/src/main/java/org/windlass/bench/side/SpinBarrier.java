@@ -2,9 +2,9 @@
 package org.windlass.bench.side;
 
 /**
- * A barrier of threads. Where each has a core, everyone raises a word of its own and looks at all
- * others'; otherwise the ranks are counted, and the last to come lets all go, so that a rank which
- * gets a core touches two words.
+ * A barrier of threads. If each thread has a core, every thread raises its own word and polls all
+ * other words. Otherwise a counter counts the arrivals, and the last thread releases all. A rank
+ * that gets a core then touches only two words.
  */
 final class SpinBarrier {
   private static final int ARRIVED = 0;

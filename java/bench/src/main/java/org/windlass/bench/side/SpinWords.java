@@ -5,8 +5,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * Counters that threads raise and wait for, each alone in two cache lines. A waiting thread pauses
- * before it yields where each thread has a core, and yields at once where not. Counters may wrap.
+ * Counters that threads raise and wait for, each in two cache lines of its own. If each thread has
+ * a core, a waiting thread pauses before it yields. Otherwise it yields at once. Counters may wrap.
  */
 final class SpinWords {
   private static final VarHandle WORD = MethodHandles.arrayElementVarHandle(int[].class);
@@ -21,22 +21,22 @@ final class SpinWords {
     this.pauses = coreForEach ? PAUSES : 0;
   }
 
-  /** What this thread knows of the word; orders nothing. */
+  /** Returns the word's value without ordering guarantees. */
   int peek(int word) {
     return (int) WORD.getOpaque(words, (word + 1) * PAD);
   }
 
-  /** Publishes what this thread has written before. */
+  /** Sets the word, and publishes all earlier writes of this thread. */
   void publish(int word, int value) {
     WORD.setRelease(words, (word + 1) * PAD, value);
   }
 
-  /** Adds one, ordered with every other thread's addition, and returns the sum. */
+  /** Adds one and returns the sum. The addition is ordered with those of all other threads. */
   int increment(int word) {
     return (int) WORD.getAndAdd(words, (word + 1) * PAD, 1) + 1;
   }
 
-  /** Returns once the word has reached {@code value}, and sees what was written before that. */
+  /** Returns once the word has reached {@code value}. Writes before that are then visible. */
   void await(int word, int value) {
     for (int looks = 0; (int) WORD.getAcquire(words, (word + 1) * PAD) - value < 0; looks++) {
       if (looks < pauses) {

@@ -6,9 +6,9 @@ import java.nio.FloatBuffer;
 import java.util.function.IntConsumer;
 
 /**
- * Collectives of small inputs: each rank copies its own to an array that all see, they enter one
- * barrier, each reads. There are two such arrays a rank, used in turn: who fills one again has been
- * in a barrier with everyone since they read it.
+ * Runs collectives of small inputs. Each rank copies its input to a shared array, enters one
+ * barrier, and reads the other arrays. Each rank has two such arrays, used in turn. A rank refills
+ * an array only after a barrier that all readers of the array have entered.
  */
 final class StagedCalls {
   private final int ranks;
@@ -16,7 +16,9 @@ final class StagedCalls {
   private final byte[][][] bytes;
   private final float[][][] floats;
 
-  /** The turn of a broadcast that the root has staged; then, for each rank, that it has read. */
+  /**
+   * Turn of the broadcast that the root has staged, followed by the turn that each rank has read.
+   */
   private final SpinWords turns;
 
   StagedCalls(int ranks, boolean coreForEach, SpinBarrier barrier) {
@@ -27,7 +29,10 @@ final class StagedCalls {
     this.turns = new SpinWords(1 + ranks, coreForEach);
   }
 
-  /** The calls of {@code rank}, once every rank has opened its own. */
+  /**
+   * Allocates the arrays of {@code rank} and returns its calls. Every rank has to call this before
+   * the first operation.
+   */
   IntConsumer open(int rank, Operation operation, ByteBuffer in, ByteBuffer out, int row) {
     for (int half = 0; half < 2; half++) {
       if (operation.sums()) {
@@ -45,7 +50,7 @@ final class StagedCalls {
     };
   }
 
-  /** To the output a row of every rank's input, the one at {@code from}. */
+  /** Copies the row at {@code from} of every rank's input to the output. */
   private final class Move implements IntConsumer {
     private final int rank;
     private final ByteBuffer in;
@@ -73,7 +78,7 @@ final class StagedCalls {
     }
   }
 
-  /** Sums of all ranks' inputs, from {@code first} on. */
+  /** Adds all ranks' inputs from {@code first} on. */
   private final class Sum implements IntConsumer {
     private final int rank;
     private final FloatBuffer in;
@@ -106,7 +111,10 @@ final class StagedCalls {
     }
   }
 
-  /** A reader waits for the root alone; a root, for who has yet to read what it overwrites. */
+  /**
+   * Broadcasts the root's buffer. A reader waits only for the root. A root waits for readers of the
+   * array that it overwrites.
+   */
   private final class Broadcast implements IntConsumer {
     private static final int STAGED = 0;
 

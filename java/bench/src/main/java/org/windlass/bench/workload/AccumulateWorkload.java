@@ -11,11 +11,12 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * A sum in one place: every rank adds {@code bytes} of its own to the same tensor of rank 0's
- * window, all at once, and notifies it; rank 0 waits for all of them. In a stream the owner
- * rotates.
+ * An accumulation in one place: every rank adds {@code bytes} of its own to the same tensor in rank
+ * 0's window and notifies rank 0. All ranks add at once, and rank 0 waits for all of them. In a
+ * stream the owner rotates.
  *
- * @param plain whether what is added lies in memory of the rank's own; where it goes is a window
+ * @param plain whether the added tensors lie in the rank's own memory; the target is always a
+ *     window
  */
 public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean plain) implements Workload {
 
@@ -37,7 +38,7 @@ public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean pla
   private final class Work extends OneSidedWork {
     private final Sums terms = new Sums(dtype, ranks);
 
-    /** Operations so far that each rank owned. */
+    /** Number of operations so far that each rank owned. */
     private final int[] turns = new int[ranks];
 
     Work(Communicator comm) {
@@ -79,7 +80,9 @@ public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean pla
     return (ranks - 1) * bytes;
   }
 
-  /** Each term is read, and the tensor read and written, once for each. */
+  /**
+   * Returns the floor: for each term, the term is read, and the tensor is read and written once.
+   */
   @Override
   public OptionalDouble floorMicros(int iterations) {
     return OptionalDouble.of(Floor.copyMicros(ranks * bytes, dtype, dtype, iterations));

@@ -8,8 +8,8 @@ import org.windlass.bench.side.Side;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * A barrier. To check it, ranks post how often they have entered, and read the others' posts as
- * they leave.
+ * A barrier. To check it, each rank posts the number of times that it has entered, and reads the
+ * others' posts as it leaves.
  */
 public final class BarrierWorkload implements Workload {
   private static final int CHECKED_CALLS = 100;
@@ -17,6 +17,7 @@ public final class BarrierWorkload implements Workload {
   private final Side side;
   private final int ranks;
 
+  /** Creates the workload of a side's barrier over {@code ranks} ranks. */
   public BarrierWorkload(Side side, int ranks) {
     this.side = side;
     this.ranks = ranks;

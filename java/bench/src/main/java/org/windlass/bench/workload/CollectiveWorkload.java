@@ -13,7 +13,7 @@ import org.windlass.bench.side.Side;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
 
-/** A collective on rows of {@code bytes}, by one side. */
+/** A collective on rows of {@code bytes}, run by one side. */
 public final class CollectiveWorkload implements Workload {
   private final Side side;
   private final Operation operation;
@@ -23,7 +23,9 @@ public final class CollectiveWorkload implements Workload {
   private final Sums sums;
 
   /**
-   * @throws UnsupportedException if the operation sums and elements have no sum
+   * Creates the workload.
+   *
+   * @throws UnsupportedException if the operation sums elements that have no sum
    */
   public CollectiveWorkload(Side side, Operation operation, int ranks, long bytes, DType dtype) {
     Buffers.requireAddressable("--bytes", operation.inputBytes(ranks, bytes));
@@ -96,7 +98,8 @@ public final class CollectiveWorkload implements Workload {
   /**
    * Checks the output of {@code rank}.
    *
-   * @throws VerificationFailedException naming operation, rank and first difference
+   * @throws VerificationFailedException if an element is wrong; the message has operation, rank and
+   *     first difference
    */
   public void verify(ByteBuffer output, int rank, long iteration) {
     if (sums != null) {
@@ -143,7 +146,9 @@ public final class CollectiveWorkload implements Workload {
     return operation.receivedBytes(ranks, bytes);
   }
 
-  /** Empty for sums of other than f32: the floor sums f32. */
+  /**
+   * Returns the floor. It is empty for sums of other dtypes than f32, since the floor sums f32.
+   */
   @Override
   public OptionalDouble floorMicros(int iterations) {
     return sums == null || dtype == DType.F32

@@ -17,10 +17,10 @@ import org.windlass.experts.ExpertRouting;
 import org.windlass.report.Report;
 
 /**
- * A dispatch of tokens to experts, which leave them as they are, and the combine: sorting, counts
- * and offsets are part of it.
+ * A dispatch of tokens to experts, which leave them unchanged, and the combine. The time includes
+ * sorting, counts and offsets.
  *
- * @param plain whether tokens and sums lie in memory of the rank's own; rows lie in windows
+ * @param plain whether tokens and sums lie in the rank's own memory; rows always lie in windows
  */
 public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain) implements ExpertWorkload {
   @Override
@@ -85,7 +85,9 @@ public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain) impl
     }
   }
 
-  /** The means over all ranks of their last calls: time inside, and how much of it they waited. */
+  /**
+   * Returns means over all ranks' last calls: the time inside, and the share of it spent waiting.
+   */
   @Override
   public Map<String, Object> seen(Report report) {
     Map<String, Object> fields = new LinkedHashMap<>();

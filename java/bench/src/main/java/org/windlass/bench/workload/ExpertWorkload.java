@@ -6,7 +6,7 @@ import java.util.OptionalDouble;
 import org.windlass.bench.data.ExpertTraffic;
 import org.windlass.bench.data.Floor;
 
-/** A dispatch of tokens to experts and the combine, by one means or another. */
+/** A dispatch of tokens to experts and the combine, in any implementation. */
 interface ExpertWorkload extends Workload {
   ExpertTraffic traffic();
 
@@ -15,13 +15,16 @@ interface ExpertWorkload extends Workload {
     return traffic().ranks();
   }
 
-  /** Bytes of one rank's tokens. */
+  /** Returns the bytes of one rank's tokens. */
   @Override
   default long bytes() {
     return traffic().tokenBytes();
   }
 
-  /** Rows that the rank which gets most gets from others, and those that come back to it. */
+  /**
+   * Returns the bytes of the rows that the rank that receives most receives from others, including
+   * the returned ones.
+   */
   @Override
   default long receivedBytes() {
     ExpertTraffic traffic = traffic();

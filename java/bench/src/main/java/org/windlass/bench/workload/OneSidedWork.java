@@ -8,23 +8,27 @@ import org.windlass.Signals;
 import org.windlass.Tensor;
 import org.windlass.Window;
 
-/** One rank's part of a one-sided operation: its tensor, one that peers reach, and signals. */
+/**
+ * One rank's part of a one-sided operation: its own tensor, a tensor that peers write to, and
+ * signals.
+ */
 abstract class OneSidedWork implements Workload.RankWork {
   final int rank;
   final Window window;
   final Signals signals;
 
-  /** What the rank sends. */
+  /** Tensor that the rank sends. */
   final Tensor own;
 
-  /** What its peers write to. */
+  /** Tensor that the rank's peers write to. */
   final DistributedTensor reached;
 
   /**
-   * Collective.
+   * Allocates the tensors. The call is collective.
    *
-   * @param bytes of either tensor
-   * @param plain whether what is sent lies in memory of the rank's own; where it goes is a window
+   * @param bytes size of each tensor
+   * @param plain whether the sent tensor lies in the rank's own memory; the target is always a
+   *     window
    */
   OneSidedWork(Communicator comm, long bytes, DType dtype, boolean plain) {
     long count = bytes / dtype.bytes();

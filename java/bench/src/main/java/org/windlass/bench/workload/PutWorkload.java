@@ -12,11 +12,11 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * Pairs of neighbours, all at once: rank 2k puts {@code bytes} into the window of rank 2k + 1 and
- * notifies it, which waits for that. A rank without a neighbour only lines up. In a stream the two
- * take turns, so that nobody puts over what has not been waited for.
+ * Puts between pairs of neighbours, all at once. Rank 2k puts {@code bytes} into the window of rank
+ * 2k + 1 and notifies it, and rank 2k + 1 waits for that. A rank without a neighbour only lines up.
+ * In a stream the two take turns, so that no put overwrites bytes before they have been waited for.
  *
- * @param plain whether what is put lies in memory of the rank's own; where it goes is a window
+ * @param plain whether the sent tensor lies in the rank's own memory; the target is always a window
  */
 public record PutWorkload(int ranks, long bytes, DType dtype, boolean plain) implements Workload {
 
@@ -40,7 +40,7 @@ public record PutWorkload(int ranks, long bytes, DType dtype, boolean plain) imp
     private final int peer = rank ^ 1;
     private final Pattern pattern = new Pattern(rank, Buffers.bytesOf(own));
 
-    /** Puts in either direction so far. */
+    /** Number of puts so far, in both directions. */
     private int sequence;
 
     Work(Communicator comm) {
@@ -80,7 +80,7 @@ public record PutWorkload(int ranks, long bytes, DType dtype, boolean plain) imp
     }
   }
 
-  /** Checks what {@code rank} was sent: the bytes of the rank before it. */
+  /** Checks that {@code rank} received the bytes of the rank before it. */
   public static void verify(ByteBuffer inbox, int rank, int bytes, long iteration) {
     int at = Pattern.mismatch(inbox, 0, bytes, rank - 1, 0, iteration);
     if (at >= 0) {

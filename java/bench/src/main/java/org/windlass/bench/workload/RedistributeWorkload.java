@@ -21,7 +21,10 @@ import org.windlass.plan.TransferMode;
 import org.windlass.transfer.Transfer;
 import org.windlass.transfer.TransferBuilder;
 
-/** A tensor on its way from one layout to another, through a transfer that is registered once. */
+/**
+ * A redistribution of a tensor from one layout to another, through a transfer that is registered
+ * once.
+ */
 public final class RedistributeWorkload implements Workload {
   private static final long FLOOR_BYTES = 512 << 20;
 
@@ -37,8 +40,10 @@ public final class RedistributeWorkload implements Workload {
   private final long[] outputBits;
 
   /**
-   * @param to of the shape of {@code from}
-   * @param deadline of the registration
+   * Creates the workload.
+   *
+   * @param to target tensor, of the same shape as {@code from}
+   * @param deadline deadline of the registration
    */
   public RedistributeWorkload(
       TensorSpec from,
@@ -142,7 +147,7 @@ public final class RedistributeWorkload implements Workload {
   /** A rank's local tensor, its memory, and the digit of each element. */
   private record Side(Tensor tensor, ByteBuffer memory, byte[] digits) {}
 
-  /** Checks a target against what the digits of its elements become. */
+  /** Checks a target against the expected results of its elements' digits. */
   public void verify(ByteBuffer target, byte[] digits, int rank, long iteration) {
     int at = Digits.mismatch(target, digits, outputBits, to.dtype().bytes(), iteration);
     if (at >= 0) {
@@ -157,7 +162,7 @@ public final class RedistributeWorkload implements Workload {
     return ranks;
   }
 
-  /** Bytes of the global tensor. */
+  /** Returns the bytes of the global tensor. */
   @Override
   public long bytes() {
     long numel = 1;
@@ -184,10 +189,10 @@ public final class RedistributeWorkload implements Workload {
   }
 
   /**
-   * Contiguous copies, or copy-casts, with the same traffic: every target element is written once,
-   * and each element of the tensor read once from each rank that holds a term of it. Where that is
-   * more than {@link #FLOOR_BYTES}, as many are moved and the rest counted at their pace: they
-   * outgrow the caches as well.
+   * Returns the floor: contiguous copies or copy-casts with the same traffic. Every target element
+   * is written once, and each element is read once from each rank that holds a term of it. Above
+   * {@link #FLOOR_BYTES}, only that many bytes are moved, and the time is scaled up. So many bytes
+   * exceed the caches too.
    */
   @Override
   public OptionalDouble floorMicros(int iterations) {

@@ -17,10 +17,11 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * What {@link DispatchCombineWorkload} does, by all-to-all-v: one vectorised permutation before the
- * exchange of rows and one behind it, there and back; counts of experts are exchanged first.
+ * The operation of {@link DispatchCombineWorkload}, implemented with all-to-all-v. There is a
+ * vectorised permutation before and after the exchange of rows, in both directions. The counts of
+ * experts are exchanged first.
  *
- * @param plain whether tokens and sums lie in memory of the rank's own; rows lie in windows
+ * @param plain whether tokens and sums lie in the rank's own memory; rows always lie in windows
  */
 public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) implements ExpertWorkload {
   @Override
@@ -28,7 +29,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) imple
     return new Work(comm);
   }
 
-  /** Integers of a rank, as Java and the native side see them. */
+  /** Integers of a rank, shared by Java and the native side. */
   private record Ints(ByteBuffer memory, IntBuffer values) {
     static Ints of(int count) {
       ByteBuffer memory = Structs.allocate(Math.multiplyExact(count, Integer.BYTES));
@@ -50,12 +51,17 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) imple
     private final Tensor tokens;
     private final Tensor sums;
 
-    /** By expert, then by token: what is sent, and what comes back. */
+    /**
+     * Rows sent to experts, sorted by expert, then by token. {@link #answers} has the same order.
+     */
     private final Tensor sent;
 
     private final Tensor answers;
 
-    /** By rank, then by expert, as rows come; and by expert, as experts take them. */
+    /**
+     * Rows received from ranks, sorted by rank, then by expert. {@link #rows} has them sorted by
+     * expert.
+     */
     private final Tensor come;
 
     private final Tensor rows;
@@ -132,7 +138,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) imple
       weigh();
     }
 
-    /** Slots by expert, in the order of tokens; and how many elements each rank gets. */
+    /** Sorts slots by expert, in the order of tokens, and counts the elements for each rank. */
     private void sortTokens() {
       Arrays.fill(own, 0);
       for (int id : ids) {
@@ -152,7 +158,10 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) imple
       }
     }
 
-    /** Where each row that came goes among those of its expert, and back. */
+    /**
+     * Computes the position of each received row among the rows of its expert, and the inverse.
+     * Returns the number of received rows.
+     */
     private int sortRows() {
       countsOfAll.copyTo(others);
       int row = 0;

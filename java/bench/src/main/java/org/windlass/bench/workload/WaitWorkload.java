@@ -4,12 +4,12 @@ package org.windlass.bench.workload;
 import org.windlass.Communicator;
 
 /**
- * A wait in place of an operation: each rank reads the clock until a time has passed. The machine
- * alone makes its samples longer than that, so no operation with that median has a shorter tail
- * there.
+ * A wait in place of an operation: each rank reads the clock until a time has passed. Only the
+ * machine makes its samples longer than that. An operation with the same median therefore cannot
+ * have a shorter tail.
  *
- * @param bytes the size of the operation in whose place it waits
- * @param nanos the time to wait, in nanoseconds
+ * @param bytes size of the operation that the wait replaces
+ * @param nanos time to wait, in nanoseconds
  */
 public record WaitWorkload(int ranks, long bytes, long nanos) implements Workload {
   @Override

@@ -6,29 +6,29 @@ import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.report.Report;
 
-/** One operation at one size: what the sampler runs, and what the result says about it. */
+/** One operation at one size: the sampler runs it, and the result describes it. */
 public interface Workload {
-  /** One rank's part. The sampler calls it from that rank's thread alone. */
+  /** One rank's part. The sampler calls it only from that rank's thread. */
   interface RankWork extends AutoCloseable {
-    /** Writes this rank's input, if it has one, as that of {@code iteration}. Allocates nothing. */
+    /** Writes this rank's input of {@code iteration}, if it has one. Allocates nothing. */
     default void rewrite(long iteration) {}
 
-    /** The operation, once. */
+    /** Runs the operation once. */
     void call();
 
-    /** The operation as number {@code index} of a stream; a root rotates with it. */
+    /** Runs the operation as number {@code index} of a stream. A root rotates with the index. */
     default void stream(int index) {
       call();
     }
 
-    /** Has the device move just the bytes, where {@link #isOnDevices}; overwrites the output. */
+    /** Makes the device only move the bytes, if {@link #isOnDevices}. Overwrites the output. */
     default void copy() {}
 
     /**
-     * Compares all outputs of this rank with what the inputs of {@code iteration} give.
+     * Checks all outputs of this rank against the inputs of {@code iteration}.
      *
-     * @throws org.windlass.error.VerificationFailedException naming operation, rank and first
-     *     difference
+     * @throws org.windlass.error.VerificationFailedException if a value is wrong; the message has
+     *     operation, rank and first difference
      */
     void verify(long iteration);
 
@@ -36,38 +36,39 @@ public interface Workload {
     void close();
   }
 
-  /** Makes one rank's buffers. Collective. */
+  /** Makes one rank's buffers. The call is collective. */
   RankWork open(Communicator comm);
 
   int ranks();
 
-  /** The size as the command line gives it; 0 of what has none. */
+  /** Returns the size as the command line gives it, or 0 for an operation without a size. */
   default long bytes() {
     return 0;
   }
 
-  /** Whether what it moves lies in the memory of devices, whose copies are its floor. */
+  /** Returns true if the data lies in the memory of devices. Device copies are then the floor. */
   default boolean isOnDevices() {
     return false;
   }
 
-  /** By what else it does the operation than what that is for; empty: by that. */
+  /** Returns the name of the alternative implementation to measure. Empty for the default one. */
   default String by() {
     return "";
   }
 
-  /** What else the ranks' last calls say, once all is measured: fields of the result. */
+  /** Returns further fields of the result from the ranks' last calls, after the measurement. */
   default Map<String, Object> seen(Report report) {
     return Map.of();
   }
 
-  /** Bytes that the rank which receives most receives from others. */
+  /** Returns the bytes that the rank that receives most receives from others. */
   default long receivedBytes() {
     return 0;
   }
 
   /**
-   * Median time in microseconds in which pinned threads move just the bytes; empty if none move.
+   * Returns the median time in microseconds in which pinned threads only move the bytes, or empty
+   * if the operation moves none.
    */
   default OptionalDouble floorMicros(int iterations) {
     return OptionalDouble.empty();

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Workloads: what every rank does in a sample, and how its result is checked. */
+/** Workloads: the code that every rank runs in a sample, and the checks of its results. */
 package org.windlass.bench.workload;

@@ -25,15 +25,18 @@ import org.windlass.transfer.Transfer;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * The demo, in which a trainer's weights become an inference fleet's: twelve ranks of this process,
- * f32 to bf16. It prints what moved, how fast beside the physical floor, and that every byte is
- * right.
+ * Runs the demo, in which a trainer's weights are sent to an inference fleet. Twelve ranks of this
+ * process redistribute f32 weights to bf16. The demo prints the traffic, the speed compared with
+ * the physical floor, and that every byte is right.
  */
 public final class Demo {
-  /** The first one includes page faults, and is shown separately. */
+  /** Number of versions. The first one includes page faults, and is shown separately. */
   private static final int VERSIONS = 9;
 
-  /** Source bytes of the copy-cast that is the floor: more than caches hold, as the weights are. */
+  /**
+   * Source bytes of the copy-cast that measures the floor. Like the weights, they exceed the
+   * caches.
+   */
   private static final long FLOOR_SAMPLE = 128L << 20;
 
   private final Model model;
@@ -41,10 +44,10 @@ public final class Demo {
   private final PrintWriter out;
   private final ProgressListener listener;
   private final Map<String, List<Weight>> groups = new LinkedHashMap<>();
-  /** Microseconds of each version, by group. */
+  /** Time of each version in microseconds, by group. */
   private final Map<String, double[]> times = new HashMap<>();
 
-  /** Microseconds of the sample, right after each version. */
+  /** Time of the floor's sample in microseconds, taken right after each version. */
   private final double[] floors = new double[VERSIONS];
   private final AtomicLong moved = new AtomicLong();
   private final AtomicLong checked = new AtomicLong();
@@ -66,8 +69,8 @@ public final class Demo {
   /**
    * Runs the demo.
    *
-   * @param layers how many layers the model has
-   * @param deadline of each operation
+   * @param layers number of layers of the model
+   * @param deadline deadline of each operation
    * @throws org.windlass.error.VerificationFailedException if a byte is wrong
    */
   public static void run(
@@ -116,7 +119,7 @@ public final class Demo {
     return VERSIONS * model.bytesPerRank() * Model.INFERENCE_RANKS;
   }
 
-  /** What a rank holds, and the transfer of each group. */
+  /** A rank's weights, and the transfer of each group. */
   private final class Rank {
     private final Communicator comm;
     private final boolean trains;
@@ -159,7 +162,7 @@ public final class Demo {
           });
     }
 
-    /** Checks what has come, and frees what the rank holds. */
+    /** Checks the received weights, and frees the rank's memory. */
     void finish() {
       transfers.values().forEach(Transfer::close);
       if (!trains) {
@@ -173,7 +176,7 @@ public final class Demo {
       buffers.values().forEach(Tensor::close);
     }
 
-    /** A weight's rows in its buffer. */
+    /** Returns a weight's rows in its buffer. */
     private Tensor view(Weight weight) {
       long rows = weight.to().localShape(weight.shape(), comm.rank())[0];
       return buffers.get(weight.buffer()).narrow(0, weight.bufferRow(), rows);
@@ -232,7 +235,7 @@ public final class Demo {
         VERSIONS - 1);
   }
 
-  /** Prints a line from the microseconds of each version and of its floor. */
+  /** Prints a line from the times of each version and of its floor, in microseconds. */
   private void printRow(
       String name, int tensors, long bytes, double[] micros, double[] floor) {
     double[] later = Arrays.copyOfRange(micros, 1, VERSIONS);
@@ -267,8 +270,9 @@ public final class Demo {
   }
 
   /**
-   * Microseconds of a group's floor beside each version: a copy-cast of the written elements, at the
-   * rate of the sample; where two terms are summed, with the second term's bytes at the same rate.
+   * Returns the floor of a group for each version, in microseconds. It is a copy-cast of the
+   * written elements at the rate of the sample. If two terms are summed, it includes the second
+   * term's bytes.
    */
   private double[] floorsOf(List<Weight> weights) {
     double traffic = 0;

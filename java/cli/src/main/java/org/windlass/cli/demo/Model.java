@@ -13,13 +13,13 @@ import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 
 /**
- * The tensors of Qwen3-0.6B with fewer layers, between a trainer of data parallelism 2 by tensor
- * parallelism 4 and an inference fleet of tensor parallelism 4.
+ * The tensors of Qwen3-0.6B with fewer layers. The trainer uses data parallelism 2 by tensor
+ * parallelism 4, and the inference fleet tensor parallelism 4.
  *
- * <p>The trainer cuts projections by output rows or input columns, the embeddings by rows among all
- * ranks, and replicates norms. What its data-parallel halves hold of {@code o_proj} and {@code
- * down_proj} are two terms of a sum. The inference ranks hold q, k and v in one buffer, and gate
- * and up in another.
+ * <p>The trainer shards projections by output rows or input columns and embeddings by rows among
+ * all ranks, and replicates norms. Its data-parallel halves hold {@code o_proj} and
+ * {@code down_proj} as two terms of a sum. The inference ranks hold q, k and v in one buffer, and
+ * gate and up in another.
  */
 final class Model {
   static final int TRAINER_RANKS = 8;
@@ -32,7 +32,7 @@ final class Model {
       TRAINER.layout(Placement.partial(), Placement.shard(1));
 
   private final List<Weight> weights = new ArrayList<>();
-  /** The shape of each buffer of an inference rank. */
+  /** Shape of each buffer of an inference rank. */
   private final Map<String, long[]> buffers = new LinkedHashMap<>();
 
   private Model() {}
@@ -51,7 +51,7 @@ final class Model {
     String kind = words[words.length - 2];
     String parent = name.substring(0, name.indexOf(kind));
     switch (kind) {
-      // The output projection is the same tensor: embeddings are tied.
+      // The output projection is the same tensor, since embeddings are tied.
       case "embed_tokens" -> {
         Layout everyRank = TRAINER.layout(Placement.shard(0), Placement.shard(0));
         add("embeddings", name, name, everyRank, Placement.shard(0), shape);
@@ -70,7 +70,7 @@ final class Model {
     }
   }
 
-  /** Adds a weight below what {@code buffer} holds already. */
+  /** Adds a weight below the present rows of {@code buffer}. */
   private void add(
       String group, String name, String buffer, Layout from, Placement cut, long[] shape) {
     Layout to = FLEET.layout(cut);
@@ -89,7 +89,7 @@ final class Model {
     return buffers;
   }
 
-  /** Bytes of all buffers of one inference rank, in bf16. */
+  /** Returns the bytes of all buffers of one inference rank, in bf16. */
   long bytesPerRank() {
     long bytes = 0;
     for (long[] shape : buffers.values()) {

@@ -6,8 +6,8 @@ import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Placement;
 
 /**
- * The values of the demo's weights, as a function of tensor, term and element; written by the
- * trainer's ranks, and worked out again to check the inference ranks. The check knows nothing of
+ * Computes the values of the demo's weights from tensor, term and element. The trainer's ranks
+ * write them, and the inference ranks recompute them for the check. The check does not depend on
  * plans, transfers or kernels.
  */
 final class Values {
@@ -15,14 +15,16 @@ final class Values {
 
   private Values() {}
 
-  /** A number in [-0.5, 0.5) that uses all 24 bits of a float, so that each cast rounds. */
+  /**
+   * Returns a number in [-0.5, 0.5) that uses all 24 bits of a float, so that each cast rounds.
+   */
   static float value(int tensor, int term, long element) {
     long z = element * 0x9E3779B97F4A7C15L + (2L * tensor + term) * 0xD1B54A32D192ED03L;
     z = (z ^ z >>> 32) * 0xBF58476D1CE4E5B9L;
     return ((int) (z >>> 40) - (1 << 23)) * 0x1p-24f;
   }
 
-  /** What a bf16 holds of the weight: the sum of the trainer's terms, rounded once. */
+  /** Returns the bf16 bits of an element: the sum of the trainer's terms, rounded once. */
   static short expected(Weight weight, long element) {
     return expected(weight.index(), weight.from().hasPartial(), element);
   }
@@ -33,7 +35,7 @@ final class Values {
       sum += value(tensor, 1, element);
     }
     int bits = Float.floatToRawIntBits(sum);
-    // Nearest, ties to even; no value here is a NaN or near infinity.
+    // Round to nearest, ties to even. No value here is a NaN or near infinity.
     return (short) (bits + 0x7fff + (bits >>> 16 & 1) >>> 16);
   }
 
@@ -69,11 +71,11 @@ final class Values {
   }
 
   /**
-   * Compares every element of an inference rank's part of a weight.
+   * Compares every element of an inference rank's part of a weight with its expected value.
    *
-   * @param place the rank's place in the fleet
-   * @param view the weight's rows of the rank's buffer
-   * @return how many bytes were compared
+   * @param place index of the rank in the fleet
+   * @param view rows of the weight in the rank's buffer
+   * @return number of bytes compared
    */
   static long check(Weight weight, int place, Tensor view) {
     Part part =
@@ -114,7 +116,9 @@ final class Values {
             expected(weight, element) & 0xffff));
   }
 
-  /** Takes consecutive elements of the whole tensor. The first is at {@code from} of a block. */
+  /**
+   * Receives consecutive elements of the whole tensor. The first is at {@code from} of a block.
+   */
   private interface Run {
     void take(int from, int length, long element);
   }

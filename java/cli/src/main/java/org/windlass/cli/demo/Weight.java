@@ -6,14 +6,14 @@ import org.windlass.layout.Layout;
 /**
  * One weight of the demo's model.
  *
- * @param index its number, from which its values come
- * @param name its name in a checkpoint
- * @param group the line of the table that it counts in
- * @param shape the global shape
- * @param from how the trainer holds it
- * @param to how the inference ranks hold it
- * @param buffer the inference rank's buffer that holds its part
- * @param bufferRow the first row of its part in that buffer
+ * @param index number of the weight, which determines its values
+ * @param name name in a checkpoint
+ * @param group line of the demo's table that includes the weight
+ * @param shape global shape
+ * @param from layout on the trainer
+ * @param to layout on the inference ranks
+ * @param buffer inference rank's buffer that holds its part
+ * @param bufferRow first row of its part in that buffer
  */
 record Weight(
     int index,

@@ -7,19 +7,19 @@ import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
 
-/** A JSON object on one line, as {@code --json} prints it. */
+/** Writes a JSON object on one line, as {@code --json} prints it. */
 public final class JsonLine {
   private static final JsonFactory FACTORY = new JsonFactory();
 
   private JsonLine() {}
 
-  /** What stands in an object. */
+  /** Writes the members of an object. */
   @FunctionalInterface
   public interface Members {
     void write(JsonGenerator json) throws IOException;
   }
 
-  /** The text of an object. */
+  /** Returns the text of an object. */
   public static String of(Members members) {
     StringWriter text = new StringWriter();
     try (JsonGenerator json = FACTORY.createGenerator(text)) {

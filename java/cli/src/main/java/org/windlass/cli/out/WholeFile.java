@@ -16,19 +16,20 @@ import org.windlass.checkpoint.FileFault;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A text file that appears under its name whole or not at all: it is written beside, and takes the
- * place of what has the name at {@link #commit}. A device or a pipe is written as it is.
+ * A text file that appears under its name completely or not at all. The text goes to a temporary
+ * file in the same folder, which replaces the named file at {@link #commit}. A device or a pipe is
+ * written directly.
  */
 public final class WholeFile implements AutoCloseable {
-  // A file name has at most 255 bytes, and a character of Java at most three of them.
+  // A file name has at most 255 bytes, and a Java character at most three of them.
   private static final int NAME_LIMIT = 60;
 
   private final Path file;
 
-  /** Where it is to be, links followed. */
+  /** Path of the final file, with links followed. */
   private final Path place;
 
-  /** Where it is written; {@code place} of what is no file. */
+  /** Path of the temporary file. Equals {@code place} if that is not a regular file. */
   private final Path work;
 
   private final OutputStream out;
@@ -55,10 +56,10 @@ public final class WholeFile implements AutoCloseable {
   }
 
   /**
-   * Begins.
+   * Starts a file.
    *
-   * @param file its name, as messages call it; the folder is there
-   * @throws InvalidArgumentException if it is a folder, or a link to nothing
+   * @param file path as messages name it; its folder exists
+   * @throws InvalidArgumentException if it is a folder, or a link without a target
    */
   public static WholeFile create(Path file) {
     try {
@@ -82,7 +83,7 @@ public final class WholeFile implements AutoCloseable {
     }
   }
 
-  /** Appends to what is written. */
+  /** Appends text. */
   public synchronized void write(String text) {
     try {
       writer.write(text);
@@ -91,7 +92,7 @@ public final class WholeFile implements AutoCloseable {
     }
   }
 
-  /** Gives it its name, which nothing else has from then on. */
+  /** Gives the file its final name, and replaces an existing file. */
   public synchronized void commit() {
     try {
       writer.close();
@@ -105,20 +106,20 @@ public final class WholeFile implements AutoCloseable {
     }
   }
 
-  /** Removes what was not committed. Idempotent; any thread. */
+  /** Removes the file unless it was committed. Idempotent; any thread may call it. */
   @Override
   public synchronized void close() {
     if (hasEnded) {
       return;
     }
     hasEnded = true;
-    // Not the writer, which stays open where it can't write its rest.
+    // Don't close the writer: it stays open if it cannot write its remaining text.
     try (out) {
       if (isBeside()) {
         Files.deleteIfExists(work);
       }
     } catch (IOException unwritten) {
-      // What was thrown before tells why there is no file.
+      // The earlier exception tells why there is no file.
     }
   }
 }

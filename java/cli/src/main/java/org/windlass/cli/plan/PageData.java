@@ -27,21 +27,21 @@ import org.windlass.plan.Traffic;
 import org.windlass.plan.Traffic.Link;
 
 /**
- * The data that a {@link PlanPage} shows, as JSON: the meshes with their shards of a tensor, who
- * sends how much to whom, and the totals of every rank.
+ * Generates the JSON data that a {@link PlanPage} shows: meshes with their shards of a tensor, the
+ * traffic between ranks, and the totals of every rank.
  */
 final class PageData {
-  /** A larger page would keep a browser busy. */
+  /** Largest number of links. A larger page would keep a browser busy. */
   private static final int MOST_LINKS = 400_000;
 
-  /** Intervals of one dimension of one shard; a finer picture has nothing to see. */
+  /** Largest number of intervals of one dimension of one shard. A finer picture is not visible. */
   private static final int MOST_INTERVALS = 256;
 
   private final PlanOptions options;
   private final Topology topology;
   private final OptionalInt rank;
 
-  /** Places of layouts of shapes in {@link #layouts}. */
+  /** Index in {@link #layouts} of each combination of layout and shape. */
   private final Map<String, Integer> layoutPlaces = new LinkedHashMap<>();
 
   private final StringWriter layouts = new StringWriter();
@@ -49,10 +49,10 @@ final class PageData {
   private int links;
 
   /**
-   * How to plan.
+   * Creates the data of a page.
    *
-   * @param topology what was asked of hosts
-   * @param rank the one rank whose links are shown, if it is one
+   * @param topology hosts and speeds that the user gave
+   * @param rank the only rank whose links are shown; empty for all
    */
   PageData(PlanOptions options, Topology topology, OptionalInt rank) {
     this.options = options;
@@ -61,7 +61,7 @@ final class PageData {
   }
 
   /**
-   * The JSON of some tensors.
+   * Returns the JSON of some tensors.
    *
    * @throws InvalidArgumentException if there are too many links to show
    */
@@ -87,7 +87,7 @@ final class PageData {
         });
   }
 
-  /** What crosses between hosts, and how long all takes. */
+  /** Writes the traffic between hosts, and the predicted time. */
   private void writeHosts(JsonGenerator out, List<PlannedTensor> tensors) throws IOException {
     HostTraffic traffic =
         (rank.isPresent() ? Totals.of(plans, rank.getAsInt()) : Totals.of(plans)).hosts();
@@ -111,7 +111,7 @@ final class PageData {
     out.writeEndObject();
   }
 
-  /** A tensor, with the sums over all of its {@code count}. */
+  /** Writes a tensor, with the sums over all {@code count} tensors of its kind. */
   private void writeTensor(JsonGenerator out, PlannedTensor tensor) throws IOException {
     List<Plan> same = tensor.plans(options, plans.size());
     plans.addAll(same);
@@ -149,7 +149,7 @@ final class PageData {
     out.writeEndArray();
   }
 
-  /** The place of a layout of a shape among the page's layouts. */
+  /** Returns the index of a layout and shape among the page's layouts. */
   private int layout(Layout layout, long[] shape) {
     String key = layout.qualified() + Arrays.toString(shape);
     Integer known = layoutPlaces.get(key);
@@ -165,8 +165,8 @@ final class PageData {
   }
 
   /**
-   * The members that tell a mesh, its placements and the shards: for each dimension the different
-   * lists of intervals, and for each rank in mesh order which of them it holds.
+   * Writes the mesh, its placements and the shards. For each dimension, it lists the distinct
+   * interval lists, and each rank's index among them, in mesh order.
    */
   private static void writeLayout(JsonGenerator out, Layout layout, long[] shape)
       throws IOException {

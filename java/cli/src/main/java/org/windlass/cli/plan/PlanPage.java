@@ -16,13 +16,13 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.plan.PlanOptions;
 
 /**
- * A page of plans for a person, as a file: {@code plan.html} with the plans put in as JSON, which
- * needs nothing else.
+ * Writes a page that shows plans as a file. It is {@code plan.html} with the plans inserted as
+ * JSON, and needs no other file.
  */
 public final class PlanPage {
   private static final String PLACE_OF_PLANS = "@PLANS@";
 
-  /** Stands near the start of every page, and is how one is known. */
+  /** Start of every page, which identifies existing pages. */
   private static final String DOCTYPE = "<!DOCTYPE html>";
 
   private static final String MARK = "<meta name=\"generator\" content=\"windlass plan\">";
@@ -31,9 +31,10 @@ public final class PlanPage {
   private PlanPage() {}
 
   /**
-   * Where a page can be written: {@code file}, with links followed, if it is new, empty or a page.
+   * Returns the path to which a page can be written: {@code file} with links followed. The file
+   * must be new, empty, or a page.
    *
-   * @throws InvalidArgumentException if something else is there, which stays
+   * @throws InvalidArgumentException if the file has other content, which is kept
    */
   public static Path place(Path file) {
     try {
@@ -70,11 +71,11 @@ public final class PlanPage {
   }
 
   /**
-   * Writes the page of some tensors; {@code place} appears whole or stays as it was.
+   * Writes the page of some tensors. {@code place} is written completely or not changed.
    *
-   * @param place what {@link #place} found
-   * @param topology what was asked of hosts
-   * @param rank the one rank whose links are shown, if it is one
+   * @param place result of {@link #place}
+   * @param topology hosts and speeds that the user gave
+   * @param rank the only rank whose links are shown; empty for all
    * @throws InvalidArgumentException if there are too many links to show
    */
   public static void write(
@@ -83,7 +84,7 @@ public final class PlanPage {
       Topology topology,
       OptionalInt rank,
       List<PlannedTensor> tensors) {
-    // In a script element only this could end the JSON.
+    // In a script element, only a '<' could end the JSON.
     String plans = new PageData(options, topology, rank).json(tensors).replace("<", "\\u003c");
     try (InputStream template = PlanPage.class.getResourceAsStream("plan.html");
         WholeFile file = WholeFile.create(place)) {

@@ -25,7 +25,7 @@ import org.windlass.plan.Traffic;
 import org.windlass.plan.Traffic.Link;
 import org.windlass.plan.Transport;
 
-/** Plans as lines: JSON objects, or text for people. */
+/** Formats plans as lines: JSON objects, or text for people. */
 public final class PlanReport {
   private final PlanOptions options;
   private final Topology topology;
@@ -34,11 +34,11 @@ public final class PlanReport {
   private final boolean json;
 
   /**
-   * How to report.
+   * Creates a report.
    *
-   * @param topology what was asked of hosts
-   * @param rank the one rank that is planned, if it is one
-   * @param summary whether routes and links are left out
+   * @param topology hosts and speeds that the user gave
+   * @param rank the only rank that is planned; empty for all
+   * @param summary whether to omit routes and links
    * @param json whether lines are JSON
    */
   public PlanReport(
@@ -50,7 +50,7 @@ public final class PlanReport {
     this.json = json;
   }
 
-  /** What was planned: one tensor, or the sum of several. */
+  /** The planned work: one tensor, or the sum of several. */
   private record Planned(
       String name,
       PlannedTensor tensor,
@@ -60,19 +60,19 @@ public final class PlanReport {
       Totals totals,
       long stagingBytes,
       double millis) {
-    /** The plan, where one tensor was planned. */
+    /** Returns the plan of a single tensor. */
     Plan plan() {
       return plans.get(0);
     }
   }
 
-  /** The lines about a single tensor. */
+  /** Returns the lines about a single tensor. */
   public List<String> one(PlannedTensor tensor) {
     long begin = System.nanoTime();
     return List.of(ofTensor(null, tensor, tensor.plans(options, 0).get(0), begin));
   }
 
-  /** The lines about several tensors, and about all of them. */
+  /** Returns the lines about several tensors, and about their sum. */
   public List<String> list(List<PlannedTensor> tensors) {
     long begin = System.nanoTime();
     List<String> lines = new ArrayList<>();
@@ -168,7 +168,7 @@ public final class PlanReport {
     return BigDecimal.valueOf(value).setScale(3, RoundingMode.HALF_UP);
   }
 
-  /** What was asked of hosts. */
+  /** Writes the traffic between hosts. */
   private void writeHosts(JsonGenerator generator, Planned planned) throws IOException {
     HostTraffic traffic = planned.totals().hosts();
     if (topology.hosts().isPresent()) {
@@ -220,7 +220,9 @@ public final class PlanReport {
     generator.writeEndArray();
   }
 
-  /** One half-open interval for each dimension; a list of them where the region has several. */
+  /**
+   * Writes one half-open interval for each dimension, or a list of them if the region has several.
+   */
   private static void writeRegion(JsonGenerator generator, Region region) throws IOException {
     generator.writeStartArray();
     for (int d = 0; d < region.ndim(); d++) {
@@ -288,7 +290,10 @@ public final class PlanReport {
     return text.toString();
   }
 
-  /** A route: who sends, how, to whom, how much to each, what; and the terms that make it a sum. */
+  /**
+   * Returns the line of a route: sender, method, receivers, bytes for each, region, and the terms
+   * of a sum.
+   */
   private static String line(Route route) {
     String terms = route.op().map(op -> "  " + op + " of " + joined(route.sources())).orElse("");
     String fate =
@@ -307,7 +312,7 @@ public final class PlanReport {
         terms);
   }
 
-  /** What crosses between hosts: each pair, unless summed up, and all. */
+  /** Returns the traffic between hosts: of each pair, unless summarised, and of all. */
   private String hosts(Planned planned, HostTraffic traffic) {
     int hosts = topology.count(planned.ranks());
     StringBuilder text = new StringBuilder();
@@ -342,7 +347,7 @@ public final class PlanReport {
     return ranks.stream().map(String::valueOf).collect(Collectors.joining(","));
   }
 
-  /** What buckets are there for in the mode. */
+  /** Describes the buckets that the mode uses. */
   private String buckets(long count) {
     return switch (options.mode()) {
       case DIRECT -> "no bucket, since mode direct packs nothing (staged: " + count + ")";

@@ -17,20 +17,20 @@ import org.windlass.plan.PlanOptions;
 /**
  * A tensor to plan.
  *
- * @param name its name
- * @param shape the global shape
- * @param dtype at both ends
- * @param wire between them
- * @param from the source layout
- * @param to the target layout
- * @param count how many such tensors there are
+ * @param name name of the tensor
+ * @param shape global shape
+ * @param dtype dtype at both ends
+ * @param wire dtype in which it crosses ranks
+ * @param from source layout
+ * @param to target layout
+ * @param count number of such tensors
  */
 public record PlannedTensor(
     String name, long[] shape, DType dtype, DType wire, Layout from, Layout to, int count) {
 
   /**
-   * The tensor of an entry of a list. A default layout's shard of a dimension that the tensor lacks
-   * acts as R; a layout of its own must fit.
+   * Returns the tensor of an entry of a list. A default layout may shard a dimension that the
+   * tensor lacks, and the placement then acts as R. A layout of the entry itself must fit.
    *
    * @param defaultFrom the source layout where the entry has none
    * @param defaultTo the target layout where the entry has none
@@ -59,8 +59,8 @@ public record PlannedTensor(
   /**
    * Checks that a layout fits a tensor.
    *
-   * @param name the tensor's; empty where it has none
-   * @param given the layout as the user wrote it, and where
+   * @param name name of the tensor; empty if it has none
+   * @param given layout as the user wrote it, and its place
    */
   public static void requireFit(String name, String given, Layout layout, long... shape) {
     try {
@@ -87,7 +87,10 @@ public record PlannedTensor(
     to.mesh().ranks().forEach(ranks::set);
   }
 
-  /** The plans of all {@code count}, of which the first stands {@code turn}th in its transfer. */
+  /**
+   * Returns the plans of all {@code count} tensors. {@code turn} is the position of the first one
+   * in its transfer.
+   */
   List<Plan> plans(PlanOptions options, int turn) {
     TensorSpec source = TensorSpec.of(name, dtype, from, shape);
     TensorSpec target = TensorSpec.of(name, dtype, to, shape);

@@ -8,21 +8,21 @@ import org.windlass.plan.Hosts;
 import org.windlass.plan.LinkSpeeds;
 
 /**
- * What was asked of hosts.
+ * The hosts and speeds that the user gave.
  *
- * @param hosts which ranks live together, where that was said
- * @param speeds from which a time is predicted, where they were given
+ * @param hosts grouping of ranks by host, if given
+ * @param speeds speeds for the prediction of a time, if given
  */
 public record Topology(Optional<Hosts> hosts, Optional<LinkSpeeds> speeds) {
-  /** Nothing was. */
+  /** Topology without hosts or speeds. */
   public static final Topology NONE = new Topology(Optional.empty(), Optional.empty());
 
-  /** On how many hosts ranks are. */
+  /** Returns the number of hosts on which these ranks run. */
   int count(BitSet ranks) {
     return (int) ranks.stream().map(hosts.orElse(Hosts.one())::hostOf).distinct().count();
   }
 
-  /** How long what moves takes at least, where speeds were given. */
+  /** Returns the predicted least time of the traffic, if speeds were given. */
   Optional<LinkSpeeds.Prediction> predict(HostTraffic traffic) {
     return speeds.map(table -> table.predict(traffic));
   }

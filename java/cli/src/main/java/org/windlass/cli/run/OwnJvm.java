@@ -14,38 +14,38 @@ import java.util.regex.Pattern;
 import org.windlass.error.AbortedException;
 
 /**
- * The command lines of JVMs with the classes, the options and the settings of this one. What others
- * can't see of this process's command line they can't see of those either: it lies in a file, until
- * this is closed.
+ * Builds command lines of JVMs with the classes, options and settings of this one. Options that are
+ * not visible in this process's command line are not visible in the new one either. They are passed
+ * in a file that exists until this is closed.
  */
 public final class OwnJvm implements AutoCloseable {
   /**
-   * Options of one JVM alone: a debugger's or a manager's port, an agent's or a recording's file.
+   * Options for only one JVM: a debugger's or a manager's port, an agent's or a recording's file.
    */
   private static final Pattern ALONE =
       Pattern.compile(
           "-(agentlib|agentpath|javaagent):.*|-Xrun.*|-XX:StartFlightRecording.*"
               + "|-Dcom\\.sun\\.management\\..*");
 
-  /** Variables that have options, which such a JVM gets from there. */
+  /** Environment variables with JVM options. A child JVM inherits these variables. */
   private static final List<String> VARIABLES =
       List.of("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS");
 
-  /** An option of such a variable, quotes and all. */
+  /** Pattern of an option in such a variable, with quotes. */
   private static final Pattern WORD = Pattern.compile("(?:[^\\s\"']|\"[^\"]*\"|'[^']*')+");
 
-  /** Folder of {@link #hidden}; null if there is none. */
+  /** Folder of {@link #hidden}, or null if there is none. */
   private RunFolder folder;
 
-  /** With what others can't see; null as long as there is none. */
+  /** File with options that others cannot see, or null before it is needed. */
   private Path hidden;
 
   private boolean isClosed;
 
   /**
-   * The command line of a program, to be started while this is open.
+   * Returns the command line of a program. Start the program before this is closed.
    *
-   * @param options for the JVM, behind this one's, which they may change
+   * @param options JVM options, which follow this JVM's options and can override them
    */
   public synchronized List<String> command(List<String> options, Class<?> main, List<String> arguments)
       throws IOException {
@@ -60,7 +60,7 @@ public final class OwnJvm implements AutoCloseable {
     } else {
       command.add("@" + hide(own));
     }
-    // Also those that were set after the start.
+    // Include properties that were set after the start.
     System.getProperties().stringPropertyNames().stream()
         .filter(name -> name.startsWith("org.windlass."))
         .forEach(name -> command.add("-D" + name + "=" + System.getProperty(name)));
@@ -70,7 +70,7 @@ public final class OwnJvm implements AutoCloseable {
     return command;
   }
 
-  /** Those of a JVM's options that another of its like is to be told. */
+  /** Returns the JVM options that a child JVM has to get on its command line. */
   static List<String> passedOn(List<String> options, Map<String, String> environment) {
     List<String> left = new ArrayList<>(options);
     for (String variable : VARIABLES) {
@@ -83,7 +83,7 @@ public final class OwnJvm implements AutoCloseable {
     return left;
   }
 
-  /** The file that has {@code options}, this JVM's, which only its owner can read. */
+  /** Writes this JVM's options to a file that only its owner can read, and returns its path. */
   private Path hide(List<String> options) throws IOException {
     if (isClosed) {
       throw new AbortedException("the file of a JVM's options is closed");
@@ -99,7 +99,7 @@ public final class OwnJvm implements AutoCloseable {
     return hidden;
   }
 
-  /** Removes what was hidden. Idempotent. */
+  /** Removes the file. Idempotent. */
   @Override
   public synchronized void close() throws IOException {
     isClosed = true;
@@ -108,7 +108,7 @@ public final class OwnJvm implements AutoCloseable {
     }
   }
 
-  /** As the launcher reads it. */
+  /** Quotes an option for an argument file of the java launcher. */
   private static String quoted(String option) {
     String escaped =
         option

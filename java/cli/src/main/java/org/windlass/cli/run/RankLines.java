@@ -10,12 +10,12 @@ import java.util.Arrays;
 import java.util.function.ObjIntConsumer;
 
 /**
- * The lines of one stream of a rank, read by a thread of their own, each passed on whole behind the
- * rank in brackets, byte for byte. A line that the rank leaves without an end gets one; one that is
- * longer than {@link #LONGEST} goes in pieces that are lines.
+ * Copies the lines of one stream of a rank, on a thread of its own. Each line is passed on whole,
+ * after the rank in brackets, without changes to its bytes. A missing end of line is added. A line
+ * longer than {@link #LONGEST} is split into several lines.
  */
 final class RankLines {
-  /** More of a line is not held back. */
+  /** Largest number of bytes of a line that are held back. */
   static final int LONGEST = 1 << 18;
 
   private static final int CHUNK = 1 << 14;
@@ -25,23 +25,23 @@ final class RankLines {
   private final byte[] prefix;
   private final Thread reader;
 
-  /** What came of a line that has not ended; guarded by this. */
+  /** Bytes of a line that has not ended. Guarded by this. */
   private byte[] held = new byte[CHUNK];
 
   private int length;
 
-  /** Whether nothing more is passed on. */
+  /** Whether passing on has ended. */
   private volatile boolean isOver;
 
-  /** Reads that have ended, and whether another is waiting. */
+  /** Number of completed reads. {@code isWaiting} is true during a read. */
   private volatile long reads;
 
   private volatile boolean isWaiting;
 
   /**
-   * Reads from now on.
+   * Starts to read.
    *
-   * @param to gets bytes and how many of them count: whole lines
+   * @param to receives whole lines in an array, and the number of bytes in use
    */
   RankLines(int rank, InputStream from, ObjIntConsumer<byte[]> to) {
     this.from = from;
@@ -63,7 +63,7 @@ final class RankLines {
     }
   }
 
-  /** Reads once; -1 at the end, or where the stream was closed. */
+  /** Reads once. Returns -1 at the end, or if the stream was closed. */
   private int next(byte[] chunk) {
     isWaiting = true;
     try {
@@ -102,7 +102,7 @@ final class RankLines {
     length += count;
   }
 
-  /** Passes on all that is held, in one piece. */
+  /** Passes on all held bytes in one piece. */
   private void passOn() {
     Lines lines = new Lines(length + 16 * prefix.length);
     int start = 0;
@@ -120,7 +120,7 @@ final class RankLines {
     to.accept(lines.bytes(), lines.size());
   }
 
-  /** Lines behind their prefix, without a copy of them all. */
+  /** Adds a prefix to lines, without a copy of all of them. */
   private final class Lines extends ByteArrayOutputStream {
     Lines(int size) {
       super(size);
@@ -147,10 +147,11 @@ final class RankLines {
   }
 
   /**
-   * Waits until all has been passed on, for as long as its reader takes. Where the stream does not
-   * end since others than the rank hold it, what there is is passed on, and no more will be.
+   * Waits until everything has been passed on, for as long as the reader takes. Other processes may
+   * keep the stream open after the rank ended. If they are silent, this passes on what was read so
+   * far and ends.
    *
-   * @param silence how long nothing may come from them
+   * @param silence time without a read after which the stream counts as silent
    */
   void finish(Duration silence) throws InterruptedException {
     long before = -1;
@@ -163,10 +164,10 @@ final class RankLines {
     }
   }
 
-  /** Whether all of it is passed on within a time. */
+  /** Waits for at most {@code within}, and returns true if everything is passed on. */
   boolean join(Duration within) throws InterruptedException {
     if (!isOver) {
-      // 0 would be for ever.
+      // join(0) would wait forever.
       reader.join(Math.max(within.toMillis(), 1));
     }
     return isOver;

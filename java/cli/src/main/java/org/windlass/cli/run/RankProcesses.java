@@ -28,39 +28,51 @@ import java.util.function.Consumer;
 import java.util.stream.IntStream;
 
 /**
- * The processes of a job's ranks on this machine, which end together, with all that they have
- * started: what has a rank above it, or {@link #MARK} in its environment where that rank is gone.
+ * The processes of a job's ranks on this machine. They end together, with all processes that they
+ * have started. These have a rank as an ancestor, or {@link #MARK} in their environment if that
+ * rank is gone.
  */
 public final class RankProcesses implements AutoCloseable {
   /** A rank and its process. */
   public record Rank(int number, long pid) {}
 
-  /** A rank that ended with another status than 0; as in shells, 128 and a signal's number. */
+  /**
+   * A rank that ended with another status than 0. As in shells, 128 plus a signal's number means
+   * that the signal ended it.
+   */
   public record Failure(int rank, long pid, int status) {}
 
-  /** The variable that ranks and what they start have in their environment, the job's own value. */
+  /** Environment variable of ranks and their child processes. Its value is unique to the job. */
   static final String MARK = "WINDLASS_RUN";
 
-  /** How often those are killed that are found, since they may start others meanwhile. */
+  /** Number of times that found processes are killed, since they may start others meanwhile. */
   private static final int KILLS = 20;
 
-  /** How long a killed process may take to be gone; one that hangs in the kernel takes longer. */
+  /**
+   * Time that a killed process may take to end. A process that hangs in the kernel takes longer.
+   */
   private static final Duration DEATH = Duration.ofMillis(100);
 
   private static final Duration LOOK = Duration.ofMillis(10);
 
-  /** How often those that wait for ranks look at those that are stopped, while none ends. */
+  /** Interval at which a waiting thread checks for stopped ranks while none ends. */
   static final Duration LOOK_AT_STOPPED = Duration.ofMillis(500);
 
-  /** How long processes that outlive a rank may hold its output without a word. */
+  /**
+   * Longest silence of processes that outlive a rank. After that, the rank's output counts as
+   * complete.
+   */
   private static final Duration SILENCE = Duration.ofMillis(500);
 
-  /** Letters of /proc/PID/stat. */
+  /** States in /proc/PID/stat. */
   private static final char ZOMBIE = 'Z';
 
   private static final char STOPPED = 'T';
 
-  /** In {@code events}, beside the places in {@code processes} of those that have ended. */
+  /**
+   * Entry of {@code events} for lost output. Other entries are indices in {@code processes} of
+   * ended processes.
+   */
   private static final int OUTPUT_LOST = -1;
 
   private final int first;
@@ -69,22 +81,22 @@ public final class RankProcesses implements AutoCloseable {
   private final SharedOutput output;
   private final BlockingQueue<Integer> events = new LinkedBlockingQueue<>();
 
-  /** Held by who ends all. */
+  /** Lock of the thread that ends all processes. */
   private final Object end = new Object();
 
   private boolean hasEnded;
 
-  /** By rank; guarded by this, as is all below. */
+  /** Processes by rank. This and all fields below are guarded by this. */
   private final List<Process> processes = new ArrayList<>();
 
   private final List<RankLines> lines = new ArrayList<>();
   private boolean isEnding;
 
   /**
-   * Takes where the ranks' lines go.
+   * Creates an empty set of processes, and sets the destination of their lines.
    *
-   * @param first the rank of the first process that is started
-   * @param grace the time from SIGTERM to SIGKILL
+   * @param first rank of the first started process
+   * @param grace time from SIGTERM to SIGKILL
    */
   public RankProcesses(int first, OutputStream out, OutputStream err, Duration grace) {
     this.first = first;
@@ -92,14 +104,14 @@ public final class RankProcesses implements AutoCloseable {
     output = new SharedOutput(out, err, () -> events.add(OUTPUT_LOST));
   }
 
-  /** Where the ranks' lines go. */
+  /** Returns the output that receives the ranks' lines. */
   public SharedOutput output() {
     return output;
   }
 
   /**
-   * Starts the next rank; no more once this is closed. Rank 0 has the standard input of this process,
-   * the others none.
+   * Starts the next rank. Does nothing once this is closed. Rank 0 has the standard input of this
+   * process, and the others have none.
    *
    * @param variables are added to this process's
    */
@@ -122,17 +134,17 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   /**
-   * Waits until one rank fails, or all have ended, or no more output can be written, which {@link
-   * SharedOutput#loss} then tells.
+   * Waits until one rank fails, all have ended, or output cannot be written. In the last case,
+   * {@link SharedOutput#loss} has the reason.
    */
   public Optional<Failure> awaitEnd() throws InterruptedException {
     return awaitEnd(() -> {});
   }
 
   /**
-   * The same.
+   * Waits until one rank fails, all have ended, or output cannot be written.
    *
-   * @param look runs every {@link #LOOK_AT_STOPPED}, while none ends
+   * @param look called every {@link #LOOK_AT_STOPPED} while none ends
    */
   public Optional<Failure> awaitEnd(Runnable look) throws InterruptedException {
     List<Process> all = processes();
@@ -150,11 +162,11 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   /**
-   * Waits until all have ended, or no more output can be written.
+   * Waits until all have ended, or output cannot be written.
    *
-   * @param failed gets each rank that fails, as it does
-   * @param look runs every {@link #LOOK_AT_STOPPED}, while none ends
-   * @return that which ended last, if it failed
+   * @param failed called for each rank that fails, as it does
+   * @param look called every {@link #LOOK_AT_STOPPED} while none ends
+   * @return the rank that ended last, if it failed
    */
   public Optional<Failure> awaitAll(Consumer<Failure> failed, Runnable look)
       throws InterruptedException {
@@ -180,7 +192,10 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /** The ranks that have not ended, where others have and all of those are stopped; else none. */
+  /**
+   * Returns the ranks that have not ended if all of them are stopped and others have ended.
+   * Otherwise returns none.
+   */
   public List<Rank> stopped() {
     List<Process> all = processes();
     List<Rank> left = new ArrayList<>();
@@ -202,8 +217,8 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   /**
-   * Lets ranks end by themselves for so long, but for those that are stopped; those that have ended
-   * with another status than 0.
+   * Waits up to {@code within} for ranks to end on their own, except stopped ones. Returns the
+   * ranks that have ended with another status than 0.
    */
   public List<Failure> failures(Duration within) {
     long start = System.nanoTime();
@@ -222,7 +237,7 @@ public final class RankProcesses implements AutoCloseable {
         .toList();
   }
 
-  /** Waits until what ranks that have ended wrote is passed on, for as long as its reader takes. */
+  /** Waits until the output of ended ranks is passed on, for as long as its reader takes. */
   public void finishOutput() throws InterruptedException {
     for (RankLines each : lines()) {
       each.finish(SILENCE);
@@ -238,10 +253,13 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   /**
-   * Ends all that still runs and lets its last words through; none is started any more. Ranks, and
-   * then what is below them, get SIGTERM, or SIGKILL where they are stopped, since those answer
-   * nothing; what has outlived its rank, as one that writes its log, may end by itself for a fifth
-   * of the grace period, and gets it then. Last words have half of it.
+   * Ends all running processes and passes on their last output. No process can be started
+   * afterwards.
+   *
+   * <p>Ranks, and then their descendants, get SIGTERM. Stopped processes get SIGKILL, since they
+   * cannot handle a signal. A process that has outlived its rank, such as a log writer, first gets
+   * a fifth of the grace period to end on its own. Last output is awaited for half of the grace
+   * period.
    */
   public void end() {
     synchronized (this) {
@@ -264,7 +282,7 @@ public final class RankProcesses implements AutoCloseable {
       return;
     }
     long start = System.nanoTime();
-    // The upper ones first: who waits for what it has started is told before that ends.
+    // Signal ancestors first: a parent learns of the end before its children end.
     Map<ProcessHandle, Integer> depths = new HashMap<>();
     found.forEach(each -> depths.put(each, depth(ranks, each)));
     List<ProcessHandle> below =
@@ -285,7 +303,7 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /** The same as {@link #end}. */
+  /** Ends all processes, as {@link #end} does. */
   @Override
   public void close() {
     end();
@@ -311,10 +329,10 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   /**
-   * Looks for ranks and what they have started.
+   * Looks for running ranks and their descendants.
    *
-   * @param found gets what runs, beside what was found before
-   * @return whether any of it runs
+   * @param found receives the processes, in addition to those found before
+   * @return true if any of them runs
    */
   private boolean look(Set<ProcessHandle> ranks, Set<ProcessHandle> found) {
     ProcessHandle.allProcesses()
@@ -323,7 +341,10 @@ public final class RankProcesses implements AutoCloseable {
     return found.stream().anyMatch(RankProcesses::isRunning);
   }
 
-  /** How far below the rank that has started it, of which it is 0; -1 where none is above it. */
+  /**
+   * Returns the number of generations below the nearest rank: 0 for a rank, -1 without a rank as
+   * ancestor.
+   */
   private static int depth(Set<ProcessHandle> ranks, ProcessHandle process) {
     Optional<ProcessHandle> at = Optional.of(process);
     int depth = 0;
@@ -334,7 +355,10 @@ public final class RankProcesses implements AutoCloseable {
     return at.isPresent() ? depth : -1;
   }
 
-  /** Whether its environment has the mark, as far as this user may read it. */
+  /**
+   * Returns true if the process has the mark in its environment. False if this user may not read
+   * it.
+   */
   private boolean isMarked(ProcessHandle process) {
     try {
       Path file = Path.of("/proc", "" + process.pid(), "environ");
@@ -351,7 +375,7 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /** Alive, and not merely left for its parent to ask after. */
+  /** Returns true if the process is alive and not a zombie. */
   private static boolean isRunning(ProcessHandle process) {
     return process.isAlive() && state(process) != ZOMBIE;
   }
@@ -360,7 +384,7 @@ public final class RankProcesses implements AutoCloseable {
     return state(process) == STOPPED;
   }
 
-  /** The letter that the system has for it; that of a zombie where it is gone. */
+  /** Returns the process's state letter in /proc, or that of a zombie if it is gone. */
   private static char state(ProcessHandle process) {
     try {
       Path file = Path.of("/proc", "" + process.pid(), "stat");

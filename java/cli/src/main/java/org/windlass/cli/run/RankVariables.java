@@ -11,17 +11,20 @@ import java.util.Map;
 import org.windlass.launch.LaunchStore;
 
 /**
- * The environment variables that ranks of one machine get: their numbers under the names that
- * torchrun gives them and under Windlass's own, a port of the loopback interface that the first
- * rank may serve at, {@code MASTER_PORT}, a token, and the rendezvous of the ranks, which is a
- * store of this process: open until this is closed.
+ * Environment variables for ranks on one machine. They contain the ranks' numbers under the names
+ * of torchrun and of Windlass, a token, and {@code MASTER_PORT}, a port of the loopback interface
+ * for the first rank. They also name the ranks' rendezvous, a store in this process that is open
+ * until this is closed.
  */
 public final class RankVariables implements AutoCloseable {
   private static final String LOOPBACK = "127.0.0.1";
 
   private static final String TOKEN_FILE = "WINDLASS_TOKEN_FILE";
 
-  /** Where one of them is set, the ranks have a token, as two jobs that connect share one. */
+  /**
+   * Variables with a token. If one is set, the ranks use that token, since two jobs that connect
+   * share one.
+   */
   private static final List<String> TOKENS = List.of(TOKEN_FILE, "WINDLASS_TOKEN");
 
   private final int ranks;
@@ -30,9 +33,10 @@ public final class RankVariables implements AutoCloseable {
   private final int masterPort;
 
   /**
-   * The variables of {@code ranks} ranks; {@code MASTER_PORT} is free now, and nobody holds it.
+   * Creates the variables of {@code ranks} ranks. {@code MASTER_PORT} is free now, but not
+   * reserved.
    *
-   * @param token is made where this process's environment has none for them
+   * @param token file that is created if this process's environment has no token
    */
   public RankVariables(int ranks, TokenFile token) throws IOException {
     this.ranks = ranks;
@@ -50,7 +54,7 @@ public final class RankVariables implements AutoCloseable {
     }
   }
 
-  /** Those of one rank, which come on top of this process's. */
+  /** Returns the variables of one rank, in addition to this process's. */
   public Map<String, String> of(int rank) {
     Map<String, String> variables = new LinkedHashMap<>(token);
     for (String family : List.of("", "WINDLASS_")) {

@@ -19,25 +19,31 @@ import java.util.Set;
 import java.util.regex.Pattern;
 
 /**
- * A folder under {@code java.io.tmpdir} with small files of one run, which only their owner may
- * read. Its file {@code lock} is locked while the process lives, whatever ends the process. The next
- * run of the same user removes a folder whose lock is free, unless a process that the run has started
- * still names the folder in its environment.
+ * A folder under {@code java.io.tmpdir} for small files of one run. Only their owner may read them.
+ * The process holds a lock on the file {@code lock} until it ends for any reason. The next run of
+ * the same user removes a folder whose lock is free. It keeps the folder while a process that the
+ * run has started has its path in the environment.
  */
 public final class RunFolder implements AutoCloseable {
   private static final Pattern NAME = Pattern.compile("windlass-(ranks|token|options)-[0-9]+");
 
-  /** The files that runs make beside the lock. A folder that holds others is left alone. */
+  /**
+   * Names of the files that runs make in addition to the lock. A folder with other files is not
+   * removed.
+   */
   private static final Pattern FILE = Pattern.compile("token|options|[0-9]+([.]part)?");
 
   private static final String LOCK = "lock";
 
-  /** Other runs that begin now may take a new folder for an abandoned one so often. */
+  /**
+   * Number of attempts. Other runs that begin now may mistake a new folder for an abandoned one.
+   */
   private static final int ATTEMPTS = 100;
 
   /**
    * Folders of this process. The system drops all locks of a process on a file when the process
-   * closes any descriptor of the file, so nobody here opens their locks. Guarded by the class.
+   * closes any descriptor of the file. This process therefore never opens their locks again.
+   * Guarded by the class.
    */
   private static final Set<Path> OWN = new HashSet<>();
 
@@ -50,7 +56,7 @@ public final class RunFolder implements AutoCloseable {
   }
 
   /**
-   * Makes a folder, and removes those that killed runs left.
+   * Makes a folder, and removes those of killed runs.
    *
    * @param kind {@code ranks}, {@code token} or {@code options}
    */
@@ -69,7 +75,9 @@ public final class RunFolder implements AutoCloseable {
     throw new IOException("other runs keep removing this one's folder");
   }
 
-  /** Makes and locks a file; null if another run took its folder for an abandoned one. */
+  /**
+   * Makes and locks a file. Returns null if another run mistook its folder for an abandoned one.
+   */
   private static FileChannel lockNew(Path file) throws IOException {
     FileChannel channel =
         FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
@@ -77,7 +85,8 @@ public final class RunFolder implements AutoCloseable {
     try {
       isLocked = channel.tryLock() != null && Files.exists(file);
     } catch (IOException noLocks) {
-      // The file system has none. Without the file, nobody takes the folder for an abandoned one.
+      // The file system has no locks. Without the file, no run takes the folder for an abandoned
+      // one.
       Files.delete(file);
       return channel;
     } finally {
@@ -88,7 +97,10 @@ public final class RunFolder implements AutoCloseable {
     return isLocked ? channel : null;
   }
 
-  /** The path of one of its files, which is named {@code token}, {@code options} or by a number. */
+  /**
+   * Returns the path of a file in the folder. The name is {@code token}, {@code options} or a
+   * number.
+   */
   public Path resolve(String name) {
     return path.resolve(name);
   }
@@ -105,7 +117,7 @@ public final class RunFolder implements AutoCloseable {
         }
       }
     } catch (IOException unreadable) {
-      // Tidying is no part of the run, which goes on.
+      // Ignored: the run does not depend on this cleanup.
     }
   }
 
@@ -123,11 +135,14 @@ public final class RunFolder implements AutoCloseable {
         }
       }
     } catch (IOException alreadyRemoved) {
-      // It has no lock, or another run removes it.
+      // The folder has no lock, or another run removes it.
     }
   }
 
-  /** Whether a process has it in its environment, as ranks that outlive {@code windlass run}. */
+  /**
+   * Returns true if a process has the folder in its environment, as ranks that outlive
+   * {@code windlass run} do.
+   */
   private static boolean isInUse(Path folder) {
     return ProcessHandle.allProcesses().anyMatch(process -> isNamed(folder, process.pid()));
   }
@@ -143,9 +158,9 @@ public final class RunFolder implements AutoCloseable {
   }
 
   /**
-   * Removes a folder whose lock this process has, unless it holds a file that no run made.
+   * Removes a folder whose lock this process holds, unless it has a file that no run made.
    *
-   * @param isOwn whether all in it is this run's, also what a rank that was killed had half written
+   * @param isOwn whether all files are this run's, including partial files of killed ranks
    */
   private static void remove(Path folder, FileChannel lock, boolean isOwn) throws IOException {
     List<Path> files = new ArrayList<>();
@@ -169,7 +184,7 @@ public final class RunFolder implements AutoCloseable {
     Files.deleteIfExists(folder);
   }
 
-  /** Removes the folder and its files. Idempotent; any thread. */
+  /** Removes the folder and its files. Idempotent; any thread may call it. */
   @Override
   public void close() throws IOException {
     synchronized (RunFolder.class) {
@@ -177,7 +192,7 @@ public final class RunFolder implements AutoCloseable {
         try (lock) {
           remove(path, lock, true);
         } catch (NoSuchFileException gone) {
-          // Whoever tidies the temporary folder has removed it.
+          // Another program that cleans the temporary folder has removed it.
         } finally {
           OWN.remove(path);
         }

@@ -7,11 +7,11 @@ import java.nio.charset.StandardCharsets;
 import java.util.Optional;
 
 /**
- * Standard output and standard error, which several ranks write to, one at a time: whole lines,
- * also where both are one terminal or file. Once one cannot be written, nothing more is.
+ * Standard output and standard error for several ranks. One rank writes at a time, in whole lines,
+ * also if both streams are one terminal or file. After a write fails, nothing more is written.
  */
 public final class SharedOutput {
-  /** What could not be written, and why. */
+  /** The stream that could not be written, and the reason. */
   public record Loss(String stream, IOException fault) {}
 
   private final OutputStream out;
@@ -20,9 +20,9 @@ public final class SharedOutput {
   private volatile Loss loss;
 
   /**
-   * Takes two streams that do not buffer.
+   * Creates the output from two unbuffered streams.
    *
-   * @param onLoss runs once, when a write fails
+   * @param onLoss called once, when a write fails
    */
   public SharedOutput(OutputStream out, OutputStream err, Runnable onLoss) {
     this.out = out;
@@ -40,7 +40,7 @@ public final class SharedOutput {
     write("standard error", err, lines, length);
   }
 
-  /** Writes a line of the command's own to standard error. */
+  /** Writes a line of the command itself to standard error. */
   public void say(String line) {
     byte[] bytes = (line + "\n").getBytes(StandardCharsets.UTF_8);
     writeErr(bytes, bytes.length);
@@ -59,7 +59,7 @@ public final class SharedOutput {
     }
   }
 
-  /** The first stream that could not be written; empty while both could. */
+  /** Returns the first stream that could not be written, or empty if all writes succeeded. */
   public Optional<Loss> loss() {
     return Optional.ofNullable(loss);
   }

@@ -7,13 +7,13 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /**
- * A look at ranks that hold up the end of a job, since they are stopped and all others have ended:
- * says from time to time which they are and, where there is a deadline, ends them. It is to be run
- * every {@link RankProcesses#LOOK_AT_STOPPED}, and counts how often it has seen the same: time in
- * which this process is stopped, too, is not theirs.
+ * Watches for ranks that are stopped while all other ranks have ended. It reports them from time to
+ * time and, after a deadline, ends them. Run it every {@link RankProcesses#LOOK_AT_STOPPED}. It
+ * counts the consecutive runs with the same ranks. Time in which this process is stopped therefore
+ * does not count.
  */
 public final class StoppedRanks implements Runnable {
-  /** Looks until they are named first, and between two times. */
+  /** Number of runs until the first report. {@link #SILENCE} is the number between two reports. */
   static final int PATIENCE = 10;
 
   static final int SILENCE = 120;
@@ -24,9 +24,9 @@ public final class StoppedRanks implements Runnable {
   private int looks;
 
   /**
-   * Has not looked so far.
+   * Creates a watch that has not run yet.
    *
-   * @param deadline for them to go on; empty for none
+   * @param deadline time after which stopped ranks are ended; empty for none
    */
   public StoppedRanks(RankProcesses processes, Optional<Duration> deadline) {
     this.processes = processes;

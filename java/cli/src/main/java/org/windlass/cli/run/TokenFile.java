@@ -10,15 +10,17 @@ import java.util.HexFormat;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.error.AbortedException;
 
-/** The file with a job's token, a line of digits that the file's owner alone may read. */
+/**
+ * The file with a job's token, a line of hexadecimal digits that only the file's owner may read.
+ */
 public final class TokenFile implements AutoCloseable {
-  /** Random ones, two digits each. */
+  /** Number of random bytes. Each is two digits in the file. */
   private static final int BYTES = 32;
 
   private RunFolder folder;
   private boolean isClosed;
 
-  /** Makes it under {@code java.io.tmpdir}; once closed, it is not made any more. */
+  /** Creates the file under {@code java.io.tmpdir}. Throws if this is closed. */
   public synchronized Path create() {
     if (isClosed) {
       throw new AbortedException("the token file is closed");
