@@ -10,12 +10,13 @@ from ctypes import byref, c_int32, c_int64, c_void_p
 from typing import Iterator
 
 from .errors import (
-    AbortedException, ClosedException, DeadlineExceededException, WindlassException)
+    AbortedException, ClosedException, DeadlineExceededException, WindlassException, require)
 from .deadline import Deadline
 from .library import DTYPES, OP_LINK_MOVE, TensorStruct, native, sized
 from .communicator import Communicator, Handle, Scope
 from .link_transfer import LinkTransferBuilder
 
+_MIXED = "some senders finish, and others send a version"
 
 class Link(Scope):
     """A link over which this job sends tensors to another job.
@@ -64,13 +65,8 @@ class Link(Scope):
     def _finish(self, until):
         if not self._finished:
             with self._operating("finish", ()):
-                self._require_alike(self._lead(until, self._tell_end)[0] == self._ENDS)
+                require(self._lead(until, self._tell_end)[0] == self._ENDS, _MIXED, AbortedException)
             self._finished = True
-
-    @staticmethod
-    def _require_alike(is_alike):
-        if not is_alike:
-            raise AbortedException("some senders finish, and others send a version")
 
     def _tell_end(self, until):
         """Returns once the receivers have the end, or have left: then this job may leave."""
@@ -127,7 +123,7 @@ class Link(Scope):
         Returns the deadline of the move; None if the receivers have not asked before `until`."""
         kind, left_ns = self._lead(
             until, lambda agreed: self._hand_over(registration, version, agreed))
-        self._require_alike(kind != self._ENDS)
+        require(kind != self._ENDS, _MIXED, AbortedException)
         return None if kind == self._LATE else Deadline(max(1, left_ns) / 1e9)
 
     def _lead(self, until, step):

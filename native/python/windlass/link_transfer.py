@@ -10,8 +10,8 @@ from ctypes import byref, c_int64, c_void_p
 from typing import Any, Iterable
 
 from .errors import (
-    DeadlineExceededException, InvalidArgumentException, MismatchException, UnsupportedException,
-    VerificationFailedException, WindlassException, expect, reading, require)
+    AbortedException, DeadlineExceededException, InvalidArgumentException, MismatchException,
+    UnsupportedException, VerificationFailedException, WindlassException, expect, reading, require)
 from .deadline import Deadline
 from .encoding import Reader, packed, printable
 from .library import (
@@ -25,6 +25,7 @@ OFFER_FORMAT = 3
 TABLE_FORMAT = 1
 
 _MODES = ("direct", "staged", "gather-broadcast")
+_FINISHED = -3  # WL_FINISHED, which a move names in place of a version
 _HEADER = 9  # words before the sections of a table
 _SHARED = (MismatchException, VerificationFailedException)  # failures that every rank of a move has
 _LONG = (1 << 63) - 1
@@ -282,6 +283,8 @@ class LinkTransfer(Scope):
                         on=self._handles[self._next], holds=self._tensors)
                 finally:
                     require(not change, change)
+                require(cell.value != _FINISHED, "the receivers have taken an end of the versions in"
+                        f" place of version {version}", AbortedException)
                 is_sent = True
             except BaseException as e:
                 link._end(link._operation(what), e, shared)

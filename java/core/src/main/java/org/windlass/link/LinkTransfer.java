@@ -127,8 +127,9 @@ public final class LinkTransfer implements AutoCloseable {
    * Sends as {@link #send(long, Duration)} does, for loops without a catch block.
    *
    * @return false if the receivers have not asked for a version before the deadline. Then no
-   *     receiver has it, and the link goes on. All senders get the same result. Within one
-   *     communicator, where receivers come to every version, it returns true.
+   *     receiver has it, and the link goes on; over several links, receivers of those before may
+   *     have it, and get it again. All senders get the same result. Within one communicator, where
+   *     receivers come to every version, it returns true.
    * @throws WindlassException if the link is over, or the call was wrong as of {@link #send(long)}
    */
   public boolean trySend(long version, Duration deadline) {
@@ -167,17 +168,22 @@ public final class LinkTransfer implements AutoCloseable {
   private void finish(long deadlineNs) {
     requireSender("finish");
     Link.enter("finish", links);
-    LinkPart at = parts.get(0);
+    RuntimeException first = null;
     try {
       Until until = new Until(deadlineNs);
       for (LinkPart part : parts) {
-        at = part;
-        part.finish(until);
+        try {
+          part.finish(until);
+        } catch (RuntimeException | Error e) {
+          RuntimeException failure = part.failed("finish", ANY, e);
+          first = first == null ? failure : first;
+        }
       }
-    } catch (RuntimeException | Error e) {
-      throw at.failed("finish", ANY, e);
     } finally {
       Link.leave(links);
+    }
+    if (first != null) {
+      throw first; // the receivers of the other links have the end
     }
   }
 
@@ -287,6 +293,9 @@ public final class LinkTransfer implements AutoCloseable {
       Until until = new Until(deadlineNs);
       overwriting = targets.isInPlace() ? Overwriting.of(parts, next) : null;
       for (LinkPart part : parts) {
+        if (version[0] == FINISHED && part.link().handover() != null) {
+          continue; // its senders, another job, are asked for no version that will not come
+        }
         at = part;
         long named = version[0] == ANY ? wanted : version[0];
         Until coming = part == parts.get(0) ? until : until.orLonger(Handover.RESERVE);
