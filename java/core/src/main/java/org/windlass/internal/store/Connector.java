@@ -88,7 +88,9 @@ final class Connector {
     /** Sends a frame. Blocks while the server reads nothing. */
     void send(byte[] body) throws IOException {
       channel.send(body);
-      channel.flush();
+      while (!channel.flush()) {
+        // A timed read beside it has the channel write in parts; each call waits for room.
+      }
     }
 
     /** Ends calls in progress. */

@@ -311,7 +311,7 @@ public final class SocketStore implements Store {
 
   /** Sends frames and PINGs until the connection ends, or until a LEAVE is sent. */
   private void write() {
-    long pingNs = silence().toNanos() / 3;
+    long pingNs = Deadline.nanos(silence()) / 3;
     long dueNs = System.nanoTime() + Math.min(pingNs, FIRST_PING_NS);
     byte[] sent;
     try {
@@ -325,7 +325,7 @@ public final class SocketStore implements Store {
       } while (sent[0] != Wire.LEAVE);
     } catch (IOException | InterruptedException e) {
       // The connection has ended, and the reader finds out why.
-    } catch (OutOfMemoryError e) {
+    } catch (RuntimeException | Error e) {
       connection.close(); // the reader ends all calls
     }
   }
@@ -342,7 +342,7 @@ public final class SocketStore implements Store {
     } catch (MalformedException e) {
       why = "this member got " + e.getMessage();
       leave(why);
-    } catch (IOException | RuntimeException | OutOfMemoryError e) {
+    } catch (IOException | RuntimeException | Error e) {
       why = e.getMessage() == null ? e.toString() : e.getMessage();
     }
     finish(
