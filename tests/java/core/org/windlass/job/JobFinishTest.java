@@ -26,6 +26,9 @@ import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
+import org.windlass.link.Link;
+import org.windlass.link.LinkTransfer;
+import org.windlass.link.LinkTransferBuilder;
 import org.windlass.testing.RandomSeeds;
 
 /** Links of two jobs whose loops catch nothing: a source that finishes, and sides that are late. */
@@ -203,6 +206,120 @@ class JobFinishTest {
               }
             });
     JobThreads.end(source, target);
+  }
+
+  /** A receiver over the links of two jobs tells neither that the other has finished. */
+  @Test
+  void theEndOfOneJobLeavesTheLinkOfAnother() throws Exception {
+    CountDownLatch ended = new CountDownLatch(1);
+    var actor =
+        jobs.start(
+            "actor",
+            1,
+            job -> {
+              try (JobEnd end = new JobEnd(job, job.connect("a", SOURCE, SOON), ALONE)) {
+                end.send(1, SOON);
+                end.transfer().finish(SOON);
+              }
+            });
+    var critic =
+        jobs.start(
+            "critic",
+            1,
+            job -> {
+              try (Link link = job.connect("b", SOURCE, SOON);
+                  var end = transfer(link, "other")) {
+                end.send(1, SOON);
+                while (ended.getCount() > 0) {
+                  assertThat(end.trySend(2, MOMENT)).isFalse();
+                }
+                assertThat(link.communicator().failure()).isEmpty();
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            1,
+            job -> {
+              Tensor one = JobEnd.allocate(ALONE, 0);
+              Tensor other = JobEnd.allocate(ALONE, 0);
+              try (Link a = job.connect("a", TARGET, SOON);
+                  Link b = job.connect("b", TARGET, SOON);
+                  var both =
+                      a.transferBuilder()
+                          .into("w", SHAPE, one, ALONE)
+                          .and(b)
+                          .into("other", SHAPE, other, ALONE)
+                          .register(SOON)) {
+                assertThat(both.receive(SOON)).isEqualTo(1);
+                assertThat(both.tryReceive(SOON)).isEmpty();
+                assertThat(both.isFinished()).isTrue();
+                assertThat(both.version()).hasValue(1);
+                ended.countDown();
+                critic.get();
+              }
+            });
+    JobThreads.end(actor, critic, target);
+  }
+
+  @Test
+  void theEndReachesTheOtherLinksIfOneHasFailed() throws Exception {
+    CountDownLatch aborted = new CountDownLatch(1);
+    var source =
+        jobs.start(
+            "trainer",
+            1,
+            job -> {
+              Tensor own = JobEnd.allocate(ALONE, 0);
+              try (Link a = job.connect("a", SOURCE, SOON);
+                  Link b = job.connect("b", SOURCE, SOON);
+                  var both =
+                      a.transferBuilder()
+                          .add("w", SHAPE, own, ALONE)
+                          .and(b)
+                          .add("other", SHAPE, own, ALONE)
+                          .register(SOON)) {
+                own.copyFrom(JobEnd.part(ALONE, 0, 1));
+                both.send(1, SOON);
+                a.communicator().abort("the actor is ill");
+                aborted.countDown();
+                assertThatThrownBy(() -> both.finish(SOON))
+                    .isInstanceOf(AbortedException.class)
+                    .hasMessageContaining("the actor is ill");
+              }
+            });
+    var actor =
+        jobs.start(
+            "actor",
+            1,
+            job -> {
+              try (JobEnd end = new JobEnd(job, job.connect("a", TARGET, SOON), ALONE)) {
+                assertThat(end.receive(SOON)).isEqualTo(1);
+                aborted.await();
+              }
+            });
+    var critic =
+        jobs.start(
+            "critic",
+            1,
+            job -> {
+              try (Link link = job.connect("b", TARGET, SOON);
+                  var end = transfer(link, "other")) {
+                assertThat(end.receive(SOON)).isEqualTo(1);
+                assertThat(end.tryReceive(SOON)).isEmpty();
+                assertThat(end.isFinished()).isTrue();
+              }
+            });
+    JobThreads.end(source, actor, critic);
+  }
+
+  /** A transfer of one tensor of that name, whole on the one rank of a job. */
+  private static LinkTransfer transfer(Link link, String name) {
+    Tensor tensor = JobEnd.allocate(ALONE, 0);
+    LinkTransferBuilder builder = link.transferBuilder();
+    return link.sends()
+        ? builder.add(name, SHAPE, tensor, ALONE).register(SOON)
+        : builder.into(name, SHAPE, tensor, ALONE).register(SOON);
   }
 
   @Test
