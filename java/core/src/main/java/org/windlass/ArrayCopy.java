@@ -112,13 +112,26 @@ final class ArrayCopy {
     if (!fits) {
       throw new InvalidArgumentException(
           what + ": values has " + (cast != null ? "floating" : like.bits() + "-bit integer")
-              + " elements, which don't carry dtype " + dtype);
+              + " elements, which don't carry dtype " + dtype + "; use " + arrayOf(dtype));
     }
     if (length != tensor.numel) {
       throw new InvalidArgumentException(
           what + ": values has " + length + " elements, the tensor has " + tensor.numel);
     }
     return cast != null ? cast : dtype;
+  }
+
+  /** Returns the type of an array that holds elements of {@code dtype}, for messages. */
+  private static String arrayOf(DType dtype) {
+    if (DType.F32.canCast(dtype)) {
+      return "float[] or double[]";
+    }
+    return switch (dtype.bits()) {
+      case 8 -> "byte[]";
+      case 16 -> "short[]";
+      case 32 -> "int[]";
+      default -> dtype.isInteger() ? "long[]" : "asByteBuffer";
+    };
   }
 
   private static void run(String what, Tensor tensor, DType staged, boolean write, Part part) {
