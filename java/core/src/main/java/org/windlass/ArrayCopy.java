@@ -21,8 +21,8 @@ final class ArrayCopy {
   private ArrayCopy() {}
 
   /**
-   * Copies {@code count} elements, from element {@code start} of the array, between the array and
-   * the staging buffer.
+   * Copies {@code count} elements between the start of the staging buffer and the array, from the
+   * array's element {@code start} on.
    */
   @FunctionalInterface
   private interface Part {
@@ -147,7 +147,7 @@ final class ArrayCopy {
     }
   }
 
-  /** Walks over a tensor in row-major order, in blocks that fit the staging buffer. */
+  /** Copies a tensor in row-major order, in blocks that fit the staging buffer. */
   private record Pass(
       DType staged, boolean write, Part part, ByteBuffer staging, long address, Scratch scratch) {
     void over(Tensor tensor, long at) {

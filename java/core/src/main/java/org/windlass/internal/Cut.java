@@ -5,17 +5,18 @@ import java.util.Arrays;
 import java.util.function.Function;
 
 /**
- * Describes how one layout cuts one tensor dimension. The mesh dimensions that shard it are levels,
- * outermost first. A cell is one coordinate on every level; cells are numbered row-major. Cells
- * partition the dimension, and a cell's elements ascend in local order. Every count below therefore
- * has a closed form, and its cost is proportional to the number of levels.
+ * Describes how one layout cuts one tensor dimension. Each mesh dimension that shards the tensor
+ * dimension is a level; the outermost level comes first. A cell is what one coordinate on every
+ * level holds. Cells are numbered in row-major order of these coordinates. Every element is in one
+ * cell, and a cell's elements ascend in local order. Every count below is computed in a time that
+ * is proportional to the number of levels.
+ *
+ * <p>A level cuts a run of elements into {@code split} pieces. It divides each piece among {@code
+ * parts} coordinates, in whole units. {@code Shard} has split 1, {@code StridedShard} unit 1. The
+ * next level cuts the elements of each coordinate in turn.
  *
  * <p>Cuts follow the padded extent. Counts and lists include only the real extent. The real
  * elements of a cell are the first ones of its local order, and padding follows them.
- *
- * <p>A level cuts the local extent that the levels above it left into {@code split} pieces. It
- * divides each piece among {@code parts} coordinates in whole units. {@code Shard} has split 1,
- * {@code StridedShard} unit 1.
  */
 public final class Cut {
   /** Largest number of intervals of one cell. It bounds memory. */
@@ -28,7 +29,7 @@ public final class Cut {
   private final int[] splits;
   private final long[] units;
 
-  /** For each level, the number of cells below one of its coordinates. */
+  /** For each level, the number of cells that have one coordinate on it and on all outer levels. */
   private final int[] strides;
 
   private final int cells;
@@ -42,7 +43,7 @@ public final class Cut {
    * @param parts number of coordinates of each level
    * @param splits number of pieces of each level; each coordinate has a part of every piece
    * @param units number of elements that stay together, for each level
-   * @param refusal makes the exception for a cut into too many pieces
+   * @param refusal makes the exception for a cell with too many intervals, from its message
    */
   public Cut(
       long extent,
@@ -80,7 +81,7 @@ public final class Cut {
     return cells;
   }
 
-  /** Returns the cell at the given coordinates of the whole mesh. */
+  /** Returns the cell of a rank with these coordinates, one for each mesh dimension. */
   public int cell(int[] meshCoordinates) {
     int cell = 0;
     for (int l = 0; l < parts.length; l++) {
@@ -224,16 +225,20 @@ public final class Cut {
   }
 
   /**
-   * Returns how many of the first {@code before} of {@code length} elements coordinate {@code x}
-   * has.
+   * Returns how many of the first {@code before} elements of a run belong to coordinate {@code x}
+   * of a level.
+   *
+   * @param length number of elements of the run
    */
   private long childBefore(int level, long length, long before, int x) {
     return siblingsBefore(level, length, before, x + 1) - siblingsBefore(level, length, before, x);
   }
 
   /**
-   * Returns how many of the first {@code before} of {@code length} elements belong to coordinates
-   * less than {@code x}.
+   * Returns how many of the first {@code before} elements of a run belong to coordinates less than
+   * {@code x} of a level.
+   *
+   * @param length number of elements of the run
    */
   private long siblingsBefore(int level, long length, long before, int x) {
     if (before == 0) {
@@ -253,8 +258,8 @@ public final class Cut {
   }
 
   /**
-   * Returns the index at which coordinate {@code x} begins in a piece of {@code length} elements.
-   * Returns {@code length} for the end.
+   * Returns the index at which the part of coordinate {@code x} begins in a piece of {@code length}
+   * elements. For the number of coordinates, returns {@code length}.
    */
   private long start(int level, long length, int x) {
     if (length == 0) {

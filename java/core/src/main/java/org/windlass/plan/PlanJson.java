@@ -61,7 +61,6 @@ final class PlanJson {
         });
   }
 
-  /** The values of the keys that have been read so far. */
   private static final class Fields {
     Long version;
     Layout from;
