@@ -98,7 +98,6 @@ public final class SafetensorsWriter implements AutoCloseable {
     return path;
   }
 
-  /** Returns the header of the file. */
   public SafetensorsHeader header() {
     return header;
   }
