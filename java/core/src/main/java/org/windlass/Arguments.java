@@ -18,12 +18,7 @@ import org.windlass.kernel.Target;
 final class Arguments {
   private Arguments() {}
 
-  /**
-   * Checks the tensors of a collective. {@code in} or {@code out} may be null if this rank has
-   * none.
-   *
-   * @param operation number of the collective in the C ABI
-   */
+  /** Checks the tensors of a collective. A tensor may be null if this rank has none. */
   static void buffers(int operation, Tensor in, Tensor out) {
     if ((in != null && !in.contiguous)
         || (out != null && (!out.contiguous || out.memory.readOnly))
@@ -38,7 +33,6 @@ final class Arguments {
     }
   }
 
-  /** Checks the tensor of a collective that works in place. */
   static void inPlace(int operation, Tensor tensor) {
     Objects.requireNonNull(tensor, "tensor");
     if (!tensor.contiguous || tensor.memory.readOnly) {
@@ -53,10 +47,7 @@ final class Arguments {
     }
   }
 
-  /**
-   * Throws an exception for a tensor in a device's memory, unless the kernels of this process run
-   * on devices.
-   */
+  /** Throws for a tensor in a device's memory, unless this process's kernels run on devices. */
   static void requireDevices(String what, String name, Tensor tensor) {
     Target target = Target.loaded();
     if (target != Target.CUDA) {
@@ -82,7 +73,6 @@ final class Arguments {
     requireDeviceMemory(operation, "out", out);
   }
 
-  /** Checks the argument of a collective on a stream that works in place. */
   static void inPlaceOnStream(int operation, Tensor tensor) {
     Objects.requireNonNull(tensor, "tensor");
     if (Target.loaded() == Target.CUDA) {
@@ -114,10 +104,7 @@ final class Arguments {
         what, "in has dtype " + in.dtype + ", out has " + out.dtype + "; they must agree");
   }
 
-  /**
-   * Checks the tensors of an all-gather along {@code dim}. Returns the number of the collective in
-   * the C ABI that does it.
-   */
+  /** Checks the tensors of an all-gather along {@code dim}. Returns its C ABI operation. */
   static int alongDim(Tensor in, Tensor out, int dim) {
     int ndim = Objects.requireNonNull(in, "in").shape.length;
     long[] expected = Objects.requireNonNull(out, "out").shape.clone();
@@ -140,7 +127,6 @@ final class Arguments {
     return dim == 0 ? Native.WL_OP_ALL_GATHER : Native.WL_OP_ALL_GATHER_DIM;
   }
 
-  /** Checks that a list has {@code size} values, one for each rank. */
   static void list(String what, String name, long[] list, int size) {
     Objects.requireNonNull(list, name);
     if (list.length != size) {
@@ -150,9 +136,7 @@ final class Arguments {
     }
   }
 
-  /**
-   * Checks both sides of a transfer between this rank's memory and a peer's part of {@code window}.
-   */
+  /** Checks both sides of a transfer between local memory and a peer's part of a window. */
   static void oneSided(String what, Window window, Tensor local, DistributedTensor remote) {
     Objects.requireNonNull(local, "local");
     if (Objects.requireNonNull(remote, "remote").window() != window) {

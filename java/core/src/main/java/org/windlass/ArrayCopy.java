@@ -20,10 +20,7 @@ final class ArrayCopy {
 
   private ArrayCopy() {}
 
-  /**
-   * Copies {@code count} elements between the start of the staging buffer and the array, from the
-   * array's element {@code start} on.
-   */
+  /** Copies elements between the array, from {@code start} on, and the staging buffer. */
   @FunctionalInterface
   private interface Part {
     void move(ByteBuffer staging, int start, int count);
@@ -94,11 +91,10 @@ final class ArrayCopy {
   }
 
   /**
-   * Checks an array against a tensor.
+   * Checks an array against a tensor, and returns the dtype of the staging buffer.
    *
    * @param like a dtype as wide as the array's elements
    * @param cast the dtype of the array's elements if they are cast; null if their bits are copied
-   * @return the dtype of the staging buffer
    */
   private static DType check(String what, Tensor tensor, int length, DType like, DType cast) {
     DType dtype = tensor.dtype;
@@ -121,7 +117,6 @@ final class ArrayCopy {
     return cast != null ? cast : dtype;
   }
 
-  /** Returns the type of an array that holds elements of {@code dtype}, for messages. */
   private static String arrayOf(DType dtype) {
     if (DType.F32.canCast(dtype)) {
       return "float[] or double[]";
@@ -147,7 +142,6 @@ final class ArrayCopy {
     }
   }
 
-  /** Copies a tensor in row-major order, in blocks that fit the staging buffer. */
   private record Pass(
       DType staged, boolean write, Part part, ByteBuffer staging, long address, Scratch scratch) {
     void over(Tensor tensor, long at) {

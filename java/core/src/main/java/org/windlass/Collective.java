@@ -39,11 +39,7 @@ final class Collective {
 
   /**
    * Makes {@code thread} the only caller, pins the tensors, and describes them in the endpoint's
-   * call.
-   *
-   * @param operation one of the C ABI's collectives
-   * @param in null if this rank reads nothing
-   * @param out null if this rank writes nothing; {@code in} and {@code out} are not both null
+   * call. {@code in} or {@code out} is null if this rank reads or writes nothing.
    */
   static CallStruct begin(
       Endpoint own, Thread thread, int operation, Tensor in, Tensor out, long deadlineNs) {
@@ -62,10 +58,7 @@ final class Collective {
         .out(out == null ? 0 : out.address, out == null ? 0 : out.numel);
   }
 
-  /**
-   * Ends the call that {@link #begin} began. Throws an exception unless {@code code} is {@code
-   * WL_OK}.
-   */
+  /** Ends the call that {@link #begin} began. Throws unless {@code code} is {@code WL_OK}. */
   static void end(Endpoint own, int code, Tensor in, Tensor out) {
     Memory source = (in != null ? in : out).memory;
     Memory target = (out != null ? out : in).memory;
@@ -81,7 +74,6 @@ final class Collective {
     Reference.reachabilityFence(out);
   }
 
-  /** Pins both memories, or neither. Returns true if it pinned them. */
   private static boolean hold(Memory a, Memory b) {
     if (!a.hold()) {
       return false;

@@ -34,11 +34,6 @@ public sealed class Collectives permits Communicator {
   /** Keeps the native handle alive while an operation runs. */
   private final Object owner;
 
-  /**
-   * Makes the operations of one rank.
-   *
-   * @param owner the object that keeps the endpoint alive; null if that is this object
-   */
   Collectives(Endpoint endpoint, long deadlineNs, Object owner) {
     this.endpoint = endpoint;
     this.deadlineNs = deadlineNs;
@@ -429,10 +424,7 @@ public sealed class Collectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
-  /**
-   * Runs {@code call} on the communicator's own thread, after the calls queued there, and waits for
-   * its end.
-   */
+  /** Runs {@code call} on the communicator's own thread, after queued calls, and waits. */
   final void handOff(Runnable call) {
     endpoint.handOff(
         () -> {

@@ -63,17 +63,14 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   /** Keeps the group reachable, so that it is not reported as a leak. */
   private final LocalGroup group;
 
-  /**
-   * Keeps the communicator reachable from which this one was made. Then {@link #abortAll} of its
-   * ancestors reaches this one.
-   */
+  /** Communicator from which this one was made. {@link #abortAll} of it must reach this one. */
   @SuppressWarnings("unused")
   private Communicator origin;
 
   /**
    * Takes over a native handle.
    *
-   * @param group the group that owns the handle and closes it; null if there is none
+   * @param group the group that closes the communicator; null if there is none
    * @param maker the call that made it, for the report of a communicator that was never closed
    */
   Communicator(long handle, Duration deadline, LocalGroup group, String maker) {
@@ -165,10 +162,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return of(handle, options.deadline(), null, "meet");
   }
 
-  /**
-   * Takes over a native handle. If that fails, closes the handle, since its peers would wait for
-   * this rank.
-   */
+  /** Takes over a native handle, and closes it if the constructor throws. */
   static Communicator of(long handle, Duration deadline, LocalGroup group, String maker) {
     try {
       return new Communicator(handle, deadline, group, maker);
@@ -197,9 +191,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return new Collectives(endpoint, Deadline.nanos(deadline), this);
   }
 
-  /**
-   * Collective. Makes a window of {@code bytes} bytes on every rank, zeroed and aligned to 4,096.
-   */
+  /** Makes a window of {@code bytes} bytes on every rank, zeroed, aligned to 4,096. Collective. */
   public Window window(long bytes) {
     return MemoryCalls.window(this, bytes, Deadline.DEFAULT);
   }
@@ -368,11 +360,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     }
   }
 
-  /**
-   * Makes a communicator from this one. Returns null if the native call returns no handle.
-   *
-   * @param maker the call that made it, for the report of a communicator that was never closed
-   */
+  /** Makes a communicator from this one. Returns null if the native call returns no handle. */
   Communicator join(String maker, Endpoint.NativeCall nativeCall) {
     return adopt(maker, call(nativeCall));
   }
@@ -393,12 +381,10 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     }
   }
 
-  /** Closes {@code other}, which may be null, when this communicator is closed. */
   void keep(OwnStore other) {
     membership.keep(other);
   }
 
-  /** Makes a collective call that uses no memory of the caller, and returns its out-parameter. */
   long call(Endpoint.NativeCall nativeCall) {
     try {
       return endpoint.call(nativeCall);
@@ -428,7 +414,6 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     children().forEach(child -> child.abortAll(reason));
   }
 
-  /** Returns the communicators that this rank made from this one and that are still reachable. */
   List<Communicator> children() {
     return membership.children();
   }

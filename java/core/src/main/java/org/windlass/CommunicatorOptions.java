@@ -93,7 +93,6 @@ public record CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
-  /** Returns the settings that ranks compare when they start. */
   Start.Config config() {
     return new Start.Config(firstSequence, cores, blocks, Deadline.nanos(deadline), adjustThreads);
   }

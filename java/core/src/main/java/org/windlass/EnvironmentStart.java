@@ -51,18 +51,9 @@ final class EnvironmentStart {
   private final Duration deadline;
   private final Host host;
 
-  /**
-   * Store that this process opened for its job. It is closed with the communicator. Null if another
-   * process has opened the store.
-   */
+  /** Store that this process opened for its job, or null. It is closed with the communicator. */
   private OwnStore kept;
 
-  /**
-   * Prepares a start.
-   *
-   * @param ranks number of ranks in each process
-   * @param deadline time limit of the whole start
-   */
   EnvironmentStart(
       Map<String, String> variables, int ranks, CommunicatorOptions options, Duration deadline) {
     this.variables = variables;
@@ -104,8 +95,7 @@ final class EnvironmentStart {
   }
 
   /**
-   * Makes the owner of the handles with {@code make}, then calls {@code begin} with it. If either
-   * throws, closes the owner and the store of this job.
+   * Calls {@code make}, then {@code begin} with the result. If either throws, closes everything.
    */
   private <T extends AutoCloseable> T started(
       long[] handles, Function<long[], T> make, Consumer<T> begin) {
@@ -127,15 +117,11 @@ final class EnvironmentStart {
     }
   }
 
-  /**
-   * Waits in a barrier of all ranks. Without it, a rank that starts again could find this start's
-   * store in place of the next one's.
-   */
+  /** Waits for all ranks, so that a rank that starts again does not find this start's store. */
   private static void leaveStart(Communicator communicator, Deadline until) {
     communicator.withDeadline(until.left()).barrier();
   }
 
-  /** Returns a {@code wl_comm_t*} for each rank of this process, once all ranks have joined. */
   private long[] handles(Deadline until) {
     Natives.require();
     if (environment.size() == 1) {
@@ -168,9 +154,7 @@ final class EnvironmentStart {
     }
   }
 
-  /**
-   * Opens the job's store in this process, and joins the other ranks there. The store stays open.
-   */
+  /** Opens the job's store in this process, where it stays open, and joins the others there. */
   private long[] joinAtOwn(RendezvousFile.Place place, Deadline until) {
     InetSocketAddress known =
         HostAndPort.awaited(
@@ -188,7 +172,6 @@ final class EnvironmentStart {
     }
   }
 
-  /** Joins the other ranks at a store that rank 0's process or the launcher has opened. */
   private long[] joinAt(RendezvousFile.Place place, Deadline until) {
     try {
       while (true) {
@@ -219,19 +202,13 @@ final class EnvironmentStart {
     }
   }
 
-  /**
-   * Connects to a store. A launcher has opened its store before it starts ranks. Rank 0 may still
-   * open its own, so the call waits for it.
-   */
+  /** Connects to a store. Waits until rank 0 has opened it; a launcher's store is open already. */
   private Store connected(RendezvousFile.Place place, Duration deadline) {
     return environment.launcherHasStore()
         ? SocketStore.connectToOpen(place.address(), place.token(), member(), deadline)
         : SocketStore.connect(place.address(), place.token(), member(), deadline);
   }
 
-  /**
-   * Returns the exception for a store of another process that does not answer, or that was lost.
-   */
   private WindlassException storeFailure(WindlassException e) {
     boolean isLaunchers = environment.launcherHasStore();
     String whose =
@@ -271,7 +248,6 @@ final class EnvironmentStart {
     }
   }
 
-  /** Returns true if an address is one of this host, or if that is unknown. */
   private static boolean isOfThisHost(InetAddress address) {
     try {
       return address.isLoopbackAddress()
@@ -303,7 +279,6 @@ final class EnvironmentStart {
     return given.orElseThrow(() -> new InvalidArgumentException(why));
   }
 
-  /** Returns the part of a file's name that distinguishes this job from others. */
   private String fileJob() {
     String job =
         required(
@@ -314,7 +289,6 @@ final class EnvironmentStart {
     return environment.launcher().name() + "\n" + job;
   }
 
-  /** Returns the name of this job at a store where other jobs may start. */
   private String storeName() {
     Optional<Token> token = Token.fromEnvironment(variables);
     if (environment.job().isEmpty() && token.isEmpty()) {

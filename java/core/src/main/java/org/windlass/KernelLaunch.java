@@ -59,10 +59,7 @@ final class KernelLaunch {
     Reference.reachabilityFence(arguments);
   }
 
-  /**
-   * Returns the number of 64-bit words that describe {@code arguments}. Throws an exception if an
-   * argument is of a kind that kernels don't take.
-   */
+  /** Returns the number of 64-bit words for the arguments. Throws for one of a wrong kind. */
   private static int words(Endpoint own, Kernel kernel, Object[] arguments) {
     for (int i = 0; i < arguments.length; i++) {
       if (arguments[i] == null) {
@@ -88,9 +85,7 @@ final class KernelLaunch {
     return words;
   }
 
-  /**
-   * Pins the memory of all tensors. If it throws, {@code pinned} has the memories pinned so far.
-   */
+  /** Pins the memory of all tensors. If this throws, {@code pinned} has those pinned so far. */
   private static void pin(Endpoint own, Kernel kernel, Object[] arguments, Memory[] pinned) {
     for (int i = 0; i < arguments.length; i++) {
       if (!(arguments[i] instanceof Tensor tensor)) {
@@ -130,7 +125,6 @@ final class KernelLaunch {
     }
   }
 
-  /** Returns the dtype of a scalar; null if the object is no scalar. */
   private static DType dtype(Object scalar) {
     if (scalar instanceof Integer) {
       return DType.I32;
@@ -142,7 +136,6 @@ final class KernelLaunch {
     return scalar instanceof Double ? DType.F64 : null;
   }
 
-  /** Returns the bits of a scalar, in the low bits of the result. */
   private static long bits(Object scalar) {
     if (scalar instanceof Integer value) {
       return Integer.toUnsignedLong(value);

@@ -29,12 +29,7 @@ public final class LocalGroup implements AutoCloseable {
   private final AtomicBoolean running = new AtomicBoolean();
   private volatile boolean closed;
 
-  /**
-   * Takes over native handles.
-   *
-   * @param handles the handles in rank order
-   * @param maker the call that made them, as {@link Communicator} takes it
-   */
+  /** Takes over native handles, in rank order. {@code maker} is the call that made them. */
   LocalGroup(long[] handles, CommunicatorOptions options, String maker) {
     try {
       List<Communicator> made = new ArrayList<>(handles.length);

@@ -9,15 +9,11 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.rendezvous.OwnStore;
 
-/**
- * Frees the native part of a {@link Communicator} once it is closed or unreachable: its endpoint,
- * and the store that its start has opened. Thread-safe.
- */
+/** Frees a {@link Communicator}'s endpoint, and the store that its start opened. Thread-safe. */
 final class Membership extends Leaks.Resource {
   private final Endpoint endpoint;
   private final List<WeakReference<Communicator>> children = new ArrayList<>();
 
-  /** Store of the job, which this process opened; null for none. */
   private OwnStore store;
 
   Membership(String what, Endpoint endpoint) {
@@ -36,7 +32,6 @@ final class Membership extends Leaks.Resource {
     }
   }
 
-  /** Adds a communicator that was split or shrunk from this one. */
   synchronized void joined(Communicator child) {
     children.removeIf(reference -> reference.get() == null);
     children.add(new WeakReference<>(child));

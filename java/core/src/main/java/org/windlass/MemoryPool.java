@@ -40,7 +40,6 @@ public final class MemoryPool implements AutoCloseable {
   private final Cleaner.Cleanable cleanable;
   private final long bytes;
 
-  /** Takes over a native handle. */
   MemoryPool(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
     this.communicator = communicator;
     this.bytes = bytes;
@@ -154,7 +153,6 @@ public final class MemoryPool implements AutoCloseable {
     }
   }
 
-  /** The memory of one allocation, with its pin. */
   private static final class Piece extends Memory.Allocation {
     private final Part part;
 

@@ -23,7 +23,6 @@ final class RankCores {
    * Returns a worker for each rank of this process. Logs a warning if threads are to be pinned, and
    * this host has more ranks than cores.
    *
-   * @param ranks the communicators of this process's ranks
    * @param setting the value of {@code WINDLASS_PINNED_THREADS}, or null
    * @throws InvalidArgumentException if the setting is neither 0, 1 nor empty
    */
@@ -61,12 +60,7 @@ final class RankCores {
     return options.pinnedThreads() || "1".equals(setting);
   }
 
-  /**
-   * Returns the number of a rank among the ranks of its host, from 0. Returns {@link #NONE} if the
-   * host has more ranks than {@code cores}.
-   *
-   * @param hosts number of each rank's host
-   */
+  /** Returns the rank's number on its host; {@link #NONE} if that has too few cores. */
   private static int place(int rank, int[] hosts, int cores) {
     int before = 0;
     int all = 0;

@@ -23,10 +23,8 @@ final class RankThreads<T, E extends Exception> {
   /** Time from the first failure to the warning that names the ranks that are still inside. */
   private static final long PATIENCE_MS = 5_000;
 
-  /** Time between two checks of the ranks that are still inside. */
   private static final long LOOK_MS = 200;
 
-  /** Start of the message with which calls on a dead communicator fail. */
   private static final String IS_DEAD = "the communicator is dead: ";
 
   private final List<Communicator> communicators;
@@ -35,17 +33,9 @@ final class RankThreads<T, E extends Exception> {
   private final Object[] results;
   private final ReturnedRanks returned;
 
-  /**
-   * The failures in their order. The list has room for one failure of each rank in advance, since a
-   * full heap may cause one. Guarded by itself.
-   */
+  /** All failures, the first one first. It has room for one of each rank. Guarded by itself. */
   private final List<Throwable> failures;
 
-  /**
-   * Prepares a run.
-   *
-   * @param workers one for each communicator
-   */
   RankThreads(
       List<Communicator> communicators, List<RankWorker> workers, RankFunction<T, E> function) {
     this.communicators = communicators;
@@ -109,12 +99,7 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /**
-   * Records the failure of a body and aborts its communicator. The record comes first, since the
-   * failures of peers follow from the abort.
-   *
-   * @param index index of the body's rank in this process
-   */
+  /** Records a failure before it aborts the communicator, since failures of peers follow. */
   private void fail(int index, Throwable failure) {
     record(failure);
     Communicator communicator = communicators.get(index);
@@ -132,7 +117,6 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /** Returns the message with which a rank's failure aborts its communicator. */
   private static String reason(int rank, Throwable failure) {
     try {
       return "rank " + rank + " ended with " + failure;
@@ -142,9 +126,8 @@ final class RankThreads<T, E extends Exception> {
   }
 
   /**
-   * Waits for the end of all bodies. Passes an interrupt on to them. Some time after a failure,
-   * logs once which ranks are still running, since those can't be ended. Returns true if this
-   * thread was interrupted.
+   * Waits for the end of all bodies, and passes an interrupt on to them. Some time after a failure,
+   * logs which ranks still run. Returns true if this thread was interrupted.
    */
   private boolean join() {
     boolean interrupted = false;
@@ -227,10 +210,7 @@ final class RankThreads<T, E extends Exception> {
             + " Failed so far: " + failed);
   }
 
-  /**
-   * Returns the failure to throw: the first one that is not the result of another rank's failure.
-   * Other failures are suppressed in it.
-   */
+  /** Returns the first failure that no other rank caused, with the others suppressed in it. */
   private Throwable root() {
     synchronized (failures) {
       Throwable root = null;
@@ -250,20 +230,14 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /**
-   * Returns true if {@code failure} is the same failure of the communicator as {@code root}, seen
-   * by another rank.
-   */
+  /** Returns true if both are the same failure of a communicator, seen by two ranks. */
   private static boolean repeats(Throwable failure, Throwable root) {
     return failure.getClass() == root.getClass()
         && failure instanceof WindlassException
         && (Objects.equals(failure.getMessage(), root.getMessage()) || isLater(failure, root));
   }
 
-  /**
-   * Returns true if {@code failure} is that of a call on a communicator that was dead already, by
-   * the failure {@code found}.
-   */
+  /** Returns true if {@code failure} only says that {@code found} ended the communicator. */
   private static boolean isLater(Throwable failure, Throwable found) {
     return failure.getClass() == found.getClass()
         && Objects.equals(failure.getMessage(), IS_DEAD + found.getMessage());

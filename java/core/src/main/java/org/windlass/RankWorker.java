@@ -26,7 +26,6 @@ final class RankWorker {
   /**
    * Creates a worker whose thread has not started.
    *
-   * @param rank the rank, for the thread's name
    * @param place index of the core on which the thread starts, among the cores that it may use; -1
    *     for any
    * @param stays true if the thread may use only this core
@@ -41,8 +40,7 @@ final class RankWorker {
   }
 
   /**
-   * Runs {@code next}, which throws nothing, on the thread. The thread gets the caller's context
-   * class loader. Returns at once.
+   * Runs {@code next}, which throws nothing, on the thread, and returns at once.
    *
    * @throws ClosedException after {@link #end}: the thread may be gone, and nothing would run
    * @throws OutOfMemoryError if the thread can't be made
@@ -98,10 +96,7 @@ final class RankWorker {
     return true;
   }
 
-  /**
-   * Runs the next body. A separate method, so that no frame of the waiting thread refers to the
-   * body.
-   */
+  /** Runs the next body, in a frame of its own: the waiting thread must not refer to the body. */
   private void runNext() {
     Runnable next;
     synchronized (this) {
@@ -127,10 +122,7 @@ final class RankWorker {
     Thread.interrupted();
   }
 
-  /**
-   * Waits at most {@code ms} milliseconds for the end of the body, or without a limit if {@code ms}
-   * is 0. Returns true if the body is over.
-   */
+  /** Waits for the end of the body, at most {@code ms}; 0 is no limit. Returns true if it ended. */
   synchronized boolean await(long ms) throws InterruptedException {
     if (body != null) {
       wait(ms);
@@ -152,7 +144,6 @@ final class RankWorker {
     }
   }
 
-  /** Returns the stack of the body; empty if none runs. */
   synchronized StackTraceElement[] stack() {
     return body == null ? new StackTraceElement[0] : thread.getStackTrace();
   }

@@ -8,13 +8,10 @@ import org.windlass.internal.rendezvous.AllGatherStart;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.launch.Rendezvous;
 
-/**
- * Starts one rank through the {@link Rendezvous} that a caller passes to {@link Communicator#meet}.
- */
+/** Starts one rank with the {@link Rendezvous} of {@link Communicator#meet}. */
 final class RendezvousStart {
   private RendezvousStart() {}
 
-  /** Joins the other ranks. Collective over all ranks. Returns a {@code wl_comm_t*}. */
   static long join(Rendezvous rendezvous, CommunicatorOptions options, Duration deadline) {
     int rank = rendezvous.rank();
     int size = rendezvous.size();

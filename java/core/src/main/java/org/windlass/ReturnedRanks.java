@@ -16,29 +16,20 @@ import org.windlass.internal.report.RankLook;
  * some, if it ever did.
  */
 final class ReturnedRanks {
-  /**
-   * Limit of the recorded operations that one check reads, approximately. Looking at one rank reads
-   * the records of all ranks.
-   */
+  /** Approximate limit of records that a check reads. A look at a rank reads those of all. */
   private static final int MOST_READ = 64;
 
   private final List<Communicator> communicators;
 
-  /** Buffer for a {@code wl_rank_state_t}; made on first use. */
   private ByteBuffer state;
 
-  /** Index in {@link #communicators} at which the next check begins. */
   private int next;
 
-  /** The result of the last check, or null. */
   private Missing last;
 
   /**
-   * An operation in which one rank waits, and which another rank has not entered.
-   *
-   * @param communicator the communicator of the waiting rank
-   * @param waits the rank that waits, in the communicator of the run
-   * @param returned the rank whose body has returned, in the communicator of the run
+   * An operation in which rank {@code waits} waits, and which rank {@code returned} has not
+   * entered. Both are ranks of the run, and {@code communicator} is that of the waiting rank.
    */
   private record Missing(Communicator communicator, String operation, int waits, int returned) {}
 
@@ -48,10 +39,7 @@ final class ReturnedRanks {
 
   /**
    * Checks once. If this check finds the same operation as the last one, it aborts the operation's
-   * communicator. The caller leaves some time between two checks.
-   *
-   * @param threads the threads of the communicators' ranks
-   * @param returned the ranks whose bodies have returned
+   * communicator. {@code returned} has the ranks whose bodies have returned.
    */
   void look(List<Thread> threads, BitSet returned) {
     if (returned.isEmpty() || returned.cardinality() == communicators.size()) {
@@ -94,10 +82,9 @@ final class ReturnedRanks {
   }
 
   /**
-   * Returns the operation in which a rank waits forever, in this communicator or in one made from
-   * it; null if there is none.
+   * Returns the operation in which a rank waits forever, here or in a communicator made from this
+   * one; null if there is none.
    *
-   * @param body the thread of the rank's body
    * @param ranks for each rank of {@code communicator}, its rank in the communicator of the run
    */
   private Missing find(Communicator communicator, Thread body, int[] ranks, BitSet returned) {
@@ -152,10 +139,7 @@ final class ReturnedRanks {
     return null;
   }
 
-  /**
-   * Returns true if the rank's body has returned, and its communicator's own thread has never
-   * called an operation.
-   */
+  /** Returns true if the body has returned, and no thread of the communicator ever called. */
   private boolean hasReturned(int rank, BitSet returned) {
     int index = rank - first();
     return index >= 0
@@ -164,7 +148,6 @@ final class ReturnedRanks {
         && !communicators.get(index).endpoint().hasOwnThread();
   }
 
-  /** Returns true if the rank has not entered the operation with this sequence number. */
   private static boolean isBefore(RankLook look, int sequence) {
     // A rank that waits for a closed rank gets an exception. A one-sided operation has the number
     // of the last collective operation before it.

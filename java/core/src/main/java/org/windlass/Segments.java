@@ -12,7 +12,6 @@ import org.windlass.internal.memory.Memory;
 final class Segments {
   private Segments() {}
 
-  /** Throws an {@link UnsupportedException} that says why segments are not supported here. */
   @SuppressWarnings("unused") // META-INF/versions/22 uses it
   static Memory memory(Object segment) {
     int feature = Runtime.version().feature();

@@ -39,10 +39,7 @@ public final class Signals {
     this.deadlineNs = deadlineNs;
   }
 
-  /**
-   * Returns the bytes of a window that {@code count} signals take on each rank, if there are {@code
-   * ranks} ranks.
-   */
+  /** Returns the size of {@code count} signals in a window of {@code ranks} ranks, in bytes. */
   public static long bytes(int count, int ranks) {
     if (count < 0 || ranks < 0) {
       throw new InvalidArgumentException(
@@ -118,11 +115,6 @@ public final class Signals {
     return reached;
   }
 
-  /**
-   * Returns the offset of a signal in the window, in bytes.
-   *
-   * @param what method for messages
-   */
   private long signal(String what, int index) {
     if (index < 0 || index >= count) {
       throw new InvalidArgumentException(
@@ -131,7 +123,6 @@ public final class Signals {
     return offset + place(index, window.communicator().size());
   }
 
-  /** Returns the offset of signal {@code index} from the first signal, in bytes. */
   private static long place(int index, int ranks) {
     return index * (ranks * LINE);
   }

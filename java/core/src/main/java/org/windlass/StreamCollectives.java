@@ -60,11 +60,6 @@ public final class StreamCollectives {
   private final long deadlineNs;
   private final Object owner;
 
-  /**
-   * Makes the collectives on a stream.
-   *
-   * @param owner the object that keeps the endpoint alive
-   */
   StreamCollectives(Endpoint endpoint, long stream, long deadlineNs, Object owner) {
     this.endpoint = endpoint;
     this.stream = stream;
@@ -77,9 +72,7 @@ public final class StreamCollectives {
     return stream;
   }
 
-  /**
-   * Enqueues {@link Collectives#barrier}. It is over once the streams of all ranks have reached it.
-   */
+  /** Enqueues {@link Collectives#barrier}. It ends when the streams of all ranks reach it. */
   public Operation<Void> barrier() {
     return enqueue(Native.WL_OP_BARRIER, null, null, 0, 0, 0, 0);
   }

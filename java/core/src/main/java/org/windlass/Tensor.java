@@ -142,7 +142,6 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
         memory, memory.address + offset, dtype, shape, Shapes.contiguousStrides(shape));
   }
 
-  /** Checks that a contiguous tensor of this shape fits at {@code offset} and is aligned there. */
   static void checkFits(String what, Memory memory, long offset, DType dtype, long[] shape) {
     long needed = Shapes.numel(shape) * dtype.bytes();
     if (offset < 0 || offset > memory.bytes || needed > memory.bytes - offset) {
@@ -158,10 +157,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     }
   }
 
-  /**
-   * Returns a tensor of this dtype over the same memory; for a {@link DistributedTensor}, another
-   * one.
-   */
+  /** Returns another view of the same memory, of the same class as this tensor. */
   Tensor view(long viewAddress, long[] viewShape, long[] viewStrides) {
     return new Tensor(memory, viewAddress, dtype, viewShape, viewStrides);
   }
@@ -332,10 +328,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, checked, Shapes.contiguousStrides(checked));
   }
 
-  /**
-   * Sets every element to {@code value}, rounded once. An integer dtype must hold {@code value}
-   * exactly.
-   */
+  /** Sets every element, rounded once. An integer dtype must hold {@code value} exactly. */
   public final Tensor fill(double value) {
     Elements.fill(this, value);
     return this;
@@ -360,26 +353,17 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return Elements.getDouble(this, index);
   }
 
-  /**
-   * Sets the element at {@code index}, rounded once. An integer dtype must hold {@code value}
-   * exactly.
-   */
+  /** Sets an element, rounded once. An integer dtype must hold {@code value} exactly. */
   public final void setDouble(double value, long... index) {
     Elements.set(this, index, value);
   }
 
-  /**
-   * Returns the element at {@code index}, of an integer dtype or a bool. For u64, returns its 64
-   * bits.
-   */
+  /** Returns an element of an integer dtype or a bool. For u64, returns its 64 bits. */
   public final long getLong(long... index) {
     return Elements.getLong(this, index);
   }
 
-  /**
-   * Sets the element at {@code index}. The dtype must hold {@code value}. For u64, sets its 64
-   * bits.
-   */
+  /** Sets an element. The dtype must hold {@code value}. For u64, sets its 64 bits. */
   public final void setLong(long value, long... index) {
     Elements.set(this, index, value);
   }
@@ -399,10 +383,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return this;
   }
 
-  /**
-   * Sets all elements of a floating dtype from {@code values}, in row-major order. Each is rounded
-   * once.
-   */
+  /** Sets all elements of a floating dtype, in row-major order, each rounded once. */
   public final Tensor copyFrom(double[] values) {
     ArrayCopy.from(this, values);
     return this;
@@ -463,7 +444,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Returns all bytes of a contiguous tensor of up to 2 GiB; see {@link #asByteBuffer(long, int)}.
+   * Returns all bytes, at most 2 GiB, of a contiguous tensor; see {@link #asByteBuffer(long, int)}.
    */
   public final ByteBuffer asByteBuffer() {
     if (bytes() > Memory.MAX_BUFFER) {
@@ -502,12 +483,10 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return buffer;
   }
 
-  /** Returns the exception of a call that does not support tensors in device memory. */
   final RuntimeException onDevice(String what, String name) {
     return memory.notOfHost(what + ": " + name + " (" + this + ")");
   }
 
-  /** Returns the exception of a call on memory that was freed. */
   final ClosedException closed(String what, String name) {
     return new ClosedException(
         what + ": " + name + " (" + this + ") is over memory that " + memory.ending());

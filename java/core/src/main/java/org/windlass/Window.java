@@ -45,14 +45,12 @@ public final class Window implements AutoCloseable {
     this.memory = memory;
   }
 
-  /** Takes over the native handle of a window in the host's memory. */
   static Window onHost(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
     long address = Native.wl_window_address(handle, endpoint.rank);
     Segment segment = new Segment("Window", endpoint, handle, bytes);
     return new Window(communicator, handle, Memory.of(address, bytes, segment));
   }
 
-  /** Takes over the native handle of a window in the memory of devices. */
   static Window onDevices(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
     long address = Native.wl_window_address(handle, endpoint.rank);
     Segment segment = new Segment("Device window", endpoint, handle, bytes);
@@ -159,10 +157,7 @@ public final class Window implements AutoCloseable {
     return new Signals(this, offset, count, Deadline.DEFAULT);
   }
 
-  /**
-   * Reserves the next free bytes of the window. Returns the offset of the first, or -1 if there are
-   * too few.
-   */
+  /** Reserves the next free bytes. Returns the offset of the first; -1 if there are too few. */
   private synchronized long take(long needed) {
     long offset = (used + ALIGNMENT - 1) & -ALIGNMENT;
     if (offset > bytes() || needed > bytes() - offset) {
@@ -257,10 +252,7 @@ public final class Window implements AutoCloseable {
     }
   }
 
-  /**
-   * A native call: {@code wl_put}, {@code wl_accumulate}, {@code wl_get}, or its variant for
-   * devices.
-   */
+  /** Native call: {@code wl_put}, {@code wl_accumulate}, {@code wl_get} or one for devices. */
   @FunctionalInterface
   private interface Move {
     int call(long comm, long window, long local, int peer, long remote, long error);
@@ -283,17 +275,11 @@ public final class Window implements AutoCloseable {
     Reference.reachabilityFence(local);
   }
 
-  /** Returns true if a call of this thread must wait behind queued calls. */
   boolean mustQueue() {
     return communicator.endpoint.mustQueue(Thread.currentThread());
   }
 
-  /**
-   * Begins a call of this rank that uses the window's memory, which it pins. {@link #leave} ends
-   * it.
-   *
-   * @param what method for messages
-   */
+  /** Begins a call of this rank, and pins the window's memory. {@link #leave} ends it. */
   Endpoint enter(String what) {
     Endpoint own = communicator.endpoint;
     own.begin(Thread.currentThread());
@@ -304,12 +290,7 @@ public final class Window implements AutoCloseable {
     return own;
   }
 
-  /**
-   * Ends a call that {@link #enter} began. Throws an exception unless {@code code} is {@code
-   * WL_OK}.
-   *
-   * @param other the memory that the call has pinned in addition to the window's; null if none
-   */
+  /** Ends a call, unpins the window and {@code other}, and throws unless {@code code} is Ok. */
   void leave(Endpoint own, int code, Memory other) {
     if (code != Native.WL_OK) {
       throw own.settle(code, memory, other);

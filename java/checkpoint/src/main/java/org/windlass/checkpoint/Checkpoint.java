@@ -110,10 +110,7 @@ public final class Checkpoint implements AutoCloseable {
         : rankFolder(path, ranks, opened);
   }
 
-  /**
-   * Returns the only safetensors file of a folder. Throws an exception if its name shows that it is
-   * one of several.
-   */
+  /** Returns the only safetensors file of a folder. Throws if its name says "1 of several". */
   private static Path only(Path folder) throws IOException {
     List<Path> found = new ArrayList<>();
     try (DirectoryStream<Path> files =
@@ -185,10 +182,7 @@ public final class Checkpoint implements AutoCloseable {
         path, Optional.of(indexFile), opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet(), notes);
   }
 
-  /**
-   * Throws an exception if the folder of an index holds other files that may be meant as well. If
-   * the index has no tensors, any file may be: the index may have lost its entries.
-   */
+  /** Throws if the folder of an index holds other files that may be meant as well. */
   private static void requireOnly(Path folder, Path indexFile, SafetensorsIndex index)
       throws IOException {
     Set<String> listed = Set.copyOf(index.files().values());
@@ -266,10 +260,7 @@ public final class Checkpoint implements AutoCloseable {
     return String.format(java.util.Locale.ROOT, "rank-%05d.safetensors", rank);
   }
 
-  /**
-   * Merges the metadata of the files. Omits entries for which two files have different values, and
-   * adds a note about each.
-   */
+  /** Merges metadata. Omits entries with different values, and adds a note about each. */
   private static Map<String, String> metadata(
       Collection<SafetensorsFile> files, List<String> notes) {
     Map<String, String> all = new LinkedHashMap<>();
@@ -304,10 +295,7 @@ public final class Checkpoint implements AutoCloseable {
     return !ranks.isEmpty();
   }
 
-  /**
-   * Returns every tensor's name, in the order of the file or the index, or of the rank files one
-   * after another.
-   */
+  /** Returns every tensor's name, in the order of the file, the index, or the rank files. */
   public Set<String> names() {
     return names;
   }
@@ -322,10 +310,7 @@ public final class Checkpoint implements AutoCloseable {
     return notes;
   }
 
-  /**
-   * Returns the merged {@code __metadata__} of the files, without entries on which two files
-   * differ.
-   */
+  /** Returns the merged {@code __metadata__}, without entries with different values. */
   public Map<String, String> metadata() {
     return metadata;
   }

@@ -79,10 +79,7 @@ public final class CheckpointWriter implements AutoCloseable {
         place, replace, WorkFolder.create(folder, place.getFileName().toString()));
   }
 
-  /**
-   * Returns whether a file or folder has the name already. Throws an exception if the system does
-   * not accept the name.
-   */
+  /** Returns whether something has the name. Throws if the system does not accept the name. */
   private static boolean isThere(Path out, Path place) {
     try {
       Files.readAttributes(place, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
@@ -285,10 +282,7 @@ public final class CheckpointWriter implements AutoCloseable {
             + work.path() + " before it was complete; write it again");
   }
 
-  /**
-   * Exchanges the content with the file or folder that has the name. Exchanges them back if that
-   * one turns out to be changed, so that it may not be destroyed.
-   */
+  /** Exchanges the content with what has the name. Undoes that if it may not be destroyed. */
   private void exchange() {
     WriteMark.requireReplaceable(out, out);
     NativeFiles.exchange(content(), out);
@@ -305,10 +299,7 @@ public final class CheckpointWriter implements AutoCloseable {
     return committed;
   }
 
-  /**
-   * Ends the writing and removes everything that was not committed. Idempotent. Any thread may call
-   * it.
-   */
+  /** Ends the writing, and removes what was not committed. Idempotent and thread-safe. */
   @Override
   public synchronized void close() {
     if (ended) {
@@ -319,10 +310,7 @@ public final class CheckpointWriter implements AutoCloseable {
     work.remove();
   }
 
-  /**
-   * Syncs a folder to the disk, even if the thread is interrupted: the checkpoint has its name
-   * already.
-   */
+  /** Syncs a folder despite an interrupt, since the checkpoint has its name already. */
   private static void syncFolder(Path folder) {
     boolean interrupted = false;
     try {

@@ -96,10 +96,7 @@ public final class FileFault {
     }
   }
 
-  /**
-   * Returns the exception for a file that was closed during the call, by a caller or by an
-   * interrupt of the thread.
-   */
+  /** Returns the exception for a file that a caller or an interrupt closed during the call. */
   private static WindlassException ended(Path path, IOException fault) {
     return fault instanceof ClosedByInterruptException
         ? new AbortedException(

@@ -105,7 +105,6 @@ public record LayoutFile(Map<String, Entry> tensors) {
     }
   }
 
-  /** Reads and checks a file. */
   static LayoutFile read(Path path) {
     return parse(
         path.toString(), JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading));

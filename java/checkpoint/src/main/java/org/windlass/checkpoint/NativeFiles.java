@@ -18,11 +18,7 @@ final class NativeFiles {
     call(scratch -> Native.wl_file_create(utf8(path), bytes, scratch.error()));
   }
 
-  /**
-   * Maps a whole file of exactly {@code bytes} bytes. Writes to the memory do not reach the file.
-   *
-   * @return the address
-   */
+  /** Maps a whole file, and returns the address. Writes to the memory do not reach the file. */
   static long map(Path path, long bytes) {
     return call(
         scratch ->

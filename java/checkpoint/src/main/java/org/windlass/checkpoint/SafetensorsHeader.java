@@ -31,7 +31,6 @@ public final class SafetensorsHeader {
   /** Length of the longest header that is accepted, in bytes. */
   public static final long MAX_BYTES = 100_000_000;
 
-  /** Number of bytes before the JSON. */
   static final int LENGTH_BYTES = 8;
 
   private final Map<String, SafetensorsEntry> tensors;
@@ -70,7 +69,6 @@ public final class SafetensorsHeader {
     return dataStart;
   }
 
-  /** Returns whether the tensor begins at a multiple of its element size in the file. */
   boolean isAligned(SafetensorsEntry entry) {
     return (dataStart + entry.begin()) % Math.max(entry.dtype().bits() / 8, 1) == 0;
   }
@@ -80,7 +78,6 @@ public final class SafetensorsHeader {
     return dataStart + dataBytes;
   }
 
-  /** Reads and checks the header of an open file. */
   static SafetensorsHeader read(Path path, FileChannel channel) throws IOException {
     long fileBytes = channel.size();
     if (fileBytes < LENGTH_BYTES) {
@@ -194,9 +191,7 @@ public final class SafetensorsHeader {
     throw text.bad(what + ": unknown dtype " + JsonText.quoted(spelling));
   }
 
-  /**
-   * Checks that the tensors, sorted by offset, follow one another from 0 to the end of the data.
-   */
+  /** Checks that tensors, sorted by offset, follow one another from 0 to the data's end. */
   private static void checkCover(
       String where, Collection<SafetensorsEntry> tensors, long dataBytes) {
     List<SafetensorsEntry> sorted = new ArrayList<>(tensors);
@@ -271,9 +266,7 @@ public final class SafetensorsHeader {
     return new SafetensorsHeader(tensors, metadata, header.encode().length, at);
   }
 
-  /**
-   * Returns the bytes before the data: the length, the JSON, and spaces up to a multiple of eight.
-   */
+  /** Returns the bytes before the data: length, JSON, and spaces up to a multiple of eight. */
   byte[] encode() {
     byte[] text =
         JsonObject.bytes(

@@ -84,10 +84,7 @@ final class WorkFolder {
     }
   }
 
-  /**
-   * Waits for some milliseconds. Two writers that began at the same time then try again at
-   * different times.
-   */
+  /** Waits for a random time, so that two writers do not try again together. */
   private static void pause() {
     try {
       Thread.sleep(1 + ThreadLocalRandom.current().nextInt(PAUSE_MILLIS));
@@ -146,10 +143,7 @@ final class WorkFolder {
     return HexFormat.of().toHexDigits(new Fingerprint().add(name).value());
   }
 
-  /**
-   * Returns a text with the process of another live writer of the same name; empty if there is
-   * none.
-   */
+  /** Returns the process id of another live writer of the same name; empty if none is. */
   private Optional<String> rival(Path folder, String name) {
     try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
       for (Path entry : entries) {
@@ -184,10 +178,7 @@ final class WorkFolder {
     }
   }
 
-  /**
-   * Locks the file {@code lock}, which is created if necessary. Returns null if another process
-   * holds the lock, or the file was removed meanwhile.
-   */
+  /** Locks the file. Returns null if another process holds the lock, or has removed the file. */
   private static FileChannel lock(Path path) throws IOException {
     FileChannel channel =
         FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
@@ -205,7 +196,6 @@ final class WorkFolder {
     return locked ? channel : null;
   }
 
-  /** Removes the work folders in {@code folder} whose writers are gone. */
   static void removeAbandoned(Path folder) {
     try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
       for (Path entry : entries) {
@@ -238,7 +228,6 @@ final class WorkFolder {
     }
   }
 
-  /** Returns the name that a folder has while it is being removed. */
   private static Path gone(Path path) {
     return path.resolveSibling(path.getFileName() + GONE);
   }

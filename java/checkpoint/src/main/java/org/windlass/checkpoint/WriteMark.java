@@ -26,9 +26,7 @@ import org.windlass.error.WindlassException;
  * files is not recognized. The content of the files is not part of the mark.
  */
 final class WriteMark {
-  /**
-   * Number of times that a name is looked at again if another process has replaced it meanwhile.
-   */
+  /** Number of looks at a name, if another process replaces it meanwhile. */
   private static final int LOOKS = 2;
 
   private static final String ATTRIBUTE = "windlass";

@@ -12,7 +12,6 @@ import org.windlass.internal.memory.Memory;
  * thread inside the call uses it. A call that succeeds allocates nothing.
  */
 final class ExpertCall {
-  /** Number of memories that a call pins at most. */
   private static final int MOST = 5;
 
   private final Endpoint endpoint;
@@ -31,12 +30,9 @@ final class ExpertCall {
    * Pins the memory of an argument until {@link #end}, so that it isn't freed. If that fails, ends
    * the call before it throws.
    *
-   * @param index number of the argument, 0 to {@code MOST - 1}; each number is used once in a call
+   * @param index number of the argument, less than {@code MOST}; each number is used once in a call
    * @param tensor the argument; null is ignored
-   * @param call method for messages
-   * @param name parameter for messages
    * @throws ClosedException if the tensor's memory was closed
-   * @throws RuntimeException if the tensor is in a device's memory
    */
   void pin(int index, Tensor tensor, String call, String name) {
     if (tensor == null) {
@@ -54,18 +50,13 @@ final class ExpertCall {
     }
   }
 
-  /**
-   * Pins memory that {@code owner} has made, as {@link #pin} does.
-   *
-   * @throws ClosedException if {@code owner} is closed
-   */
+  /** Pins memory that {@code owner} has made, as {@link #pin} does. */
   void pinOwn(int index, Tensor memory, String call, Class<?> owner) {
     if (!hold(index, memory.memory())) {
       throw new ClosedException(call + ": the " + owner.getSimpleName() + " is closed");
     }
   }
 
-  /** Pins memory. If it was closed, ends the call and returns false. */
   private boolean hold(int index, Memory memory) {
     if (memory.hold()) {
       pinned[index] = memory;
@@ -76,7 +67,7 @@ final class ExpertCall {
     return false;
   }
 
-  /** Ends the call, and throws an exception unless {@code code} is {@code WL_OK}. */
+  /** Ends the call, and throws unless {@code code} is {@code WL_OK}. */
   void end(int code) {
     if (code != Native.WL_OK) {
       Memory[] held = pinned.clone();

@@ -29,10 +29,7 @@ record ExpertLayout(
     long recordsAt) {
 
   /**
-   * Returns the layout for {@code ranks} ranks.
-   *
-   * @param options with a number of rows other than 0
-   * @throws org.windlass.error.WindlassException if the native library does not support the options
+   * Returns the layout for {@code ranks} ranks. Throws if the native library does not support it.
    */
   static ExpertLayout of(ExpertOptions options, int ranks) {
     Natives.require();

@@ -67,10 +67,7 @@ public record ExpertOptions(
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, 0, 1, false);
   }
 
-  /**
-   * Returns these options with room for {@code rows} rows on each rank; 0 means all rows that can
-   * arrive.
-   */
+  /** Returns these options with another {@code rows}; 0 means room for all that can arrive. */
   public ExpertOptions withRows(long rows) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
   }
@@ -85,7 +82,6 @@ public record ExpertOptions(
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
   }
 
-  /** Returns the largest number of rows that can arrive at a rank if there are {@code ranks}. */
   long mostRows(int ranks) {
     long own = experts / ranks;
     return tokens * ranks * Math.min(topK, own) + own * (alignment - 1L);

@@ -52,7 +52,6 @@ public final class ExpertParallel implements AutoCloseable {
   private static final String DISPATCH = "dispatch";
   private static final String COMBINE = "combine";
 
-  /** Number of routings that were made on each communicator. */
   private static final Map<Communicator, AtomicInteger> ROUTINGS =
       Collections.synchronizedMap(new WeakHashMap<>());
 
@@ -140,10 +139,7 @@ public final class ExpertParallel implements AutoCloseable {
         Deadline.DEFAULT);
   }
 
-  /**
-   * Returns the number of routings that {@code communicator} had before this one. All ranks make
-   * them in the same order.
-   */
+  /** Returns how many routings the communicator had before this one; the same on all ranks. */
   private static int number(Communicator communicator) {
     return ROUTINGS.computeIfAbsent(communicator, made -> new AtomicInteger()).getAndIncrement();
   }
@@ -407,10 +403,7 @@ public final class ExpertParallel implements AutoCloseable {
     return communicator.runAsync(operations -> combine(routing, outputs, out));
   }
 
-  /**
-   * Closes the window of the rows on this rank, and so the tensors in it. Further calls have no
-   * effect.
-   */
+  /** Closes the rows on this rank, and the tensors in them. Further calls have no effect. */
   @Override
   public void close() {
     window.close();
@@ -433,11 +426,7 @@ public final class ExpertParallel implements AutoCloseable {
     call.pinOwn(1, routing.table(), what, ExpertRouting.class);
   }
 
-  /**
-   * Ends the call, and throws an exception unless {@code code} is {@code WL_OK}.
-   *
-   * @param routing updated with the result of a dispatch; null after a combine
-   */
+  /** Ends the call, and throws unless {@code code} is Ok. A combine passes no routing. */
   private void end(int code, ExpertRouting routing) {
     if (code == Native.WL_OK && routing != null) {
       routing.update();

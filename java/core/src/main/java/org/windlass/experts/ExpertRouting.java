@@ -98,7 +98,6 @@ public final class ExpertRouting implements AutoCloseable {
     return localExpert;
   }
 
-  /** Returns true if the {@link ExpertParallel} of this routing has its rows in {@code rows}. */
   boolean isOf(Window rows) {
     return experts.rows().window() == rows;
   }

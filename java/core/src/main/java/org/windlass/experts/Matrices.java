@@ -10,11 +10,8 @@ final class Matrices {
   private Matrices() {}
 
   /**
-   * Returns the number of rows of a tensor.
-   *
-   * @param call method for messages
-   * @param name parameter for messages
-   * @throws InvalidArgumentException unless the tensor is contiguous, [n, columns] of {@code dtype}
+   * Returns n, the number of rows. Throws unless the tensor is contiguous, [n, columns] of {@code
+   * dtype}.
    */
   static long rows(String call, String name, Tensor tensor, DType dtype, long columns) {
     if (tensor.dtype() != dtype

@@ -72,10 +72,7 @@ public final class CudaGrids {
     use(NativeMemory.utf8(table));
   }
 
-  /**
-   * Makes this process use the table of {@link #VARIABLE} again, or none if the variable is not
-   * set.
-   */
+  /** Makes this process use the table of {@link #VARIABLE} again; none if that is not set. */
   public static void useVariable() {
     use((byte[]) null);
   }

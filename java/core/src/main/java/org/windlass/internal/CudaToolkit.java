@@ -8,10 +8,7 @@ import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/**
- * Reports which parts of NVIDIA's software this machine lacks: nvcc, which compiles the target
- * cuda, or the driver.
- */
+/** Reports which parts of NVIDIA's software are missing for target cuda: nvcc or the driver. */
 record CudaToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {

@@ -100,9 +100,7 @@ public final class Cut {
     return countBefore(extent, cell);
   }
 
-  /**
-   * Returns the number of elements of {@code cell} whose global index is less than {@code index}.
-   */
+  /** Returns how many elements of {@code cell} have a global index below {@code index}. */
   public long countBefore(long index, int cell) {
     long length = padded;
     long before = index;
@@ -114,10 +112,7 @@ public final class Cut {
     return before;
   }
 
-  /**
-   * Returns the number of elements with a global index less than {@code index} in all cells less
-   * than {@code cell}.
-   */
+  /** Returns how many elements below {@code index} are in cells below {@code cell}. */
   public long countBelow(long index, int cell) {
     if (cell == cells) {
       return index;
@@ -134,9 +129,7 @@ public final class Cut {
     return below;
   }
 
-  /**
-   * Returns how many elements of {@code bounds} (start, end, start, end, ...) are in {@code cell}.
-   */
+  /** Returns how many elements of {@code bounds}, which are intervals, are in {@code cell}. */
   public long countIn(long[] bounds, int cell) {
     long count = 0;
     for (int i = 0; i < bounds.length; i += 2) {
@@ -188,7 +181,6 @@ public final class Cut {
     return length == 0 || bounds[0] >= extent ? new long[2] : clipped(bounds);
   }
 
-  /** Returns the part of ascending {@code bounds} that lies in the real extent. */
   private long[] clipped(long[] bounds) {
     int end = bounds.length;
     while (bounds[end - 2] >= extent) {

@@ -10,10 +10,7 @@ import org.windlass.error.WindlassException;
 public final class Failures {
   private Failures() {}
 
-  /**
-   * Throws the exception that the error record of {@code scratch} describes, unless {@code code} is
-   * {@code WL_OK}.
-   */
+  /** Throws the exception in the error record of {@code scratch} unless {@code code} is Ok. */
   public static void check(int code, Scratch scratch) {
     if (code != Native.WL_OK) {
       throw of(code, scratch.errorBuffer());
@@ -31,10 +28,7 @@ public final class Failures {
     return WindlassException.of(code, message, null, operation(operation), faultyRanks(error));
   }
 
-  /**
-   * Returns {@code failure} as a failure of {@code operation}, which called the operation that
-   * failed.
-   */
+  /** Returns {@code failure} as a failure of {@code operation}, which called the failed one. */
   public static WindlassException within(String operation, WindlassException failure) {
     WindlassException whole =
         WindlassException.of(

@@ -50,7 +50,6 @@ public final class NativeLoader {
   /** Environment variable with the name of the target. The property takes precedence. */
   public static final String TARGET_VARIABLE = "WINDLASS_TARGET";
 
-  /** The target for which every build has a library. */
   private static final String DEFAULT = "sim";
 
   /** The platforms that have natives, by os.name and os.arch, under their JavaCPP names. */
@@ -146,10 +145,7 @@ public final class NativeLoader {
     return System.getProperty(TARGET_PROPERTY, System.getenv(TARGET_VARIABLE));
   }
 
-  /**
-   * Returns why the target of the settings is not available. Selects the default target, whose
-   * library reports that.
-   */
+  /** Returns why the configured target is not available, from the default target's library. */
   private static String absence() {
     if (absence == null) {
       String target = target();
@@ -190,7 +186,6 @@ public final class NativeLoader {
     return "lib" + NativeConfig.LIBRARY + suffix + ".so";
   }
 
-  /** Returns true if the source from which natives would be loaded has {@code file}. */
   private static boolean isThere(String file) {
     String named = System.getProperty(PATH_PROPERTY, System.getenv(PATH_VARIABLE));
     if (named == null) {
@@ -217,7 +212,6 @@ public final class NativeLoader {
     }
   }
 
-  /** Returns the file names in load order. All targets share one JNI library. */
   private static List<String> files() {
     return List.of(library(target()), "lib" + NativeConfig.JNI_LIBRARY + ".so");
   }
@@ -400,9 +394,7 @@ public final class NativeLoader {
     }
   }
 
-  /**
-   * Returns the dynamic linker's message, with an explanation if natives don't fit the C library.
-   */
+  /** Returns the dynamic linker's message, and explains it if the C library does not fit. */
   private static String words(UnsatisfiedLinkError e) {
     String said = String.valueOf(e.getMessage());
     // glibc names symbols that it lacks in this form.
@@ -415,7 +407,6 @@ public final class NativeLoader {
         + " have it, and this system's C library is " + (isOld ? "an older one" : "another");
   }
 
-  /** Returns the folder for temporary copies. */
   static String temporary() {
     return System.getProperty("java.io.tmpdir");
   }
@@ -443,10 +434,7 @@ public final class NativeLoader {
     }
   }
 
-  /**
-   * Throws an exception for a truncated file. The dynamic linker maps the ranges that the headers
-   * name, and the JVM crashes if the file ends before them.
-   */
+  /** Throws for a truncated file. The linker would map missing bytes, and the JVM would crash. */
   private static void requireWhole(Path file) {
     try (RandomAccessFile in = new RandomAccessFile(file.toFile(), "r")) {
       byte[] bytes = new byte[ELF_HEADER_BYTES];

@@ -28,10 +28,7 @@ public final class NativeMemory {
     return view(address, bytes).order(ByteOrder.nativeOrder());
   }
 
-  /**
-   * Returns the address of the first byte of a direct buffer, whatever its position. For a view or
-   * slice, this is its own start.
-   */
+  /** Returns the address of the first byte of a direct buffer or slice, not of its position. */
   public static long address(Buffer direct) {
     if (!direct.isDirect()) {
       throw new IllegalArgumentException("not a direct buffer: " + direct);

@@ -11,7 +11,6 @@ import org.windlass.error.UnsupportedException;
  * only once for a class that fails to initialise.
  */
 public final class Natives {
-  /** Reason why the library did not load, or null if it loaded. */
   private static final UnsatisfiedLinkError REFUSAL = load();
 
   private Natives() {}

@@ -14,7 +14,6 @@ import java.nio.file.Path;
  * @param pidNamespace namespace in which {@code pid} is valid
  */
 public record ProcessName(int pid, long started, long pidNamespace) {
-  /** Index of a field of {@code /proc/PID/stat} after the name. */
   private static final int STATE = 0;
 
   private static final int START = 19;

@@ -82,10 +82,7 @@ public final class Scratch implements AutoCloseable {
     return address + ELEMENT;
   }
 
-  /**
-   * Returns the address of 8 bytes for a cast, whose result {@link #takeEncoded} copies to the
-   * scratch element.
-   */
+  /** Returns the address of 8 bytes that {@link #takeEncoded} copies to the scratch element. */
   public long encoded() {
     return address + ENCODED;
   }

@@ -41,10 +41,7 @@ public final class Shapes {
     return true;
   }
 
-  /**
-   * Returns the number of elements in memory from the first to the last, including both and gaps.
-   * Returns 0 if there are none.
-   */
+  /** Returns the number of elements in memory from the first to the last, with gaps. */
   public static long span(long[] shape, long[] strides) {
     long last = 0;
     for (int d = 0; d < shape.length; d++) {

@@ -3,9 +3,7 @@ package org.windlass.internal;
 
 import java.util.Arrays;
 
-/**
- * A growing list of half-open intervals: start, end, start, end, ... Adjacent intervals are joined.
- */
+/** A growing list of half-open intervals: start, end, start, end. Joins adjacent ones. */
 public final class Spans {
   private long[] bounds = new long[2];
   private int size;

@@ -16,7 +16,6 @@ public sealed interface TargetToolkit permits AscendToolkit, CheckedToolkit, Cud
         .orElse(null);
   }
 
-  /** Returns the targets whose kernels this toolkit compiles and runs. */
   List<String> targets();
 
   /**

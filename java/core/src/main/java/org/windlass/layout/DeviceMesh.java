@@ -32,10 +32,7 @@ public final class DeviceMesh {
   /** Ranks in row-major order; null if the ranks are consecutive from {@code first}. */
   private final int[] listed;
 
-  /**
-   * Ascending pairs: a rank in the upper 32 bits, and its position in row-major order in the lower.
-   * Null if the ranks are consecutive.
-   */
+  /** Ascending: rank in the upper 32 bits, position in the lower. Null for consecutive ranks. */
   private final long[] places;
 
   private DeviceMesh(List<String> names, int[] sizes, int first, int[] listed) {

@@ -69,10 +69,7 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return new LayoutParser(text).layout(source.mesh().highestRank() + 1);
   }
 
-  /**
-   * Returns true if some placement is {@link Placement.Partial}, so that ranks hold terms instead
-   * of values.
-   */
+  /** Returns true if some placement is {@link Placement.Partial}: ranks then hold terms. */
   public boolean hasPartial() {
     return partialOp().isPresent();
   }
@@ -184,10 +181,7 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
         UnsupportedException::new);
   }
 
-  /**
-   * Returns the region that {@code rank} holds of a tensor of shape {@code shape}, if the layout
-   * cuts {@code paddedShape}.
-   */
+  /** Returns what {@code rank} holds of a tensor if the layout cuts {@code paddedShape}. */
   Region localRegion(long[] shape, long[] paddedShape, int rank) {
     int[] coordinates = mesh.coordinates(rank);
     if (coordinates == null) {
@@ -218,11 +212,6 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return mesh.qualified() + ":" + placementsText();
   }
 
-  /**
-   * Checks that the numbers of elements and of bytes of a tensor fit 64 bits.
-   *
-   * @throws InvalidArgumentException if either exceeds 64 bits
-   */
   static void requireCountable(String tensor, long[] shape, DType dtype) {
     boolean empty = false;
     for (long extent : shape) {

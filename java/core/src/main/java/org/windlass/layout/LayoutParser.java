@@ -29,22 +29,14 @@ final class LayoutParser {
     this.text = Objects.requireNonNull(text, "text");
   }
 
-  /**
-   * Parses the whole string as a mesh.
-   *
-   * @param defaultFirst first rank of a mesh without {@code @}
-   */
+  /** Parses a mesh. Without {@code @}, its first rank is {@code defaultFirst}. */
   DeviceMesh mesh(int defaultFirst) {
     DeviceMesh mesh = meshPart(defaultFirst);
     expectEnd("':' or the end");
     return mesh;
   }
 
-  /**
-   * Parses the whole string as a layout.
-   *
-   * @param defaultFirst first rank of a mesh without {@code @}
-   */
+  /** Parses a layout. Without {@code @}, its first rank is {@code defaultFirst}. */
   Layout layout(int defaultFirst) {
     DeviceMesh mesh = meshPart(defaultFirst);
     if (!accept(':')) {

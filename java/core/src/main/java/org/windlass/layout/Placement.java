@@ -86,18 +86,12 @@ public sealed interface Placement
     return new Shard(dim, 1);
   }
 
-  /**
-   * Returns a placement that cuts tensor dimension {@code dim} in whole units of {@code unit}
-   * elements.
-   */
+  /** Returns a placement that cuts dimension {@code dim} in units of {@code unit} elements. */
   static Placement shard(int dim, long unit) {
     return new Shard(dim, unit);
   }
 
-  /**
-   * Returns a placement that cuts tensor dimension {@code dim} into {@code split} pieces, and each
-   * among the ranks.
-   */
+  /** Returns a placement that cuts {@code dim} into pieces, and each piece among the ranks. */
   static Placement stridedShard(int dim, int split) {
     return new StridedShard(dim, split);
   }
@@ -112,10 +106,7 @@ public sealed interface Placement
     return new Partial(ReduceOp.SUM);
   }
 
-  /**
-   * Returns a placement that holds a term at every coordinate. The tensor is the reduction of the
-   * terms by {@code op}.
-   */
+  /** Returns a placement with a term at every coordinate. {@code op} reduces the terms. */
   static Placement partial(ReduceOp op) {
     return new Partial(op);
   }

@@ -232,10 +232,7 @@ public final class Region {
     return Arrays.deepHashCode(bounds);
   }
 
-  /**
-   * Returns the region as {@code [0,2)+[4,6) x [0,8)}, or {@code scalar} for a region without
-   * dimensions.
-   */
+  /** Returns the region as {@code [0,2)+[4,6) x [0,8)}; without dimensions {@code scalar}. */
   @Override
   public String toString() {
     StringBuilder text = new StringBuilder();

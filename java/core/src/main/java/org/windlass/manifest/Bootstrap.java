@@ -81,7 +81,6 @@ public record Bootstrap(int devices, List<Group> groups) {
     }
   }
 
-  /** Returns the name of a group in messages. */
   String label(int group) {
     return "group " + group
         + groups.get(group).name().map(n -> " (" + ManifestNames.quoted(n) + ")").orElse("");

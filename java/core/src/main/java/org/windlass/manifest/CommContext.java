@@ -40,10 +40,7 @@ public final class CommContext {
     return bootstrap.groups().get(index);
   }
 
-  /**
-   * Returns the communicator of the group. Its ranks follow the order of the manifest's device
-   * list.
-   */
+  /** Returns the group's communicator. Its ranks are in the order of the group's device list. */
   public Communicator communicator() {
     return communicator;
   }
@@ -95,7 +92,6 @@ public final class CommContext {
             + members.stream().map(String::valueOf).collect(Collectors.joining(", ")));
   }
 
-  /** Copies a host tensor, which fits, into a slot of this rank. */
   void load(Slot slot, Tensor host) {
     DistributedTensor own = as(slot, host);
     if (window.isOnDevice()) {
@@ -105,7 +101,6 @@ public final class CommContext {
     }
   }
 
-  /** Copies a slot of this rank into a host tensor, which fits. */
   void store(Slot slot, Tensor host) {
     DistributedTensor own = as(slot, host);
     if (window.isOnDevice()) {

@@ -148,10 +148,7 @@ public final class CommContexts implements AutoCloseable {
     stored = true;
   }
 
-  /**
-   * Throws an exception if an operation runs on a group, a group has failed, or a host tensor was
-   * closed.
-   */
+  /** Throws if an operation runs on a group, a group has failed, or a host tensor was closed. */
   private void requireStorable(Duration deadline) {
     for (CommContext context : contexts) {
       if (context != null) {
@@ -182,11 +179,7 @@ public final class CommContexts implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns the part of a message that lists the host tensors which were not written.
-   *
-   * @param failed index of the first of them
-   */
+  /** Returns a text with the host tensors from index {@code failed} on, which were not written. */
   private String torn(int failed) {
     return "; written before it: "
         + (failed == 0

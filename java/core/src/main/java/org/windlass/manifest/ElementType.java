@@ -41,10 +41,7 @@ public enum ElementType {
     this.dtype = dtype;
   }
 
-  /**
-   * Returns the dtype of tensors with these elements; empty for 4 bits, for which tensors have
-   * none.
-   */
+  /** Returns the dtype of tensors with these elements; empty for elements of 4 bits. */
   public Optional<DType> dtype() {
     return Optional.ofNullable(dtype);
   }
@@ -59,7 +56,6 @@ public enum ElementType {
         || (bitsPerElement == HALF_BYTE && (this == INT8 || this == UINT8));
   }
 
-  /** Returns the element sizes that {@link #takes} accepts, as text for messages. */
   String widths() {
     return this == INT8 || this == UINT8 ? "8 or 4" : Integer.toString(bits());
   }

@@ -18,11 +18,7 @@ import org.windlass.error.InvalidArgumentException;
  * @param what the tensor's name in messages
  */
 record HostBinding(int group, Slot slot, String what, Tensor tensor) {
-  /**
-   * A slot that is copied to or from a host tensor.
-   *
-   * @param isOwn true if this rank is a member of the group
-   */
+  /** A slot that is copied to or from a host tensor; own if this rank has the slot. */
   private record Asking(int group, Slot slot, boolean isOwn) {
     String text(Bootstrap bootstrap) {
       return "slot " + ManifestNames.quoted(slot.name()) + " of " + bootstrap.label(group);
@@ -36,9 +32,7 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     }
   }
 
-  /**
-   * Returns the bindings of a device: one for each of its slots that is copied to or from a tensor.
-   */
+  /** Returns a binding for each slot of a device that is copied to or from a host tensor. */
   static List<HostBinding> of(Bootstrap bootstrap, int device, HostTensors hosts) {
     List<Asking> asking = asking(bootstrap, device);
     Map<Asking, HostBinding> bound = new LinkedHashMap<>();
@@ -86,11 +80,7 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     return asking;
   }
 
-  /**
-   * Returns the slots of all devices that a tensor given by the caller matches.
-   *
-   * @throws InvalidArgumentException if there is none
-   */
+  /** Returns the slots, of any device, that a given tensor matches. Throws if there is none. */
   private static List<Asking> requireAsked(
       Bootstrap bootstrap, List<Asking> asking, HostTensors.Given given) {
     List<Asking> matching =

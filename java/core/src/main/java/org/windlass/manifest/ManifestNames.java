@@ -27,11 +27,7 @@ final class ManifestNames {
     return JsonText.quoted(name);
   }
 
-  /**
-   * Throws InvalidArgumentException if a value occurs twice.
-   *
-   * @param place returns the name of the value at an index, for the message
-   */
+  /** Throws if a value occurs twice. {@code place} returns its name for the message. */
   static void requireDistinct(List<?> values, IntFunction<String> place) {
     Map<Object, Integer> places = new HashMap<>();
     for (int i = 0; i < values.size(); i++) {

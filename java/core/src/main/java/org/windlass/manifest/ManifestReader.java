@@ -11,7 +11,6 @@ import org.windlass.internal.json.JsonText;
 
 /** Parses a {@link CommManifest}. Errors name the position in the JSON. */
 final class ManifestReader {
-  /** JSONPath of the whole text. */
   private static final String ROOT = "$";
 
   private final String where;
@@ -60,10 +59,7 @@ final class ManifestReader {
     }
   }
 
-  /**
-   * Returns the exception for an invalid manifest. The message has a JSON position; without one in
-   * {@code message}, it is {@link #ROOT}.
-   */
+  /** Returns the exception for an invalid manifest, with a JSON position in its message. */
   private InvalidArgumentException refused(String message, Throwable cause) {
     String what = message.substring(where.length() + ": ".length());
     return new InvalidArgumentException(

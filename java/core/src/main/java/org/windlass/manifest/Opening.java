@@ -11,10 +11,7 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 
-/**
- * Opens a manifest on one rank. All ranks go on only if no rank has found a wrong argument, and
- * return only if each has made and loaded its windows.
- */
+/** Opens a manifest on one rank. After each step, ranks go on only if none has failed. */
 final class Opening {
   private final CommManifest manifest;
   private final Communicator communicator;
@@ -73,9 +70,7 @@ final class Opening {
     bindings = HostBinding.of(bootstrap, communicator.rank(), hosts);
   }
 
-  /**
-   * Makes all communicators, then all windows, in the same order on all ranks, and loads the slots.
-   */
+  /** Makes all communicators, then all windows, and loads the slots. All ranks use one order. */
   private void make() {
     try {
       List<Bootstrap.Group> groups = bootstrap.groups();
@@ -109,10 +104,7 @@ final class Opening {
     }
   }
 
-  /**
-   * Closes everything that was made. {@link RankAgreement} throws the failure, so failures here are
-   * ignored.
-   */
+  /** Closes everything that was made. Ignores failures, since another one is thrown. */
   private void leave() {
     for (CommContext context : contexts) {
       if (context != null) {

@@ -22,13 +22,6 @@ final class RankAgreement {
   private final String call;
   private final Deadline until;
 
-  /**
-   * Creates the agreement of the ranks of {@code communicator}.
-   *
-   * @param operation number of the operation in the C ABI
-   * @param call text that begins the messages
-   * @param until deadline of all steps
-   */
   RankAgreement(Communicator communicator, int operation, String call, Deadline until) {
     this.communicator = communicator;
     this.operation = operation;
@@ -93,8 +86,7 @@ final class RankAgreement {
   }
 
   /**
-   * Checks that all ranks have the manifest of rank 0 and want slots in the same memory. The call
-   * is collective.
+   * Checks that all ranks have one manifest and one kind of memory. Collective.
    *
    * @throws MismatchException on every rank, if one rank differs
    */
@@ -134,10 +126,7 @@ final class RankAgreement {
     return CommManifest.parse(rank, Arrays.copyOf(said, said.length - 1));
   }
 
-  /**
-   * Returns the bytes that each rank passes, in rank order. They may be empty. The call is
-   * collective.
-   */
+  /** Returns the bytes of each rank, in rank order. They may be empty. The call is collective. */
   private byte[][] bytes(byte[] own) {
     return Gathered.bytes(communicator, this::leftNs, operation, own);
   }

@@ -14,10 +14,7 @@ import org.windlass.kernel.Target;
 enum SlotMemory {
   /** Memory of the host, by {@link Communicator#window}. */
   HOSTS {
-    /**
-     * Reports missing memory early, for all windows: these targets have one machine's memory for
-     * all.
-     */
+    /** Checks the room for all windows together, since they lie on one machine. */
     @Override
     void check(Target target, Bootstrap bootstrap) {
       if (target == Target.SIM || target == Target.A2A3SIM || target == Target.A5SIM) {
@@ -31,10 +28,7 @@ enum SlotMemory {
     }
   },
 
-  /**
-   * Memory of each rank's device, by {@link Communicator#deviceWindow}, which reports missing
-   * support.
-   */
+  /** Memory of each rank's device, by {@link Communicator#deviceWindow}. */
   DEVICES {
     @Override
     void check(Target target, Bootstrap bootstrap) {
@@ -54,10 +48,8 @@ enum SlotMemory {
 
   private static final long PAGE = 4096;
 
-  /** Throws an exception if the windows can't be made, before any is made. */
   abstract void check(Target target, Bootstrap bootstrap);
 
-  /** Makes the window of a group. The call is collective. */
   abstract Window window(Communicator group, long bytes, Duration deadline);
 
   @Override

@@ -79,7 +79,6 @@ final class Axis {
     return place(size);
   }
 
-  /** Returns the position at which a target cell begins. */
   double place(long cell) {
     return (double) cell * width - sums[holesBefore(cell)];
   }
@@ -88,7 +87,6 @@ final class Axis {
     return width - (holesBefore(cell + 1) - holesBefore(cell));
   }
 
-  /** Returns the group that gets copy {@code copy} of a target cell. */
   int group(long cell, int copy) {
     int group = copy;
     for (int i = holesBefore(cell); i < before.length && before[i] == cell; i++) {
@@ -97,7 +95,6 @@ final class Axis {
     return group;
   }
 
-  /** Returns the index of the copy of a target cell that {@code group} gets. */
   int copy(long cell, int group) {
     int copy = group;
     for (int i = holesBefore(cell); i < before.length && before[i] == cell; i++) {
@@ -106,10 +103,7 @@ final class Axis {
     return copy;
   }
 
-  /**
-   * Returns the element of the source cell at {@code place}, or one shortly before it. Elements are
-   * counted in the order of the line.
-   */
+  /** Returns the element at {@code place}, or one shortly before it, in the order of the line. */
   long element(double place) {
     int low = 0; // number of holes in cells that begin at or before the position
     int high = before.length;

@@ -132,7 +132,6 @@ public final class Bucket {
 
   /** Assigns routes to buckets, without storing the routes. */
   static final class Packing {
-    /** Buckets that still have room, by source. */
     private final Map<Integer, Map<Key, Open>> open = new HashMap<>();
 
     private int buckets;
@@ -143,10 +142,8 @@ public final class Bucket {
     }
 
     /**
-     * Returns the index of the route's bucket among all buckets. A route that begins a new bucket
-     * gets the next free index.
-     *
-     * @param most limit of the bytes in a bucket
+     * Returns the index of the route's bucket among all buckets of at most {@code most} bytes. A
+     * route that begins a new bucket gets the next free index.
      */
     int place(Route route, long most) {
       // An empty route counts as one byte: with a bucket size of 1, it gets its own bucket.
@@ -170,7 +167,6 @@ public final class Bucket {
       return bucket;
     }
 
-    /** Forgets the buckets of a source that sends nothing more. */
     void close(int source) {
       open.remove(source);
     }

@@ -9,13 +9,9 @@ import java.util.function.Supplier;
  * cut goes through one dimension, between two rows: slices of that dimension with one index.
  */
 final class Demand {
-  /**
-   * Size of a cache line in bits. Rows between cuts fill whole cache lines if that is precise
-   * enough.
-   */
+  /** Cache line in bits. Parts begin at whole cache lines if that is precise enough. */
   private static final int LINE = 512;
 
-  /** Position on the line at which the demand begins. */
   final double start;
 
   final long size;
@@ -24,18 +20,14 @@ final class Demand {
   private final Supplier<Overlap[]> region;
   private Overlap[] overlaps;
 
-  /** Dimension that cuts go through; -1 until it is chosen. */
   private int dim = -1;
 
   private long step;
 
   /**
-   * Creates the demand for {@code copies} copies.
+   * Creates the demand for {@code copies} copies of a region of {@code size} elements.
    *
    * @param start position on the line at which the demand begins
-   * @param size elements of the region
-   * @param copies how many copies of the region are sent
-   * @param region computes the overlap of each dimension
    */
   Demand(double start, long size, int copies, Supplier<Overlap[]> region) {
     this.start = start;
@@ -51,10 +43,7 @@ final class Demand {
     return overlaps;
   }
 
-  /**
-   * Returns the part of the region from row {@code from} to row {@code to}, excluded. {@link
-   * Shares#END} is the end of the region.
-   */
+  /** Returns rows {@code from} to {@code to}, excluded; {@link Shares#END} is the end. */
   Overlap[] part(long from, long to) {
     if (from == 0 && to == Shares.END) {
       return overlaps();
@@ -79,10 +68,7 @@ final class Demand {
     return row >= rows ? Shares.END : row;
   }
 
-  /**
-   * Chooses the outermost dimension whose rows are at most twice as large as {@code tolerance}, so
-   * that cuts are precise enough.
-   */
+  /** Chooses the outermost dimension in which cuts can be precise enough. */
   private void choose(double tolerance, int bits) {
     long inner = size;
     for (int d = 0; d < overlaps().length; d++) {

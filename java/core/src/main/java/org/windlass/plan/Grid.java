@@ -84,12 +84,10 @@ final class Grid {
     return member;
   }
 
-  /** Returns the rank that is {@code member} of {@code cells}. */
   int rank(int[] cells, int member) {
     return mesh.rankAtPlace(place(cells, member));
   }
 
-  /** Returns the position of {@code member} of {@code cells} in the mesh. */
   int place(int[] cells, int member) {
     int place = 0;
     for (int d = 0; d < cuts.length; d++) {
@@ -114,7 +112,6 @@ final class Grid {
     return offset;
   }
 
-  /** Returns a number that distinguishes {@code cells} from all others. */
   int index(int[] cells) {
     int index = 0;
     for (int d = 0; d < cuts.length; d++) {

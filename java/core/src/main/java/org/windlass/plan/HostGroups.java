@@ -45,7 +45,6 @@ final class HostGroups {
     this.least = target.members;
   }
 
-  /** Returns groups of one member each. */
   static HostGroups single(Grid target) {
     return new HostGroups(target, Hosts.one(), null);
   }
@@ -91,7 +90,6 @@ final class HostGroups {
     return offsets == null;
   }
 
-  /** Returns the largest number of groups of a cell. */
   int most() {
     return most;
   }
@@ -105,7 +103,6 @@ final class HostGroups {
     return cells.computeIfAbsent(target.index(cell), index -> find(target.place(cell, 0)));
   }
 
-  /** Returns the group of a member. */
   int of(int[] cell, int member) {
     return areSingle() ? member : of(cell).of[member];
   }

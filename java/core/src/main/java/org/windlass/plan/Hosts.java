@@ -26,7 +26,6 @@ public final class Hosts {
   /** Host of each rank; null if all hosts have {@link #ranksPerHost} ranks. */
   private final int[] numbers;
 
-  /** Ranks of each host; null if {@link #numbers} is null. */
   private final int[][] ranks;
 
   private Hosts(int ranksPerHost, int[] numbers) {
@@ -118,7 +117,6 @@ public final class Hosts {
     return numbers == null ? DeviceMesh.MAX_RANKS : numbers.length;
   }
 
-  /** Returns the host of {@code rank}, without checking that it is known. */
   int of(int rank) {
     return numbers == null ? rank / ranksPerHost : numbers[rank];
   }
@@ -132,7 +130,6 @@ public final class Hosts {
     return numbers == null ? OptionalInt.of(ranksPerHost) : OptionalInt.empty();
   }
 
-  /** Returns the host of each rank; empty if all hosts have the same number of ranks. */
   Optional<List<Integer>> numbers() {
     return Optional.ofNullable(numbers).map(n -> Arrays.stream(n).boxed().toList());
   }
@@ -169,7 +166,6 @@ public final class Hosts {
     return false;
   }
 
-  /** Returns true if a host may have ranks of both meshes. */
   boolean mayShare(DeviceMesh one, DeviceMesh other) {
     if (numbers == null) {
       return of(one.lowestRank()) <= of(other.highestRank())

@@ -122,11 +122,7 @@ public final class LinkSpeeds {
     Double gigabytes;
     Double microseconds;
 
-    /**
-     * Returns the speed that was read.
-     *
-     * @param other value in microseconds of an absent {@code us}
-     */
+    /** Returns the speed that was read. If {@code us} is absent, it is {@code other}. */
     Speed speed(double other) {
       return new Speed(gigabytes, (microseconds == null ? other : microseconds) / 1e6);
     }
@@ -208,10 +204,7 @@ public final class LinkSpeeds {
     }
   }
 
-  /**
-   * Returns a lower bound for the time in which {@code traffic} moves. Its {@code bound} names the
-   * slowest part.
-   */
+  /** Returns a lower bound for the time of {@code traffic}, and the slowest part. */
   public Prediction predict(HostTraffic traffic) {
     Objects.requireNonNull(traffic, "traffic");
     Map<Integer, Double> sent = new TreeMap<>();

@@ -11,26 +11,16 @@ import org.windlass.internal.Native;
 
 /** Splits a bucket into loads. A source stages one load of it in each phase. */
 final class Loads {
-  /**
-   * Largest number of loads of a bucket. It limits the steps of a plan whose {@link
-   * PlanOptions#bucketBytes} is small.
-   */
+  /** Most loads of a bucket, which bounds the steps if {@code bucketBytes} is small. */
   private static final int MOST_LOADS = 4096;
 
   private Loads() {}
 
-  /**
-   * Assigns phases to the loads that one source stages. A target reads at most one load of a source
-   * in a phase.
-   */
+  /** Assigns phases to the loads of one source. A target reads one load in a phase. */
   static final class Turns {
-    /** Phase of the next load, for each target. */
     private final Map<Integer, Integer> next = new HashMap<>();
 
-    /**
-     * Returns the phase of the next load for {@code targets}: the first one in which none of them
-     * reads another load.
-     */
+    /** Returns the first phase in which none of {@code targets} reads an earlier load. */
     int next(List<Integer> targets) {
       int phase = 0;
       for (int target : targets) {
@@ -43,12 +33,7 @@ final class Loads {
     }
   }
 
-  /**
-   * Checks that a transfer has few enough phases. All ranks throw the same exception, before any
-   * load is made.
-   *
-   * @throws InvalidArgumentException if {@code plans} may take too many phases
-   */
+  /** Throws if {@code plans} may take too many phases, on all ranks before any load is made. */
   static void requireFew(List<Plan> plans) {
     long loads = 0; // most loads that a rank makes for another rank
     for (Plan plan : plans) {

@@ -15,10 +15,7 @@ final class Overlap {
   final long extent;
   final int segments;
 
-  /**
-   * For each segment: its length, its start in the source's local tensor, and its start in the
-   * target's.
-   */
+  /** For each segment: length, start in the source's local tensor, start in the target's. */
   private final long[] words;
 
   private Overlap(long[] bounds, long extent, long[] words) {
@@ -28,12 +25,7 @@ final class Overlap {
     this.segments = words.length / 3;
   }
 
-  /**
-   * Returns the overlap of two cells.
-   *
-   * @param source the source cell's global intervals in local order: start, end, start, end, ...
-   * @param target the target cell's intervals
-   */
+  /** Returns the overlap of two cells, given as global intervals: start, end, start, end, ... */
   static Overlap of(long[] source, long[] target) {
     Spans spans = new Spans();
     long[] words = new long[3];
@@ -97,7 +89,6 @@ final class Overlap {
     return new Overlap(spans.toArray(), to - from, Arrays.copyOf(part, size));
   }
 
-  /** Returns an empty overlap. */
   static Overlap none() {
     return new Overlap(new long[2], 0, new long[0]);
   }

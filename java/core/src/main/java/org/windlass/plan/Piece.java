@@ -26,7 +26,6 @@ record Piece(int tensor, Route route, Chunk.Box box) {
     return new long[box.length().length];
   }
 
-  /** Splits a box into parts of at most {@code most} elements, along its outermost dimensions. */
   static List<Chunk.Box> cut(Chunk.Box box, long most) {
     long inner = Shapes.numel(box.length());
     if (inner <= most) {

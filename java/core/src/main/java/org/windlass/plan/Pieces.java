@@ -41,10 +41,7 @@ final class Pieces {
       Axis axis,
       Shares shares) {}
 
-  /**
-   * Size of a tensor in source bytes, from which on members send equal amounts even if that makes
-   * small parts.
-   */
+  /** From this size of a tensor in bytes on, members share evenly even if parts are small. */
   private static final long LEAST_EVEN = 1L << 20;
 
   private final Grid source;
@@ -111,7 +108,6 @@ final class Pieces {
         .computeIfAbsent(key, k -> Overlap.of(slab.bounds, targetSlab(dim, targetCell).bounds));
   }
 
-  /** Returns the piece of source cells, one for each dimension. */
   Piece of(int[] cells) {
     return pieces.computeIfAbsent(
         source.index(cells),
@@ -126,11 +122,7 @@ final class Pieces {
         });
   }
 
-  /**
-   * Returns the piece of source cells, one for each dimension.
-   *
-   * @param size the product of their lengths
-   */
+  /** Returns the piece of source cells whose lengths multiply to {@code size}. */
   Piece of(Slab[] slabs, long size) {
     int[] cells = new int[slabs.length];
     for (int d = 0; d < slabs.length; d++) {
@@ -241,10 +233,7 @@ final class Pieces {
     }
   }
 
-  /**
-   * Returns what members send to ranks of their own hosts. Adds holes for everything that ranks of
-   * those hosts need.
-   */
+  /** Returns what members send within hosts. Adds holes for what these ranks need. */
   private Nearby nearby(Piece piece, List<Axis.Hole> holes) {
     Map<Integer, List<Integer>> membersOfHosts = new TreeMap<>();
     for (int member = 0; member < source.members; member++) {
@@ -283,9 +272,7 @@ final class Pieces {
     return nearby;
   }
 
-  /**
-   * Returns true if {@code rank} sends parts of the piece. Such a rank copies what it needs itself.
-   */
+  /** Returns true if {@code rank} sends parts of the piece. It copies its own needs. */
   boolean isSender(Piece piece, int rank) {
     int place = source.mesh.placeOf(rank);
     return place >= 0
@@ -293,7 +280,6 @@ final class Pieces {
         && piece.senders.share(source.memberOf(place)) >= 0;
   }
 
-  /** Returns the part of the piece that {@code rank} needs, or null if it needs none. */
   private Nearby.Need need(Piece piece, int rank) {
     int place = target.mesh.placeOf(rank);
     int[] cells = place < 0 ? null : target.cellsOf(place);
@@ -304,10 +290,7 @@ final class Pieces {
     return new Nearby.Need(rank, cells, elementsBefore(piece, cells), size);
   }
 
-  /**
-   * Returns the number of elements that a piece has in common with target cells, one for each
-   * dimension.
-   */
+  /** Returns the number of elements that a piece has in common with a target's cells. */
   long common(Piece piece, int[] cells) {
     long size = 1;
     for (int d = 0; d < cells.length && size > 0; d++) {
@@ -316,10 +299,7 @@ final class Pieces {
     return size;
   }
 
-  /**
-   * Returns the number of elements of a piece in target cells before {@code cells}, in row-major
-   * order.
-   */
+  /** Returns the number of elements of a piece in target cells before {@code cells}. */
   private long elementsBefore(Piece piece, int[] cells) {
     long before = 0;
     long width = 1;

@@ -289,9 +289,7 @@ public final class Plan {
     return options.mode() == TransferMode.GATHER_BROADCAST;
   }
 
-  /**
-   * Returns an upper bound for the wire bytes of a route, from the largest parts of both layouts.
-   */
+  /** Returns an upper bound for the wire bytes of a route, from both largest parts. */
   long mostRouteBytes() {
     long held = source.localRegion(from.mesh().rankAtPlace(0)).numel();
     long wanted = target.localRegion(to.mesh().rankAtPlace(0)).numel();
@@ -307,9 +305,7 @@ public final class Plan {
     return of(source, TensorSpec.of("", wire, whole, shape), wire, options);
   }
 
-  /**
-   * Returns the plan by which each target rank copies its part out of its copy of the whole tensor.
-   */
+  /** Returns the plan by which each target copies its part out of the whole tensor. */
   Plan cutOut() {
     return of(gather().target, target, wire, options.withMode(TransferMode.DIRECT));
   }
@@ -326,7 +322,6 @@ public final class Plan {
     return routes;
   }
 
-  /** Returns those of {@link #gatheringRoutes()} that {@code rank} takes part in. */
   List<Route> gatheringRoutes(int rank) {
     List<Route> routes = gatheringRoutes();
     routes.removeIf(route -> route.source() != rank && !route.targets().contains(rank));
@@ -348,9 +343,7 @@ public final class Plan {
     return stagingBytes(List.of(this), rank);
   }
 
-  /**
-   * Returns the bytes of staging buffers that one transfer of {@code plans} needs, over all ranks.
-   */
+  /** Returns the staging bytes of one transfer of {@code plans}, summed over all ranks. */
   public static long stagingBytes(List<Plan> plans) {
     List<Plan> all = Copies.list(plans, "plans");
     BitSet ranks = new BitSet();
@@ -363,9 +356,7 @@ public final class Plan {
     return ranks.stream().mapToLong(rank -> Schedule.stagingBytes(all, rank)).sum();
   }
 
-  /**
-   * Returns the bytes of staging buffers that {@code rank} needs in one transfer of {@code plans}.
-   */
+  /** Returns the staging bytes of {@code rank} in one transfer of {@code plans}. */
   public static long stagingBytes(List<Plan> plans, int rank) {
     checkRank(rank);
     return Schedule.stagingBytes(Copies.list(plans, "plans"), rank);
@@ -427,7 +418,6 @@ public final class Plan {
         new Route.Terms(dtype(), wire, op));
   }
 
-  /** Throws InvalidArgumentException for a rank that no mesh may hold. */
   static void checkRank(int rank) {
     if (rank < 0 || rank >= DeviceMesh.MAX_RANKS) {
       throw new InvalidArgumentException(

@@ -13,7 +13,6 @@ import org.windlass.layout.TensorSpec;
 final class PlanChecks {
   private PlanChecks() {}
 
-  /** Throws the exceptions of {@link Plan#of(TensorSpec, TensorSpec, DType, PlanOptions)}. */
   static void require(TensorSpec from, TensorSpec to, DType wire, PlanOptions options) {
     if (!from.shape().equals(to.shape())) {
       throw new InvalidArgumentException(
@@ -51,7 +50,6 @@ final class PlanChecks {
     }
   }
 
-  /** Checks that the number of the tensor's wire bytes fits 64 bits. */
   private static void requireCountable(TensorSpec spec, DType wire) {
     new TensorSpec(spec.name(), spec.shape(), wire, spec.layout(), spec.shape());
   }
@@ -70,10 +68,7 @@ final class PlanChecks {
     }
   }
 
-  /**
-   * Checks, for elements smaller than a byte, that every row that a rank holds and every cut falls
-   * on a byte boundary.
-   */
+  /** Checks that rows and cuts of elements smaller than a byte fall on byte boundaries. */
   private static void requireWholeBytes(TensorSpec spec) {
     int last = spec.shape().size() - 1;
     int bits = spec.dtype().bits();

@@ -57,7 +57,6 @@ final class PlanFingerprint {
     }
   }
 
-  /** Returns a hash of sizes and ranks. Names do not count. */
   private static long fingerprint(DeviceMesh mesh) {
     Fingerprint fingerprint = new Fingerprint().add(mesh.ndim());
     for (int m = 0; m < mesh.ndim(); m++) {

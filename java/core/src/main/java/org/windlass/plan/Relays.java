@@ -62,7 +62,6 @@ final class Relays {
     return readers;
   }
 
-  /** Returns those of {@code ranks} that live on the host of {@code rank}. */
   static List<Integer> together(Hosts hosts, List<Integer> ranks, int rank) {
     int host = hosts.of(rank);
     return ranks.stream().filter(other -> hosts.of(other) == host).toList();
@@ -99,9 +98,7 @@ final class Relays {
     return readers;
   }
 
-  /**
-   * Returns the one of the {@code sharing} ranks that relays part number {@code part} of a route.
-   */
+  /** Returns the one of the {@code sharing} ranks that relays part {@code part} of a route. */
   static int of(Plan plan, Route route, List<Integer> sharing, int part) {
     long turn = (long) route.source() + plan.options().turn() + part;
     return sharing.get((int) (turn % sharing.size()));

@@ -45,7 +45,6 @@ public final class Route {
     this.numel = product;
   }
 
-  /** Returns the route of a whole tensor with extents {@code shape}. */
   static Route whole(int source, List<Integer> targets, long[] shape, Terms terms) {
     Overlap[] overlaps = new Overlap[shape.length];
     for (int d = 0; d < shape.length; d++) {
@@ -90,9 +89,7 @@ public final class Route {
     return targets;
   }
 
-  /**
-   * Returns the operation that reduces the terms of {@link #sources}; empty if there is one source.
-   */
+  /** Returns the operation that reduces terms; empty if the route has one source. */
   public Optional<ReduceOp> op() {
     return sources.size() > 1 ? terms.op() : Optional.empty();
   }
@@ -122,12 +119,10 @@ public final class Route {
     return (sources.size() - 1) * termBytes();
   }
 
-  /** Returns the bytes of one rank's term. */
   long termBytes() {
     return terms.dtype().bytesOf(numel);
   }
 
-  /** Returns the dtype on the wire. */
   DType wire() {
     return terms.wire();
   }

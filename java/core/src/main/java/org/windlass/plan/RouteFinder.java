@@ -32,10 +32,7 @@ final class RouteFinder {
   private final Pieces pieces;
   private final Route.Terms terms;
 
-  /**
-   * Ranks of each group that holds the terms of one value. The key has the source cells and the
-   * first member of the group.
-   */
+  /** Ranks of the groups that were found, by source cells and first member. */
   private final Map<Long, List<Integer>> groups = new HashMap<>();
 
   /**
@@ -264,10 +261,7 @@ final class RouteFinder {
     final int rank;
     final List<Integer> sources;
 
-    /**
-     * An element of the piece at the start of the stretch, or shortly before it; see {@link
-     * Axis#element}.
-     */
+    /** An element at the start of the stretch, or shortly before it; see {@link Axis#element}. */
     final long first;
 
     final double end;
@@ -409,7 +403,6 @@ final class RouteFinder {
         });
   }
 
-  /** Some members of one cell, as a list of ranks. */
   private static final class SomeMembers extends AbstractList<Integer> {
     private final Grid grid;
     private final int first;
@@ -432,7 +425,6 @@ final class RouteFinder {
     }
   }
 
-  /** Consecutive members of one cell, as a list of ranks. */
   private static final class Members extends AbstractList<Integer> {
     private final Grid grid;
     private final int first;

@@ -53,14 +53,12 @@ final class Schedule {
     }
   }
 
-  /** Passes the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. */
   static void of(List<Plan> plans, int rank, Steps steps) {
     Schedule schedule = new Schedule(plans, rank, steps);
     schedule.direct();
     schedule.indirect();
   }
 
-  /** Returns the bytes that {@code rank} stages in a transfer of {@code plans}. */
   static long stagingBytes(List<Plan> plans, int rank) {
     Schedule schedule = new Schedule(plans, rank, new Measure());
     if (!plans.isEmpty() && plans.get(0).options().hosts().areSeveral()) {
@@ -74,7 +72,6 @@ final class Schedule {
     return half[0] + half[1];
   }
 
-  /** Ignores all steps, for a schedule that only counts bytes. */
   private static final class Measure implements Steps {
     @Override
     public void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers) {}
@@ -100,10 +97,7 @@ final class Schedule {
    */
   private record Relayed(Piece piece, int relay, List<Integer> sharing) {}
 
-  /**
-   * Smallest size in bytes of the parts into which a route is divided among relays. A smaller route
-   * has one relay for each box.
-   */
+  /** Smallest part of a route, in bytes, that gets its own relay. */
   private static final long LEAST_RELAYED = 64L << 10;
 
   private void direct() {
@@ -277,10 +271,7 @@ final class Schedule {
     return Relays.of(plans.get(piece.tensor()), piece.route(), sharing, part);
   }
 
-  /**
-   * Returns the phases in which {@code source} stages the loads that targets on the host of this
-   * rank share.
-   */
+  /** Returns the phases in which {@code source} stages loads that this host's targets share. */
   private List<Integer> turnsOf(int source, List<Plan> some, List<Integer> tensors) {
     Loads.Turns turns = new Loads.Turns();
     List<Integer> phases = new ArrayList<>();
@@ -302,11 +293,7 @@ final class Schedule {
     return phases;
   }
 
-  /**
-   * Stages a load of a bucket.
-   *
-   * @param part number of pieces of the bucket that come before the load
-   */
+  /** Stages a load. {@code part} is the number of pieces of the bucket before the load. */
   private void prepare(int phase, List<Piece> load, int part) {
     long offset = reserve(phase, load.stream().mapToLong(Piece::bytes).sum());
     for (Piece piece : load) {
@@ -323,10 +310,7 @@ final class Schedule {
     copy(target, piece.box().length(), source, staged, piece.wire());
   }
 
-  /**
-   * Adds a step that copies a piece from the sources' memory to this rank's target. Data is rounded
-   * to the wire dtype on the way.
-   */
+  /** Adds a step from the sources' memory to this rank's target, through the wire dtype. */
   private void move(int phase, Piece piece) {
     write(phase, new Place(piece.tensor(), piece.box().targetStart()), piece);
   }
@@ -380,7 +364,6 @@ final class Schedule {
     }
   }
 
-  /** Returns the pieces that this rank writes as a target of {@code plan}. */
   private List<Piece> written(int tensor, Plan plan) {
     List<Piece> pieces = new ArrayList<>();
     for (Chunk chunk : plan.chunksFor(rank)) {
@@ -393,10 +376,7 @@ final class Schedule {
 
   // ---- stages
 
-  /**
-   * Reserves space for a whole tensor in the half of the staging buffer that {@code phase} uses.
-   * Returns its offset in bytes.
-   */
+  /** Reserves staging space for a whole tensor. Returns its offset in the phase's half. */
   private long reserve(int phase, Plan whole) {
     return reserve(phase, whole.wire().bytesOf(Shapes.numel(whole.shape())));
   }
@@ -410,19 +390,13 @@ final class Schedule {
     return offset;
   }
 
-  /**
-   * Reserves this rank's next box in its staging buffer. Returns the number with which {@link
-   * Steps.Place} names it as a target.
-   */
+  /** Reserves the next box to stage. Returns its number as a target: {@link Steps.Place}. */
   private int stage(int phase, DType dtype, long[] shape, long offset, List<Integer> readers) {
     steps.stage(phase, dtype.code(), shape, offset, readers);
     return -1 - boxes++;
   }
 
-  /**
-   * Returns the number with which {@link Steps.Place} names, as a source, the next box that {@code
-   * source} stages for this rank.
-   */
+  /** Returns the number, as a source, of the next box that {@code source} stages for this rank. */
   private int nextFrom(int source) {
     return -read.merge(source, 1, Integer::sum);
   }

@@ -15,12 +15,10 @@ record Senders(int first, int count, int members) {
     return new Senders(turn % members, members, members);
   }
 
-  /** Returns one member that sends everything. */
   static Senders sole(int member, int members) {
     return new Senders(member, 1, members);
   }
 
-  /** Returns the member that has share {@code share}. */
   int member(int share) {
     return (first + share) % members;
   }

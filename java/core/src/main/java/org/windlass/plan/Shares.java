@@ -16,10 +16,7 @@ abstract sealed class Shares {
   /** Number of the row at which a cut lies that is the end of a region. */
   static final long END = Long.MAX_VALUE;
 
-  /**
-   * Smallest part in wire bytes for which {@link Slices} are used, divided by the number of
-   * senders.
-   */
+  /** Wire bytes of the smallest part of {@link Slices}, divided by the number of senders. */
   private static final long LEAST_SLICE = 4L << 10;
 
   /** Largest error of each end of a stretch, as a fraction of the stretch. */
@@ -61,15 +58,11 @@ abstract sealed class Shares {
         : new Copies(senders, total, cutsSmall, wire);
   }
 
-  /**
-   * Returns the position at which the stretch of sender {@code share} begins. Returns infinity for
-   * the number of senders.
-   */
+  /** Returns where the stretch of a sender begins on the line; infinity after the last sender. */
   final double start(int share) {
     return share < senders ? share * total / senders : Double.POSITIVE_INFINITY;
   }
 
-  /** Returns the sender whose stretch contains {@code place}. */
   final int at(double place) {
     int share = (int) Math.min(senders - 1, place * senders / total);
     while (share > 0 && start(share) > place) {
@@ -81,10 +74,7 @@ abstract sealed class Shares {
     return share;
   }
 
-  /**
-   * Calls {@code sink} with the parts of a demand that sender {@code share} sends, in the order of
-   * the line.
-   */
+  /** Calls {@code sink} with the parts that a sender sends of a demand, in the line's order. */
   abstract void of(int share, Demand demand, Sink sink);
 
   /** Calls {@code sink} with the parts of a demand that any sender sends to one copy. */
@@ -103,12 +93,9 @@ abstract sealed class Shares {
     } while (start(++share) < end);
   }
 
-  /**
-   * Returns the position on the line at which the data for copy {@code copy} of a demand begins.
-   */
+  /** Returns where the data for a copy of a demand begins on the line. */
   abstract double begin(Demand demand, int copy);
 
-  /** Returns the length on the line of the data for one copy of a demand. */
   abstract double length(Demand demand);
 
   /**
@@ -128,10 +115,7 @@ abstract sealed class Shares {
     return into <= tolerance ? 0 : demand.cut(into / length, tolerance / width, bits);
   }
 
-  /**
-   * Cuts a region into one part for each sender. Each part goes to all targets of the region, so it
-   * is read once.
-   */
+  /** Cuts a region into one part for each sender. Each part goes to all targets. */
   private static final class Slices extends Shares {
     Slices(int senders, double total, DType wire) {
       super(senders, total, wire);
@@ -220,10 +204,7 @@ abstract sealed class Shares {
       return copy;
     }
 
-    /**
-     * Returns the row at which the region is cut if copy {@code copy} is cut at {@code place} on
-     * the line.
-     */
+    /** Returns the row at which a copy is cut by {@code place} on the line. */
     private long cut(double place, Demand demand, int copy) {
       double into = place - begin(demand, copy);
       if (!cuts && into > 0) {

@@ -90,11 +90,6 @@ public record Traffic(
     private final LinkSums links = new LinkSums();
     private final LinkSums reads = new LinkSums();
 
-    /**
-     * Adds the traffic of a route.
-     *
-     * @param readers the ranks that read the route's terms to reduce them
-     */
     void add(Route route, List<Integer> readers) {
       try {
         for (int target : route.targets()) {

@@ -7,10 +7,7 @@ import java.util.Objects;
 import java.util.stream.Collectors;
 import org.windlass.error.InvalidArgumentException;
 
-/**
- * The ways in which a transfer moves a tensor from sources to targets. All of them give the same
- * bits.
- */
+/** The ways in which a transfer moves a tensor to its targets. All give the same bits. */
 public enum TransferMode {
   /**
    * Moves data in one pass from source memory to target memory. If a route moves data to several

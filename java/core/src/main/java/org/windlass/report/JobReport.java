@@ -65,7 +65,6 @@ public record JobReport(List<Group> communicators, boolean isOver) {
           id, ranks, ranks == 1 ? "rank" : "ranks", seconds, origin, report);
     }
 
-    /** Returns a text such as {@code 0-2 5}. */
     private static String ranges(List<Integer> ranks) {
       StringJoiner text = new StringJoiner(" ");
       int next;

@@ -139,9 +139,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
       return recent.stream().limit(1).filter(Call::inside).findFirst();
     }
 
-    /**
-     * Returns true if the rank no longer accesses anything: it is closed, or its process has ended.
-     */
+    /** Returns true if the rank is closed or its process has ended: it accesses nothing. */
     public boolean isGone() {
       return closed || process.filter(its -> its.state() == ProcessState.ENDED).isPresent();
     }

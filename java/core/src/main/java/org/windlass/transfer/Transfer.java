@@ -382,10 +382,7 @@ public final class Transfer implements AutoCloseable {
     return List.copyOf(names);
   }
 
-  /**
-   * Returns the bytes written of each tensor, on {@code rank}, or on all ranks if {@code rank} is
-   * -1.
-   */
+  /** Returns the bytes written of each tensor, on {@code rank}, or on all ranks for -1. */
   private long[] moved(int rank) {
     if (!handle.pin()) {
       throw new ClosedException("progress: the transfer was closed");

@@ -50,10 +50,7 @@ public final class TransferBuilder {
   private Moving moving = Moving.DEFAULT;
   private boolean registered;
 
-  /**
-   * Name of the {@code default} method that was called after the last tensor was added; null for
-   * none.
-   */
+  /** The {@code default} method that was called after the last tensor was added; or null. */
   private String unused;
 
   private TransferBuilder(Communicator communicator) {

@@ -3,10 +3,7 @@ package org.windlass.cuda;
 
 import java.util.Optional;
 
-/**
- * Checks whether this process can use Bytedeco's CUDA presets: the Java classes of {@code
- * org.bytedeco:cuda} for CUDA.
- */
+/** Checks whether this process can use Bytedeco's Java classes for CUDA: the presets. */
 public final class CudaPresets {
   private static final String RUNTIME = "org.bytedeco.cuda.global.cudart";
 
@@ -28,10 +25,7 @@ public final class CudaPresets {
     }
   }
 
-  /**
-   * Returns the reason of a failed load. After the first attempt, only the cause of the error has
-   * it.
-   */
+  /** Returns the reason of a failed load, which later errors have only as their cause. */
   private static String reason(LinkageError refused) {
     boolean again = refused instanceof NoClassDefFoundError && refused.getCause() != null;
     return again ? refused.getCause().getMessage() : refused.getMessage();

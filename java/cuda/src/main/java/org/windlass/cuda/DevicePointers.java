@@ -36,10 +36,7 @@ public final class DevicePointers {
     return Tensor.ofDevice(address, bytes, pointer, dtype, shape);
   }
 
-  /**
-   * Returns the bytes of one unit of the pointer's position and limit. If both are 0, any number
-   * does.
-   */
+  /** Returns the bytes of one unit of position and limit; any number if both are 0. */
   private static long elementBytes(Pointer pointer) {
     int size = pointer.sizeof();
     if (size <= 0 && (pointer.position() != 0 || pointer.limit() > 0)) {
@@ -51,7 +48,6 @@ public final class DevicePointers {
     return size;
   }
 
-  /** Returns the number of bytes of the shape; 0 for an invalid shape, for which Tensor throws. */
   private static long bytesOf(DType dtype, long[] shape) {
     try {
       long numel = 1;

@@ -31,9 +31,7 @@ final class StageRendezvous implements Rendezvous {
     return task.getTaskInfos().length;
   }
 
-  /**
-   * Calls Spark on a thread of its own, since that call takes neither a deadline nor an interrupt.
-   */
+  /** Calls Spark on its own thread: that call takes neither a deadline nor an interrupt. */
   @Override
   public List<byte[]> allGather(byte[] own, Duration deadline) throws Exception {
     String said = Base64.getEncoder().encodeToString(own);
@@ -58,10 +56,7 @@ final class StageRendezvous implements Rendezvous {
     }
   }
 
-  /**
-   * Decodes a message. If a task has passed another text to {@code allGather}, returns its
-   * characters, which the reader of the message then reports.
-   */
+  /** Decodes a message. If it is no message of a start, returns its characters. */
   private static byte[] decoded(String said) {
     try {
       return Base64.getDecoder().decode(said);

@@ -49,11 +49,6 @@ final class CallQueue {
   /** Thread that makes the calls, or the last one that did. Null before the first call. */
   private volatile Thread thread;
 
-  /**
-   * Creates an idle queue.
-   *
-   * @param started runs before a thread starts
-   */
   CallQueue(String name, Runnable started) {
     this.name = name;
     this.started = started;
@@ -87,10 +82,7 @@ final class CallQueue {
     return (int) UNFINISHED.getOpaque(this) != 0 && caller != thread;
   }
 
-  /**
-   * Returns true for virtual threads and threads of a ForkJoin pool: while they block in native
-   * code, other work can't run.
-   */
+  /** Returns true for virtual and ForkJoin threads: other work waits while they block. */
   static boolean mustNotBlock(Thread thread) {
     return thread.getClass() != Thread.class
         && (thread instanceof ForkJoinWorkerThread || virtual(thread));
@@ -115,12 +107,10 @@ final class CallQueue {
     }
   }
 
-  /** Removes a call that was withdrawn before it began. */
   void remove(QueuedCall<?> call) {
     executor.remove(call);
   }
 
-  /** Counts a call as ended. */
   void left() {
     UNFINISHED.getAndAdd(this, -1);
   }

@@ -65,17 +65,14 @@ final class CollectiveEvent extends Event {
   @Description("Ok, or the code of the failure")
   String result;
 
-  /** Sequence number of the rank's last operation before this call. */
   private transient int before;
 
   private CollectiveEvent() {}
 
-  /** Returns true if a recording has this event enabled. */
   static boolean wanted() {
     return ANY.isEnabled();
   }
 
-  /** Starts the event of a call that is about to run on {@code comm}, a {@code wl_comm_t*}. */
   static CollectiveEvent begin(long comm) {
     CollectiveEvent event = new CollectiveEvent();
     event.before = lastSequence(comm);
@@ -91,7 +88,6 @@ final class CollectiveEvent extends Event {
     }
   }
 
-  /** Ends the event of a call that has left the native side. */
   void finish(long comm) {
     end();
     if (!shouldCommit()) {

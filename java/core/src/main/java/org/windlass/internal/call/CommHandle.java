@@ -29,7 +29,6 @@ final class CommHandle extends Lifetime {
     return Native.wl_comm_status(comm, 0) != Native.WL_OK;
   }
 
-  /** Returns the failure record as an exception, or null while the communicator lives. */
   WindlassException failure() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_status(comm, scratch.error());
@@ -47,7 +46,6 @@ final class CommHandle extends Lifetime {
     return code == Native.WL_OK || (code != Native.WL_CLOSED && !failed()) || isQuiescent();
   }
 
-  /** Ends the communicator on every rank, unless it has failed already. */
   void abort(String reason) {
     if (pin()) {
       try {
@@ -58,12 +56,6 @@ final class CommHandle extends Lifetime {
     }
   }
 
-  /**
-   * Ends the communicator on every rank, unless it has failed already.
-   *
-   * @param code a {@code wl_code} other than {@code WL_OK}
-   * @param faultyRanks the ranks that the failure names
-   */
   void fail(int code, List<Integer> faultyRanks, String message) {
     if (pin()) {
       try {
@@ -85,7 +77,6 @@ final class CommHandle extends Lifetime {
     }
   }
 
-  /** Leaves the communicator. Returns the failure that the native close reports, or null. */
   RuntimeException leave() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_close(comm, scratch.error());

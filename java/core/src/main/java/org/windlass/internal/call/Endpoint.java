@@ -61,7 +61,6 @@ public final class Endpoint {
   private final LeftPins pins;
   private final OwnThreads threads;
 
-  /** The thread whose call is in progress. */
   private volatile Thread caller;
 
   /** Number of calls begun so far. Only the caller writes it. */
@@ -80,10 +79,8 @@ public final class Endpoint {
   /** Communicator that {@link #abortAsAsked} ends too, or null. */
   private volatile Endpoint abortedToo;
 
-  /** Created on first use. */
   private volatile RankLists lists;
 
-  /** Created on first use. Only the caller uses it. */
   private CallWords words;
 
   /**
@@ -232,9 +229,7 @@ public final class Endpoint {
     }
   }
 
-  /**
-   * Ends a call that failed as {@link #settle(int, Lifetime, Lifetime)} does. Elements may be null.
-   */
+  /** Ends a failed call like {@link #settle(int, Lifetime, Lifetime)}. Elements may be null. */
   public RuntimeException settle(int code, Lifetime[] pinned) {
     try {
       return Failures.of(code, scratch.errorBuffer());
@@ -339,10 +334,7 @@ public final class Endpoint {
     comm.end();
   }
 
-  /**
-   * Returns true if calls wait or run on the communicator's own thread, and {@code caller} does not
-   * wait for one of them.
-   */
+  /** Returns true if queued calls wait or run, and {@code caller} waits for none of them. */
   public boolean hasQueuedBeside(Thread caller) {
     return threads.hasQueuedBeside(caller);
   }
@@ -351,9 +343,7 @@ public final class Endpoint {
     threads.waits(caller);
   }
 
-  /**
-   * Marks this communicator as a part of another object. A leak report then names only that object.
-   */
+  /** Marks this communicator as part of another object, which leak reports name instead. */
   public void own() {
     isOwned = true;
   }
@@ -362,9 +352,7 @@ public final class Endpoint {
     return isOwned;
   }
 
-  /**
-   * Returns true if an own thread of this communicator, or of one made from it, has ever started.
-   */
+  /** Returns true if an own thread of this or a descendant communicator has ever started. */
   public boolean hasOwnThread() {
     return threads.areUsed();
   }

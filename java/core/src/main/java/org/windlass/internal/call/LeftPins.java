@@ -29,7 +29,6 @@ final class LeftPins {
     failed.add(pinned);
   }
 
-  /** Keeps {@code a} and {@code b}, each of which may be null, until {@link #releaseCaptured}. */
   synchronized void capture(Lifetime a, Lifetime b) {
     captured.add(a);
     captured.add(b == a ? null : b);

@@ -14,7 +14,6 @@ final class OwnThreads {
   /** Queue of the calls that wait for enqueued operations. Made on first use. */
   private volatile CallQueue streams;
 
-  /** Threads of the communicator from which this one was made, or null. */
   private volatile OwnThreads origin;
 
   private volatile boolean areUsed;
@@ -50,7 +49,6 @@ final class OwnThreads {
     origin = other;
   }
 
-  /** Returns true if a thread of this communicator, or of one made from it, has ever started. */
   boolean areUsed() {
     return areUsed;
   }
@@ -60,7 +58,6 @@ final class OwnThreads {
     waiter = caller;
   }
 
-  /** Returns true if calls wait or run, and {@code caller} does not wait for one of them. */
   boolean hasQueuedBeside(Thread caller) {
     return calls.hasCalls() && waiter != caller;
   }

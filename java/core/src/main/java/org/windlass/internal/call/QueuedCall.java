@@ -25,10 +25,7 @@ import org.windlass.internal.memory.Leaks;
  * @param <T> type of the result
  */
 public final class QueuedCall<T> implements Runnable {
-  /**
-   * Milliseconds that a call may go on after an interrupt of the thread that waits for it, before
-   * the communicator is ended.
-   */
+  /** Milliseconds from an interrupt of the waiting thread to the end of the communicator. */
   private static final long GRACE_MS = 10;
 
   private final Endpoint endpoint;
@@ -40,19 +37,12 @@ public final class QueuedCall<T> implements Runnable {
 
   private final CompletableFuture<T> outcome = new CompletableFuture<>();
 
-  /**
-   * Set by the thread that decides the outcome: the queue's thread as the call begins, or one that
-   * withdraws the call.
-   */
+  /** Set by the thread that decides the outcome: it runs the call, or withdraws it. */
   private final AtomicBoolean claimed = new AtomicBoolean();
 
-  /**
-   * The code of the call, which refers to the communicator and to the call's objects. Null after
-   * the end.
-   */
+  /** The code of the call. Keeps its objects and the communicator reachable; null once over. */
   private Supplier<T> call;
 
-  /** True if some thread has asked for the outcome. */
   private volatile boolean asked;
 
   /** True if the call failed and the communicator lives. No later call reports such a failure. */
@@ -117,10 +107,7 @@ public final class QueuedCall<T> implements Runnable {
     return true;
   }
 
-  /**
-   * Waits without a limit. If the thread is interrupted, ends the communicator, and the interrupt
-   * flag stays set.
-   */
+  /** Waits without a limit. An interrupt ends the communicator, and its flag stays set. */
   T join() {
     boolean interrupted = false;
     boolean aborted = false;
@@ -149,10 +136,7 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /**
-   * Waits at most {@code nanos} nanoseconds. Neither a timeout nor an interrupt affects the
-   * operation.
-   */
+  /** Waits at most {@code nanos} ns. The operation goes on after a timeout or an interrupt. */
   public T await(long nanos) {
     asked = true;
     Thread thread = Thread.currentThread();
@@ -207,10 +191,7 @@ public final class QueuedCall<T> implements Runnable {
     return outcome.isDone();
   }
 
-  /**
-   * Returns a new future for each caller. If a caller completes the future, this call is not
-   * affected.
-   */
+  /** Returns a new future for each caller. Completing the future does not end the call. */
   public CompletableFuture<T> future() {
     asked = true;
     CompletableFuture<T> future =
@@ -256,7 +237,6 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /** Throws any throwable, without wrapping it. */
   @SuppressWarnings("unchecked") // X is erased: nothing is cast
   private static <X extends Throwable> RuntimeException thrown(Throwable failure) throws X {
     throw (X) failure;

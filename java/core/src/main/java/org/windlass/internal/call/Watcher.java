@@ -51,9 +51,7 @@ final class Watcher {
     }
   }
 
-  /**
-   * Looks at all endpoints until none is left, and returns true. Returns false if the heap is full.
-   */
+  /** Looks at all endpoints until none is left. Returns false if the heap is full before. */
   private static boolean over() {
     try {
       lookAtAll();

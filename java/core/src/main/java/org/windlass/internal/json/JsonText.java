@@ -80,7 +80,6 @@ public final class JsonText implements AutoCloseable {
     void read(int index) throws IOException;
   }
 
-  /** Reads the outermost value. The parser is on its first token. */
   @FunctionalInterface
   private interface Whole {
     void read(JsonText json) throws IOException;

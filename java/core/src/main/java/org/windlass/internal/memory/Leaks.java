@@ -20,15 +20,11 @@ public final class Leaks {
   // it.
   private static final Cleaner CLEANER = Cleaner.create();
 
-  /** Limits the number of reports, for a program that closes nothing. */
   private static final Pace PACE = new Pace(50, Duration.ofMinutes(1));
 
   private static final int MOST_THREADS = 16;
 
-  /**
-   * Threads that run each {@code free} that may wait for peers or a network. Others run on the
-   * cleaner's thread.
-   */
+  /** Threads for each {@code free} that may wait. Others run on the cleaner's thread. */
   private static final ThreadPoolExecutor BESIDE = beside();
 
   private Leaks() {}
@@ -79,10 +75,7 @@ public final class Leaks {
       }
     }
 
-    /**
-     * Returns true if a leak of this resource is reported. It is not if the resource is a part of
-     * an object that is reported.
-     */
+    /** Returns true if a leak is reported. It is not for a part of an object that is reported. */
     protected boolean isReported() {
       return true;
     }
@@ -157,10 +150,7 @@ public final class Leaks {
       this.beginNs = System.nanoTime() - timeNs;
     }
 
-    /**
-     * Returns the number of suppressed reports before this one, or -1 if this one is suppressed
-     * too.
-     */
+    /** Returns how many reports were suppressed before this one; -1 if this one is, too. */
     synchronized long next(long nowNs) {
       if (nowNs - beginNs >= timeNs) {
         beginNs = nowNs;

@@ -23,9 +23,7 @@ public final class Memory extends Lifetime {
   public final long bytes;
   public final boolean readOnly;
 
-  /**
-   * True if the memory is on a device, so that threads of this process can't access it directly.
-   */
+  /** True for memory on a device, which threads of this process can't access directly. */
   public final boolean onDevice;
 
   private final Object owner;
@@ -76,9 +74,7 @@ public final class Memory extends Lifetime {
     return new Memory(address, bytes, false, false, null, null, resource);
   }
 
-  /**
-   * Returns device memory that {@code resource} frees at {@link #end}, or once it is unreachable.
-   */
+  /** Returns device memory that {@code resource} frees at {@link #end} or once unreachable. */
   public static Memory ofDevice(long address, long bytes, Leaks.Resource resource) {
     return new Memory(address, bytes, false, true, null, null, resource);
   }
@@ -98,10 +94,7 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /**
-   * Allocates zeroed memory on the device that has {@code beside}. It is freed when ended or
-   * unreachable.
-   */
+  /** Allocates zeroed memory on the device of {@code beside}, freed when ended or unreachable. */
   public static Memory allocateBeside(Memory beside, long bytes) {
     try (Scratch scratch = Scratch.take()) {
       int code =
@@ -118,9 +111,7 @@ public final class Memory extends Lifetime {
     return alive != null && !alive.getAsBoolean();
   }
 
-  /**
-   * Returns the end of a message that says who has ended the memory, such as {@code was closed}.
-   */
+  /** Returns the end of a message that says who ended the memory, such as {@code was closed}. */
   public String ending() {
     return ended() ? "was closed" : "its owner has closed";
   }
@@ -183,10 +174,7 @@ public final class Memory extends Lifetime {
     return owner;
   }
 
-  /**
-   * Frees memory that was allocated only for tensors. It is no leak if these are dropped without a
-   * close.
-   */
+  /** Frees memory that was allocated for tensors. Dropping them without a close is no leak. */
   public abstract static class Allocation extends Leaks.Resource {
     protected Allocation() {
       super(null);

@@ -18,7 +18,6 @@ import org.windlass.internal.Structs;
  * communicator's memory and writes nothing. One thread at a time may use it.
  */
 public final class ObservedGroup implements AutoCloseable {
-  /** Limit of the communicators that are looked at in one process. */
   private static final int MOST = Native.WL_REPORT_GROUPS;
 
   /**

@@ -66,10 +66,7 @@ public record RankLook(
       return code == Native.WL_RECORD_INSIDE;
     }
 
-    /**
-     * Returns true if the operation takes no sequence number: it is one-sided, or a shrink after a
-     * failure.
-     */
+    /** Returns true if it takes no sequence number: it is one-sided, or a shrink. */
     public boolean uncounted() {
       return operation == Native.WL_OP_SHRINK
           || (operation >= Native.WL_OP_FIRST_ONE_SIDED
@@ -77,12 +74,9 @@ public record RankLook(
     }
   }
 
-  /** Reads the state of a communicator's ranks. */
   interface Source {
-    /** Fills in a {@code wl_rank_state_t}. */
     void state(int rank, long state);
 
-    /** Fills in at most {@code capacity} {@code wl_record_t}. Returns the number filled in. */
     int recorded(int rank, long records, int capacity);
   }
 
@@ -158,13 +152,6 @@ public record RankLook(
     return looks;
   }
 
-  /**
-   * Reads the state of one rank.
-   *
-   * @param state buffer for a {@code wl_rank_state_t}
-   * @param records buffer for the recorded operations
-   * @param states states of the processes that were queried before
-   */
   private static RankLook look(
       Source source,
       int rank,
@@ -202,10 +189,7 @@ public record RankLook(
         elsewhere);
   }
 
-  /**
-   * Returns the process state that other ranks report for this rank. It is used if this process
-   * can't query the rank's process.
-   */
+  /** Returns the process state that other ranks report, if this process can't query it. */
   private static int toldOf(ByteBuffer state) {
     return state.getInt(Structs.RankState.LOST) == 0
         ? Native.WL_PROCESS_UNKNOWN

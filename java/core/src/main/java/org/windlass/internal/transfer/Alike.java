@@ -11,10 +11,7 @@ import org.windlass.error.MismatchException;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.call.Gathered;
 
-/**
- * Checks that all ranks of a communicator make the same call with equal arguments. Ranks compare
- * fingerprints of their arguments.
- */
+/** Checks that all ranks of a communicator make the same call with equal arguments. */
 public final class Alike {
   private Alike() {}
 
@@ -67,7 +64,6 @@ public final class Alike {
     throw mismatch(communicator, until, operation, other, here.apply(differs));
   }
 
-  /** Returns the lowest rank whose fingerprint differs from rank 0's; 0 if none differs. */
   private static int unlikeFirst(
       Communicator communicator, Until until, int operation, Fingerprint own) {
     long[][] all = Gathered.words(communicator, until::leftNs, operation, own.value());

@@ -11,10 +11,7 @@ import org.windlass.internal.Shapes;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
-/**
- * One tensor of a transfer, with this rank's views of the source and the target. A view is null if
- * this rank has none.
- */
+/** One tensor of a transfer, with this rank's views; null where this rank has none. */
 public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target, Plan plan) {
   /**
    * Throws InvalidArgumentException unless {@code view} has the dtype and the shape of the part of

@@ -31,10 +31,7 @@ public record Moving(DType wire, PlanOptions options) {
     return new Moving(wire, options.withBucketBytes(bytes));
   }
 
-  /**
-   * Returns these options for a tensor of dtype {@code source}. Only floating-point tensors have a
-   * wire dtype.
-   */
+  /** Returns these options for a source of this dtype. Only floating ones have a wire dtype. */
   public Moving of(DType source) {
     return wire == null || source.isFloating() ? this : new Moving(null, options);
   }

@@ -11,7 +11,6 @@ import org.windlass.internal.store.Texts;
 public final class Names {
   private static final Pattern NAME = Pattern.compile("[^\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}/]+");
 
-  /** Longest name, in bytes of UTF-8. */
   private static final int LONGEST = 64;
 
   private Names() {}

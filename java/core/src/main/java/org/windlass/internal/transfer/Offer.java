@@ -31,7 +31,6 @@ public record Offer(
   /** Version of the encoding. Raise it with every change. */
   public static final int FORMAT = 3;
 
-  /** Limit of the tensors in one offer. */
   private static final int MOST = 1 << 24;
 
   /**
@@ -147,7 +146,6 @@ public record Offer(
     return new String(Encoding.array(in), StandardCharsets.UTF_8);
   }
 
-  /** Reads the count of items that each take at least a byte. */
   private static int readCount(DataInputStream in) throws IOException {
     int count = in.readInt();
     if (count < 0 || count > MOST) {

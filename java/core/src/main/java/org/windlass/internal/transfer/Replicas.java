@@ -24,16 +24,12 @@ import org.windlass.layout.TensorSpec;
  * differ, hashes of ever smaller parts lead to the first different element.
  */
 public final class Replicas {
-  /** Two ranks whose parts of a tensor should be equal. */
   private record Suspects(BoundTensor tensor, int first, int other) {}
 
   private final Until until;
   private final Communicator communicator;
 
-  /**
-   * Element {@code r} is the rank number that layouts use for rank {@code r} of the communicator.
-   * Ascending.
-   */
+  /** Element r is the number that layouts use for rank r of the communicator. Ascending. */
   private final int[] ranks;
 
   private final Function<Layout, String> named;
@@ -75,10 +71,7 @@ public final class Replicas {
     }
   }
 
-  /**
-   * Compares each part with its first replica. Returns the first tensor and rank that differ; null
-   * if all parts are equal.
-   */
+  /** Compares replicas. Returns the first tensor and ranks that differ; null if none do. */
   private Suspects compare(List<BoundTensor> tensors) {
     if (tensors.isEmpty()) {
       return null;
@@ -99,10 +92,7 @@ public final class Replicas {
     return null;
   }
 
-  /**
-   * Returns the first rank that holds the same part: its coordinate is 0 on mesh dimensions that
-   * replicate, and the same on others.
-   */
+  /** Returns the rank with the same part whose coordinate is 0 where the mesh replicates. */
   private static int firstReplica(Layout layout, int rank) {
     int[] coordinates = layout.mesh().coordinates(rank);
     for (int m = 0; m < coordinates.length; m++) {
@@ -152,9 +142,7 @@ public final class Replicas {
   }
 
   /**
-   * Converts an index of a rank's part to an index of the whole tensor, along one dimension.
-   *
-   * @param held intervals that the rank holds of the dimension
+   * Converts a local index of one dimension to a global one. {@code held} has the rank's intervals.
    */
   private static long global(List<Region.Interval> held, long local) {
     long left = local;

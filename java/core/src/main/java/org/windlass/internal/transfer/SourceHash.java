@@ -19,7 +19,6 @@ public final class SourceHash {
 
   private final TransferHandle transfer;
 
-  /** Start of the box, its extents, and the ranks, as the C ABI takes them. */
   private ByteBuffer buffer = Structs.allocate(BOX + Integer.BYTES);
 
   public SourceHash(TransferHandle transfer) {

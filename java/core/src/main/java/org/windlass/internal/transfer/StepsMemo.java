@@ -11,9 +11,7 @@ import org.windlass.plan.Plan;
  * transfer between the same layouts in other memory does not compute its steps again.
  */
 public final class StepsMemo {
-  /**
-   * Limit of the words of all cached steps. The last transfer stays even if it exceeds the limit.
-   */
+  /** Limit of the words of all cached steps, except those of the last transfer. */
   private static final long MOST_WORDS = 1 << 22;
 
   private record Known(List<Long> plans, int rank, TransferSteps steps) {
@@ -22,10 +20,7 @@ public final class StepsMemo {
     }
   }
 
-  /**
-   * Cached transfers; the one that was used last comes first. Guarded by this, as are the fields
-   * below.
-   */
+  /** Cached transfers, the one used last first. Guarded by this, as are the fields below. */
   private final Deque<Known> all = new ArrayDeque<>();
 
   private int computed;

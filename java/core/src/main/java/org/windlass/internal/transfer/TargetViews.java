@@ -7,9 +7,7 @@ import java.util.List;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 
-/**
- * Checks that target views of one transfer share no bytes with each other or with a source view.
- */
+/** Checks that target views of one transfer share no bytes with other views. */
 public final class TargetViews {
   private record View(String name, Tensor tensor, boolean isTarget) {
     public String text() {

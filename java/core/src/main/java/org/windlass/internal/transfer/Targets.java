@@ -17,10 +17,7 @@ import org.windlass.layout.TensorSpec;
  * first view to the end of its last one. So views that share bytes do so in both halves.
  */
 public final class Targets {
-  /**
-   * The bytes of one allocation that a half has: in the first half, from address {@code low} to
-   * {@code high}.
-   */
+  /** Bytes of one allocation that a half has; from {@code low} to {@code high} in the first. */
   private static final class Stretch {
     public long low = Long.MAX_VALUE;
     public long high = Long.MIN_VALUE;
@@ -60,7 +57,6 @@ public final class Targets {
     }
   }
 
-  /** Allocates the second half of a stretch, on a device if {@code memory} is on one. */
   private static Memory like(Memory memory, Stretch stretch) {
     long bytes = stretch.high - stretch.base();
     return memory.onDevice

@@ -11,10 +11,7 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Lifetime;
 import org.windlass.internal.memory.Memory;
 
-/**
- * Handle of a native transfer, with the memory of its views. That memory stays pinned as long as
- * the handle lives.
- */
+/** Handle of a native transfer. The memory of its views stays pinned while the handle lives. */
 public final class TransferHandle extends Lifetime {
   public final long handle;
   private final Endpoint endpoint;

@@ -5,10 +5,7 @@ import java.util.List;
 import org.windlass.internal.Steps;
 import org.windlass.plan.Plan;
 
-/**
- * The boxes that one rank stages and writes in a transfer, encoded as words. They depend only on
- * the plans, not on memory addresses.
- */
+/** The boxes that one rank stages and writes in a transfer, as words without addresses. */
 public final class TransferSteps implements Steps {
   private final Words chunks = new Words();
   private final Words stages = new Words();

@@ -32,10 +32,7 @@ public final class Until {
     return isDefault ? this : new Until(Math.min(leftNs(), LONGEST_NS) + more.toNanos());
   }
 
-  /**
-   * Returns this deadline, or one {@code least} from now if that is later. The default deadline
-   * stays as it is.
-   */
+  /** Returns the later one of this deadline and {@code least} from now. The default stays. */
   public Until orLonger(Duration least) {
     return isDefault || leftNs() >= least.toNanos() ? this : new Until(least.toNanos());
   }

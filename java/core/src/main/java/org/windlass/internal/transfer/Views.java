@@ -22,9 +22,7 @@ public final class Views {
     return view.memory();
   }
 
-  /**
-   * Returns the number of bytes from the first element to the end of the last; 0 without elements.
-   */
+  /** Returns the bytes from the first element to the end of the last; 0 without elements. */
   public static long span(Tensor view) {
     return Shapes.span(view.shape(), view.strides()) * view.dtype().bytes();
   }
@@ -36,9 +34,7 @@ public final class Views {
     }
   }
 
-  /**
-   * Returns a view like {@code view} in other memory, with its first element at {@code address}.
-   */
+  /** Returns a view like {@code view} of other memory, first element at {@code address}. */
   public static Tensor at(Memory memory, long address, Tensor view) {
     return view.at(memory, address);
   }
