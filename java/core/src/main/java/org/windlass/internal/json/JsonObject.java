@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 
@@ -37,6 +38,21 @@ public final class JsonObject {
 
   private static byte[] bytes(boolean isForPeople, Members members) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
+    try {
+      write(out, isForPeople, members);
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    return out.toByteArray();
+  }
+
+  /** Writes the object on one line, as UTF-8, to a stream, and closes the stream. */
+  public static void write(OutputStream out, Members members) throws IOException {
+    write(out, false, members);
+  }
+
+  private static void write(OutputStream out, boolean isForPeople, Members members)
+      throws IOException {
     try (JsonGenerator json = FACTORY.createGenerator(out)) {
       if (isForPeople) {
         json.useDefaultPrettyPrinter();
@@ -44,9 +60,6 @@ public final class JsonObject {
       json.writeStartObject();
       members.write(json);
       json.writeEndObject();
-    } catch (IOException impossible) {
-      throw new UncheckedIOException(impossible);
     }
-    return out.toByteArray();
   }
 }
