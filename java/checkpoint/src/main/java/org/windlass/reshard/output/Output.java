@@ -18,6 +18,7 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.reshard.request.MoveList;
 import org.windlass.reshard.request.ReshardRequest;
+import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.TargetTensor;
 
 /** Manages the files of a checkpoint that is being written, and the file of each tensor. */
@@ -73,7 +74,7 @@ public final class Output {
         int rank = number + target.firstFile();
         if (target.to().mesh().contains(rank)) {
           List<Long> shape = new ArrayList<>();
-          long[] local = target.to().localShape(target.shape(), rank);
+          long[] local = target.held(rank).shape();
           for (long extent : local) {
             shape.add(extent);
           }
@@ -149,6 +150,11 @@ public final class Output {
   /** Returns the number of bytes that are written of a tensor, including replicas. */
   public long bytes(TargetTensor target) {
     return whole ? target.bytes() : bytesOnRanks.get(target.name());
+  }
+
+  /** Returns the part of a target in the file of a rank of {@link #layout}. */
+  public Runs held(TargetTensor target, int rank) {
+    return whole ? Runs.whole(target.shape()) : target.held(rank);
   }
 
   /**
