@@ -56,9 +56,17 @@ final class Verification {
   void compare(Output output) {
     Map<TargetTensor, List<SourcePart>> parts = new LinkedHashMap<>();
     for (TensorMove move : list.moves()) {
-      parts
-          .computeIfAbsent(move.target(), key -> new ArrayList<>())
-          .add(part(move).placed(move.axes().stored(), move.dim(), move.offset()));
+      List<SourcePart> made = parts.computeIfAbsent(move.target(), key -> new ArrayList<>());
+      for (TensorMove.Segment segment : move.segments()) {
+        made.add(
+            part(move)
+                .placed(
+                    move.axes().stored(),
+                    move.dim(),
+                    segment.source(),
+                    segment.target(),
+                    segment.length()));
+      }
     }
     Map<Path, SafetensorsFile> reread = new HashMap<>();
     Function<TargetTensor, Map<Integer, Output.Place>> places = output.places();

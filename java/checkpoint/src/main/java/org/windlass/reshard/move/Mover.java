@@ -17,7 +17,6 @@ import org.windlass.Communicator;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
-import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.request.ReshardRequest;
@@ -169,14 +168,9 @@ public final class Mover {
 
   /** Returns each rank's part of the target, for the ranks in its files. */
   private Map<Integer, Runs> held(TargetTensor target) {
-    Layout layout = output.layout(target);
     Map<Integer, Runs> held = new LinkedHashMap<>();
-    for (int rank : layout.mesh().ranks()) {
-      held.put(
-          rank,
-          target.fuse().isPresent()
-              ? target.held(rank)
-              : Runs.of(layout, target.shape(), rank));
+    for (int rank : output.layout(target).mesh().ranks()) {
+      held.put(rank, output.held(target, rank));
     }
     return held;
   }

@@ -21,6 +21,7 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.reshard.request.MoveList;
 import org.windlass.reshard.request.ReshardRequest;
+import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.TargetTensor;
 
 /**
@@ -142,6 +143,11 @@ public final class Output {
       sum += shapes.bytes(target, rank);
     }
     return sum;
+  }
+
+  /** Returns the part of a target in the file of a rank of {@link #layout}. */
+  public Runs held(TargetTensor target, int rank) {
+    return whole ? Runs.whole(target.shape()) : target.held(rank);
   }
 
   /**
