@@ -276,26 +276,19 @@ public final class SafetensorsHeader {
    * Returns the bytes before the data: the length, the JSON, and spaces up to a multiple of eight.
    */
   byte[] encode() {
-    byte[] text =
-        JsonObject.bytes(
-            json -> {
-              if (!metadata.isEmpty()) {
-                json.writeObjectFieldStart(Names.METADATA);
-                for (Map.Entry<String, String> entry : metadata.entrySet()) {
-                  json.writeStringField(entry.getKey(), entry.getValue());
-                }
-                json.writeEndObject();
-              }
-              for (SafetensorsEntry entry : tensors.values()) {
-                json.writeObjectFieldStart(entry.name());
-                json.writeStringField("dtype", entry.dtype().safetensorsName());
-                json.writeFieldName("shape");
-                json.writeArray(entry.dims(), 0, entry.shape().size());
-                json.writeFieldName("data_offsets");
-                json.writeArray(new long[] {entry.begin(), entry.end()}, 0, 2);
-                json.writeEndObject();
-              }
-            });
+    Map<String, Object> object = new LinkedHashMap<>();
+    if (!metadata.isEmpty()) {
+      object.put(Names.METADATA, metadata);
+    }
+    for (SafetensorsEntry entry : tensors.values()) {
+      object.put(
+          entry.name(),
+          JsonObject.of(
+              "dtype", entry.dtype().safetensorsName(),
+              "shape", entry.shape(),
+              "data_offsets", List.of(entry.begin(), entry.end())));
+    }
+    byte[] text = JsonObject.bytes(object);
     int end = LENGTH_BYTES + text.length;
     int padded = (end + 7) & ~7;
     byte[] header = new byte[padded];
