@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
@@ -19,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
@@ -310,7 +310,7 @@ public final class SafetensorsHeader {
               count[0] += number;
             }
           },
-          this::writeMembers);
+          members());
       byte[] spaces = new byte[(int) (-count[0] & 7)];
       Arrays.fill(spaces, (byte) ' ');
       sink.take(ByteBuffer.wrap(spaces));
@@ -320,23 +320,20 @@ public final class SafetensorsHeader {
     }
   }
 
-  private void writeMembers(JsonGenerator json) throws IOException {
-    if (!metadata.isEmpty()) {
-      json.writeObjectFieldStart(Names.METADATA);
-      for (Map.Entry<String, String> entry : metadata.entrySet()) {
-        json.writeStringField(entry.getKey(), entry.getValue());
-      }
-      json.writeEndObject();
-    }
-    for (SafetensorsEntry entry : tensors.values()) {
-      json.writeObjectFieldStart(entry.name());
-      json.writeStringField("dtype", entry.dtype().safetensorsName());
-      json.writeFieldName("shape");
-      json.writeArray(entry.dims(), 0, entry.shape().size());
-      json.writeFieldName("data_offsets");
-      json.writeArray(new long[] {entry.begin(), entry.end()}, 0, 2);
-      json.writeEndObject();
-    }
+  private Stream<Map.Entry<String, ?>> members() {
+    Stream<Map.Entry<String, ?>> first =
+        metadata.isEmpty() ? Stream.empty() : Stream.of(Map.entry(Names.METADATA, metadata));
+    return Stream.concat(
+        first,
+        tensors.values().stream()
+            .map(
+                entry ->
+                    Map.entry(
+                        entry.name(),
+                        JsonObject.of(
+                            "dtype", entry.dtype().safetensorsName(),
+                            "shape", entry.shape(),
+                            "data_offsets", List.of(entry.begin(), entry.end())))));
   }
 
   private static void readFully(Path path, FileChannel channel, ByteBuffer into, long from)

@@ -5,10 +5,11 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import java.util.Map;
 import java.util.Optional;
-import org.windlass.cli.out.JsonLine;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.json.JsonObject;
 import picocli.CommandLine;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
@@ -125,33 +126,24 @@ public record Complaint(
     return Optional.empty();
   }
 
-  /** Prints this complaint as text and returns the exit status. */
-  public int print(PrintWriter err, boolean verbose) {
-    err.println("windlass: " + code + ": " + line());
-    err.println("hint: " + hint);
-    if (verbose) {
-      fault.printStackTrace(err);
+  /** Prints this complaint, as text or as one JSON object, and returns the exit status. */
+  public int print(PrintWriter err, boolean asJson, boolean verbose) {
+    if (asJson) {
+      Map<String, Object> json =
+          JsonObject.of("code", code, "status", status, "message", line(), "hint", hint);
+      if (verbose) {
+        StringWriter trace = new StringWriter();
+        fault.printStackTrace(new PrintWriter(trace, true));
+        json.put("trace", trace);
+      }
+      err.println(JsonObject.line(json));
+    } else {
+      err.println("windlass: " + code + ": " + line());
+      err.println("hint: " + hint);
+      if (verbose) {
+        fault.printStackTrace(err);
+      }
     }
-    err.flush();
-    return status;
-  }
-
-  /** Prints this complaint as one JSON object and returns the exit status. */
-  public int printJson(PrintWriter err, boolean verbose) {
-    String text =
-        JsonLine.of(
-            json -> {
-              json.writeStringField("code", code.toString());
-              json.writeNumberField("status", status);
-              json.writeStringField("message", line());
-              json.writeStringField("hint", hint);
-              if (verbose) {
-                StringWriter trace = new StringWriter();
-                fault.printStackTrace(new PrintWriter(trace, true));
-                json.writeStringField("trace", trace.toString());
-              }
-            });
-    err.println(text);
     err.flush();
     return status;
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import com.fasterxml.jackson.core.JsonGenerator;
-import java.io.IOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -14,6 +12,7 @@ import java.util.stream.Collectors;
 import org.windlass.error.WindlassException;
 import org.windlass.gpu.CudaDriver;
 import org.windlass.gpu.CudaGrids;
+import org.windlass.internal.json.JsonObject;
 
 /**
  * The facts about NVIDIA's driver and GPUs in {@code windlass doctor}.
@@ -147,42 +146,25 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return Decimals.of(bytes / 0x1p30, 1).toString();
   }
 
-  void write(JsonGenerator generator) throws IOException {
-    generator.writeObjectFieldStart("cuda");
-    if (refusal.isPresent()) {
-      generator.writeStringField("refusal", refusal.get());
-    } else {
-      generator.writeStringField("driver", cuda().orElse(""));
-      generator.writeArrayFieldStart("gpus");
-      for (Gpu gpu : gpus) {
-        write(generator, gpu);
-      }
-      generator.writeEndArray();
-      if (grids.isPresent()) {
-        generator.writeStringField("grids", grids.get());
-      }
-      generator.writeStringField("note", SHARED);
-    }
-    generator.writeEndObject();
+  Map<String, Object> json() {
+    return refusal.isPresent()
+        ? JsonObject.of("refusal", refusal)
+        : JsonObject.of(
+            "driver", cuda().orElse(""),
+            "gpus", gpus.stream().map(CudaReport::json),
+            "grids", grids,
+            "note", SHARED);
   }
 
-  private static void write(JsonGenerator generator, Gpu gpu) throws IOException {
-    generator.writeStartObject();
-    if (gpu.device == null) {
-      generator.writeStringField("refusal", gpu.refusal);
-    } else {
-      generator.writeStringField("name", gpu.device.name());
-      generator.writeStringField(
-          "compute_capability", gpu.device.major() + "." + gpu.device.minor());
-      generator.writeNumberField("multiprocessors", gpu.device.multiprocessors());
-      generator.writeNumberField("total_bytes", gpu.device.totalBytes());
-      generator.writeNumberField("free_bytes", gpu.device.freeBytes());
-      generator.writeArrayFieldStart("reaches");
-      for (int peer : gpu.reaches) {
-        generator.writeNumber(peer);
-      }
-      generator.writeEndArray();
-    }
-    generator.writeEndObject();
+  private static Map<String, Object> json(Gpu gpu) {
+    return gpu.device == null
+        ? JsonObject.of("refusal", gpu.refusal)
+        : JsonObject.of(
+            "name", gpu.device.name(),
+            "compute_capability", gpu.device.major() + "." + gpu.device.minor(),
+            "multiprocessors", gpu.device.multiprocessors(),
+            "total_bytes", gpu.device.totalBytes(),
+            "free_bytes", gpu.device.freeBytes(),
+            "reaches", gpu.reaches);
   }
 }

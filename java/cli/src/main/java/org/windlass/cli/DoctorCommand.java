@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
@@ -17,10 +16,10 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
-import org.windlass.cli.out.JsonLine;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.job.Job;
 import org.windlass.kernel.Target;
 import org.windlass.launch.LaunchEnvironment;
@@ -60,7 +59,10 @@ final class DoctorCommand implements Runnable {
     Map<String, Object> facts = facts(refusal, targets);
     PrintWriter out = spec.commandLine().getOut();
     if (json.isGiven()) {
-      out.println(json(facts, targets, transports, cuda));
+      facts.put("targets", targets);
+      facts.put("transports", transports);
+      facts.put("cuda", cuda.json());
+      out.println(JsonObject.line(facts));
       return;
     }
     print(out, "", forPeople(facts));
@@ -243,41 +245,5 @@ final class DoctorCommand implements Runnable {
           : several.stream().map(Object::toString).collect(Collectors.joining(" "));
     }
     return value.toString();
-  }
-
-  private static String json(
-      Map<String, Object> facts,
-      Map<Target, String> targets,
-      Map<String, String> transports,
-      CudaReport cuda) {
-    return JsonLine.of(
-        generator -> {
-          for (Map.Entry<String, Object> fact : facts.entrySet()) {
-            generator.writeFieldName(fact.getKey());
-            write(generator, fact.getValue());
-          }
-          write(generator, "targets", targets);
-          write(generator, "transports", transports);
-          cuda.write(generator);
-        });
-  }
-
-  private static void write(JsonGenerator generator, Object value) throws IOException {
-    if (value instanceof Number number) {
-      generator.writeNumber(number.longValue());
-    } else if (value instanceof List<?> several) {
-      generator.writeArray(several.toArray(String[]::new), 0, several.size());
-    } else {
-      generator.writeString(value.toString());
-    }
-  }
-
-  private static void write(JsonGenerator generator, String name, Map<?, String> map)
-      throws IOException {
-    generator.writeObjectFieldStart(name);
-    for (Map.Entry<?, String> entry : map.entrySet()) {
-      generator.writeStringField(entry.getKey().toString(), entry.getValue());
-    }
-    generator.writeEndObject();
   }
 }

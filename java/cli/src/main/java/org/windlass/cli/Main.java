@@ -117,7 +117,7 @@ public final class Main implements Runnable {
           if (LaunchedRank.isThis()) {
             return LaunchedRank.tell(first);
           }
-          return json ? first.printJson(err, main.verbose) : first.print(err, main.verbose);
+          return first.print(err, json, main.verbose);
         };
     try {
       CommandLine line = new CommandLine(main);

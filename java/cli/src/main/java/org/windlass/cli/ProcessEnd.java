@@ -82,10 +82,6 @@ final class ProcessEnd {
             "ended by a signal",
             hint(Unfinished.complete()),
             new AbortedException("ended by a signal"));
-    if (json) {
-      complaint.printJson(err, false);
-    } else {
-      complaint.print(err, false);
-    }
+    complaint.print(err, json, false);
   }
 }

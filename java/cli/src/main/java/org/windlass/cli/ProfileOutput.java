@@ -3,7 +3,8 @@ package org.windlass.cli;
 
 import java.util.List;
 import java.util.Locale;
-import org.windlass.cli.out.JsonLine;
+import java.util.Map;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.kernel.Target;
 import org.windlass.report.KernelProfile;
 import org.windlass.report.KernelProfile.Engine;
@@ -64,27 +65,27 @@ final class ProfileOutput {
    * Returns a kernel's profile from the measurement of operations of {@code bytes} bytes, as JSON.
    */
   static String json(KernelProfile kernel, long bytes) {
-    return JsonLine.of(
-        json -> {
-          json.writeStringField("kernel", kernel.kernel());
-          json.writeNumberField("bytes", bytes);
-          json.writeNumberField("runs", kernel.runs());
-          json.writeNumberField("cores", kernel.cores());
-          json.writeNumberField("cycles", kernel.cycles());
-          json.writeNumberField("overlap_cycles", kernel.overlapCycles());
-          json.writeNumberField("flags", kernel.flags());
-          json.writeNumberField("barriers", kernel.barriers());
-          json.writeNumberField("notifies", kernel.notifies());
-          json.writeNumberField("buffer_bytes", kernel.bufferBytes());
-          for (Engine engine : Engine.values()) {
-            Work work = kernel.engines().get(engine);
-            json.writeObjectFieldStart(engine.name());
-            json.writeNumberField("instructions", work.instructions());
-            json.writeNumberField("bytes", work.bytes());
-            json.writeNumberField("busy_cycles", work.busyCycles());
-            json.writeEndObject();
-          }
-        });
+    Map<String, Object> json =
+        JsonObject.of(
+            "kernel", kernel.kernel(),
+            "bytes", bytes,
+            "runs", kernel.runs(),
+            "cores", kernel.cores(),
+            "cycles", kernel.cycles(),
+            "overlap_cycles", kernel.overlapCycles(),
+            "flags", kernel.flags(),
+            "barriers", kernel.barriers(),
+            "notifies", kernel.notifies(),
+            "buffer_bytes", kernel.bufferBytes());
+    kernel.engines().forEach(
+        (engine, work) ->
+            json.put(
+                engine.name(),
+                JsonObject.of(
+                    "instructions", work.instructions(),
+                    "bytes", work.bytes(),
+                    "busy_cycles", work.busyCycles())));
+    return JsonObject.line(json);
   }
 
   /** Returns the busy cycles of the load engine or the store engine, whichever are fewer. */

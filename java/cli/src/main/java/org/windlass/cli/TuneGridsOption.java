@@ -8,8 +8,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.function.Function;
 import org.windlass.LocalGroup;
 import org.windlass.bench.data.ByteSize;
@@ -22,10 +24,10 @@ import org.windlass.bench.sample.Sampler;
 import org.windlass.bench.side.Operation;
 import org.windlass.bench.workload.Workload;
 import org.windlass.checkpoint.FileFault;
-import org.windlass.cli.out.JsonLine;
 import org.windlass.cli.out.WholeFile;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.kernel.Target;
 import picocli.CommandLine.Option;
 
@@ -164,23 +166,19 @@ final class TuneGridsOption {
   }
 
   private static String json(BenchCase measured, int ranks, Choice choice) {
-    return JsonLine.of(
-            json -> {
-              json.writeStringField("op", measured.op());
-              json.writeStringField("target", measured.target().toString());
-              json.writeStringField("launch", measured.launch());
-              json.writeStringField("buffers", measured.buffers());
-              json.writeNumberField("ranks", ranks);
-              json.writeNumberField("bytes", choice.bytes());
-              json.writeStringField("dtype", measured.dtype().toString());
-              json.writeNumberField("cores", choice.chosen().cores());
-              json.writeObjectFieldStart("median_us_of_cores");
-              for (Tried tried : choice.tried()) {
-                json.writeFieldName(String.valueOf(tried.cores()));
-                json.writeNumber(micros(tried));
-              }
-              json.writeEndObject();
-            })
+    Map<String, Object> medians = new LinkedHashMap<>();
+    choice.tried().forEach(tried -> medians.put("" + tried.cores(), Decimals.of(tried.medianMicros(), 2)));
+    return JsonObject.line(
+            JsonObject.of(
+                "op", measured.op(),
+                "target", measured.target(),
+                "launch", measured.launch(),
+                "buffers", measured.buffers(),
+                "ranks", ranks,
+                "bytes", choice.bytes(),
+                "dtype", measured.dtype(),
+                "cores", choice.chosen().cores(),
+                "median_us_of_cores", medians))
         + "\n";
   }
 }

@@ -132,61 +132,31 @@ public final class Digits {
     };
   }
 
+  private static void put(ByteBuffer memory, int index, int elementBytes, long bits) {
+    switch (elementBytes) {
+      case 1 -> memory.put(index, (byte) bits);
+      case 2 -> memory.putShort(2 * index, (short) bits);
+      case 4 -> memory.putInt(4 * index, (int) bits);
+      default -> memory.putLong(8 * index, bits);
+    }
+  }
+
   /** Writes the elements whose digits in iteration 0 are {@code digits}. Allocates nothing. */
   public static void write(
       ByteBuffer memory, byte[] digits, long[] bits, int elementBytes, long iteration) {
-    int shift = (int) iteration;
-    switch (elementBytes) {
-      case 1 -> {
-        for (int i = 0; i < digits.length; i++) {
-          memory.put(i, (byte) bits[digits[i] + shift & COUNT - 1]);
-        }
-      }
-      case 2 -> {
-        for (int i = 0; i < digits.length; i++) {
-          memory.putShort(2 * i, (short) bits[digits[i] + shift & COUNT - 1]);
-        }
-      }
-      case 4 -> {
-        for (int i = 0; i < digits.length; i++) {
-          memory.putInt(4 * i, (int) bits[digits[i] + shift & COUNT - 1]);
-        }
-      }
-      default -> {
-        for (int i = 0; i < digits.length; i++) {
-          memory.putLong(8 * i, bits[digits[i] + shift & COUNT - 1]);
-        }
-      }
+    for (int i = 0; i < digits.length; i++) {
+      put(memory, i, elementBytes, bits[digits[i] + (int) iteration & COUNT - 1]);
     }
   }
 
   /**
    * Writes all of {@code memory} as term {@code term} of the elements from 0 on. Allocates nothing.
    */
-  public static void write(ByteBuffer memory, int term, long[] bits, int elementBytes, long iteration) {
+  public static void write(
+      ByteBuffer memory, int term, long[] bits, int elementBytes, long iteration) {
     int count = memory.limit() / elementBytes;
-    int shift = (int) iteration;
-    switch (elementBytes) {
-      case 1 -> {
-        for (int i = 0; i < count; i++) {
-          memory.put(i, (byte) bits[of(i, term) + shift & COUNT - 1]);
-        }
-      }
-      case 2 -> {
-        for (int i = 0; i < count; i++) {
-          memory.putShort(2 * i, (short) bits[of(i, term) + shift & COUNT - 1]);
-        }
-      }
-      case 4 -> {
-        for (int i = 0; i < count; i++) {
-          memory.putInt(4 * i, (int) bits[of(i, term) + shift & COUNT - 1]);
-        }
-      }
-      default -> {
-        for (int i = 0; i < count; i++) {
-          memory.putLong(8 * i, bits[of(i, term) + shift & COUNT - 1]);
-        }
-      }
+    for (int i = 0; i < count; i++) {
+      put(memory, i, elementBytes, bits[of(i, term) + (int) iteration & COUNT - 1]);
     }
   }
 

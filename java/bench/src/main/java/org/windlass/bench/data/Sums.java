@@ -24,13 +24,18 @@ public final class Sums {
    * @throws UnsupportedException if elements of {@code dtype} cannot be summed
    */
   public Sums(DType dtype, int ranks) {
-    if (!dtype.canReduce(ReduceOp.SUM)) {
-      throw new UnsupportedException("elements of " + dtype + " have no sum");
-    }
+    require(dtype);
     this.dtype = dtype;
     this.ranks = ranks;
     this.inputBits = Digits.encode(dtype, ReduceOp.SUM);
     this.sumBits = Digits.encodeReduced(dtype, ReduceOp.SUM, ranks);
+  }
+
+  /** Throws an UnsupportedException if elements of {@code dtype} cannot be summed. */
+  public static void require(DType dtype) {
+    if (!dtype.canReduce(ReduceOp.SUM)) {
+      throw new UnsupportedException("elements of " + dtype + " have no sum");
+    }
   }
 
   /** Returns true if the sums are exact in every order of addition. */

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.sample;
 
-import com.fasterxml.jackson.core.JsonGenerator;
-import java.io.IOException;
 import java.math.BigDecimal;
 import java.math.RoundingMode;
-import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.stream.Collectors;
 import org.windlass.Algorithm;
@@ -52,18 +50,17 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
    * it finds a wrong byte.
    */
   public String toJson() {
-    Map<String, Object> fields = new LinkedHashMap<>();
-    fields.put("op", measured.op());
-    if (!workload.by().isEmpty()) {
-      fields.put("by", workload.by());
-    }
-    fields.put("target", measured.target().toString().toLowerCase(Locale.ROOT));
-    fields.put("launch", measured.launch());
-    fields.put("algorithm", measurement.algorithm().orElse(Algorithm.AUTO).toString());
-    fields.put("buffers", measured.buffers());
-    fields.put("ranks", workload.ranks());
-    fields.put("bytes", workload.bytes());
-    fields.put("dtype", measured.dtype().toString());
+    Map<String, Object> fields =
+        JsonObject.of(
+            "op", measured.op(),
+            "by", Optional.of(workload.by()).filter(by -> !by.isEmpty()),
+            "target", measured.target(),
+            "launch", measured.launch(),
+            "algorithm", measurement.algorithm().orElse(Algorithm.AUTO),
+            "buffers", measured.buffers(),
+            "ranks", workload.ranks(),
+            "bytes", workload.bytes(),
+            "dtype", measured.dtype());
     fields.putAll(measured.details());
     fields.put("iterations", measurement.samples().length);
     fields.put("median_us", medianMicros());
@@ -75,25 +72,12 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
     measurement.floorMicros().ifPresent(floor -> fields.put("floor_us", floor));
     fields.putAll(measurement.seen());
     fields.put("verified", true);
-    return JsonObject.line(
-        json -> {
-          for (Map.Entry<String, Object> field : fields.entrySet()) {
-            json.writeFieldName(field.getKey());
-            write(json, field.getValue());
-          }
-        });
+    fields.replaceAll((name, value) -> value instanceof Double number ? rounded(number) : value);
+    return JsonObject.line(fields);
   }
 
-  private static void write(JsonGenerator json, Object value) throws IOException {
-    if (value instanceof Double number) {
-      json.writeNumber(BigDecimal.valueOf(number).setScale(3, RoundingMode.HALF_UP));
-    } else if (value instanceof Number number) {
-      json.writeNumber(number.longValue());
-    } else if (value instanceof Boolean truth) {
-      json.writeBoolean(truth);
-    } else {
-      json.writeString(value.toString());
-    }
+  private static BigDecimal rounded(double value) {
+    return BigDecimal.valueOf(value).setScale(3, RoundingMode.HALF_UP);
   }
 
   private static final String ROW = "%-14s %5s %8s %10s %10s %10s %10s %10s %10s %8s %10s %8s%n";

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.Optional;
 import org.windlass.bench.data.Floor;
+import org.windlass.internal.Native;
 
 /**
  * A collective that fills buffers. A buffer has one row of the bench's {@code bytes}, or one row
@@ -12,29 +13,25 @@ import org.windlass.bench.data.Floor;
  */
 public enum Operation {
   /** All-to-all: row r of the input goes to rank r, whose output has a row from each rank. */
-  ALL_TO_ALL(true, true, Floor::allToAllMicros),
+  ALL_TO_ALL(true, true, Native.WL_OP_ALL_TO_ALL),
   /**
    * In-place broadcast. The root is {@link #ROOT} in samples, and each rank in turn in a stream.
    */
-  BROADCAST(false, false, Floor::broadcastMicros),
-  ALL_GATHER(false, true, Floor::allGatherMicros),
-  REDUCE_SCATTER(true, false, Floor::reduceScatterMicros),
-  ALL_REDUCE(false, false, Floor::allReduceMicros);
+  BROADCAST(false, false, Native.WL_OP_BROADCAST),
+  ALL_GATHER(false, true, Native.WL_OP_ALL_GATHER),
+  REDUCE_SCATTER(true, false, Native.WL_OP_REDUCE_SCATTER),
+  ALL_REDUCE(false, false, Native.WL_OP_ALL_REDUCE);
 
   public static final int ROOT = 0;
 
   private final boolean inputPerRank;
   private final boolean outputPerRank;
-  private final FloorMicros floor;
+  private final int code;
 
-  private interface FloorMicros {
-    double measure(int ranks, long bytes, int iterations);
-  }
-
-  Operation(boolean inputPerRank, boolean outputPerRank, FloorMicros floor) {
+  Operation(boolean inputPerRank, boolean outputPerRank, int code) {
     this.inputPerRank = inputPerRank;
     this.outputPerRank = outputPerRank;
-    this.floor = floor;
+    this.code = code;
   }
 
   /** Returns the operation with this name on the command line. */
@@ -84,7 +81,7 @@ public enum Operation {
    * of f32.
    */
   public double floorMicros(int ranks, long bytes, int iterations) {
-    return floor.measure(ranks, bytes, iterations);
+    return Floor.operationMicros(code, ranks, bytes, iterations);
   }
 
   /** Returns the name on the command line, such as {@code all-to-all}. */

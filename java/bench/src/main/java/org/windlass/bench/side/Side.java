@@ -2,6 +2,7 @@
 package org.windlass.bench.side;
 
 import java.nio.ByteBuffer;
+import java.util.function.IntConsumer;
 import org.windlass.Communicator;
 import org.windlass.DType;
 
@@ -43,5 +44,24 @@ public interface Side {
 
     @Override
     void close();
+  }
+
+  /**
+   * A rank whose call works on its buffers directly.
+   *
+   * @param operation the operation, as a function of the root
+   * @param free frees the buffers
+   */
+  record OnHost(ByteBuffer input, ByteBuffer output, IntConsumer operation, Runnable free)
+      implements Rank {
+    @Override
+    public void call(int root) {
+      operation.accept(root);
+    }
+
+    @Override
+    public void close() {
+      free.run();
+    }
   }
 }
