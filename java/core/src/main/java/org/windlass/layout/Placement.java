@@ -36,9 +36,15 @@ public sealed interface Placement
   }
 
   /**
-   * Cuts tensor dimension {@code dim} into {@code split} pieces, and each piece among the mesh
-   * dimension's ranks. The parts of a rank are joined in order. It corresponds to PyTorch's {@code
-   * _StridedShard}.
+   * Cuts tensor dimension {@code dim} after later mesh dimensions, as FSDP2 over tensor parallelism
+   * does. {@code split} is the size of a later mesh dimension that has {@code S<dim>}. That one
+   * cuts first, and this one cuts each of its pieces, both as {@link Shard} does. {@code split} may
+   * also be the product of the sizes of several such mesh dimensions. It corresponds to PyTorch's
+   * {@code _StridedShard}.
+   *
+   * <p>Without such mesh dimensions, it cuts the dimension into {@code split} pieces, and each
+   * piece among the mesh dimension's ranks. The parts of a rank are joined in order. All parts must
+   * be equal, and so must those of the cuts before it.
    *
    * @param dim tensor dimension, from 0
    * @param split number of pieces, at least 1
@@ -98,7 +104,7 @@ public sealed interface Placement
   }
 
   /**
-   * Returns a placement that cuts tensor dimension {@code dim} into {@code split} pieces, and each
+   * Returns a placement that cuts each of {@code split} pieces of tensor dimension {@code dim}
    * among the ranks.
    */
   static Placement stridedShard(int dim, int split) {
