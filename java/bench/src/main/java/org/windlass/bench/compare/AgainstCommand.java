@@ -127,12 +127,8 @@ final class AgainstCommand implements Runnable {
       if (!kind.equals("window") && !kind.equals("plain")) {
         throw new InvalidArgumentException("--buffers: '" + kind + "' is neither window nor plain");
       }
-      Map<Cell, List<Cell>> together = new TreeMap<>();
-      for (Cell cell : options.cells()) {
-        Cell key = new Cell(cell.op(), cell.ranks(), 0);
-        together.computeIfAbsent(key, none -> new ArrayList<>()).add(cell);
-      }
-      together.forEach((key, cells) -> groups.add(new Group(kind, key.op(), key.ranks(), cells)));
+      Cell.grouped(options.cells())
+          .forEach((key, cells) -> groups.add(new Group(kind, key.op(), key.ranks(), cells)));
     }
     // Barriers have no buffers.
     groups.removeIf(

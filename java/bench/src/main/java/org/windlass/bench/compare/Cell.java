@@ -4,6 +4,9 @@ package org.windlass.bench.compare;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
 import org.windlass.bench.data.ByteSize;
 import org.windlass.bench.side.Operation;
 
@@ -25,6 +28,17 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
   /** Returns the cells in order, without repetition. */
   static List<Cell> inOrder(Collection<Cell> cells) {
     return cells.stream().distinct().sorted().toList();
+  }
+
+  /** Returns the operation and number of ranks, which one process measures at several sizes. */
+  Cell group() {
+    return new Cell(op, ranks, 0);
+  }
+
+  /** Returns the cells of each {@link #group}, in order. */
+  static Map<Cell, List<Cell>> grouped(List<Cell> cells) {
+    return cells.stream()
+        .collect(Collectors.groupingBy(Cell::group, TreeMap::new, Collectors.toList()));
   }
 
   /** Returns the bytes of all ranks' inputs or of all ranks' outputs, whichever is larger. */

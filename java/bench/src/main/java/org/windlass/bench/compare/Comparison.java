@@ -9,7 +9,6 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.function.Consumer;
 import org.windlass.bench.sample.Times;
 
@@ -122,11 +121,7 @@ record Comparison(
    */
   void run(Consumer<List<Row>> afterRound) throws InterruptedException {
     Results results = new Results(contenders);
-    Map<Cell, List<Cell>> groups = new TreeMap<>();
-    for (Cell cell : cells) {
-      Cell group = new Cell(cell.op(), cell.ranks(), 0);
-      groups.computeIfAbsent(group, key -> new ArrayList<>()).add(cell);
-    }
+    Map<Cell, List<Cell>> groups = Cell.grouped(cells);
     long start = System.nanoTime();
     int done = 0;
     for (int round = 0; round < rounds; round++) {

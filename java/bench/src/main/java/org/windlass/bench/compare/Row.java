@@ -30,6 +30,17 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
           + "note";
   private static final int COLUMNS = 13;
 
+  /** Returns the rows of a contender that have times. */
+  static List<Row> measured(List<Row> rows, Contender contender) {
+    return rows.stream()
+        .filter(row -> row.contender == contender && row.note.isEmpty())
+        .toList();
+  }
+
+  boolean isAtSameCell(Row other) {
+    return cell.equals(other.cell);
+  }
+
   static Row of(Cell cell, Contender contender, List<Times> rounds, double floor, String note) {
     Times times =
         new Times(

@@ -127,8 +127,7 @@ public final class GridTuner implements AutoCloseable {
     List<Tried> tried = new ArrayList<>();
     for (int cores = 1; ; cores = Math.min(2 * cores, mostCores)) {
       CudaGrids.use(new GridRows(List.of(row(key(), 0, MOST_BYTES, cores))).text());
-      long[] samples = samplers.apply(workload).run().samples();
-      tried.add(new Tried(cores, Stamps.quantile(samples, 0.5) / 1e3));
+      tried.add(new Tried(cores, Times.of(samplers.apply(workload).run()).median()));
       if (cores == mostCores) {
         return Choice.of(operation, ranks, workload.bytes(), tried);
       }
