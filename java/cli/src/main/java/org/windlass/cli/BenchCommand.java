@@ -21,6 +21,7 @@ import org.windlass.bench.data.Sums;
 import org.windlass.bench.sample.BenchCase;
 import org.windlass.bench.sample.BenchResult;
 import org.windlass.bench.sample.Sampler;
+import org.windlass.bench.sample.Stamps;
 import org.windlass.bench.side.DeviceSide;
 import org.windlass.bench.side.LibrarySide;
 import org.windlass.bench.side.Operation;
@@ -34,6 +35,7 @@ import org.windlass.bench.workload.PutWorkload;
 import org.windlass.bench.workload.RedistributeWorkload;
 import org.windlass.bench.workload.RoutedExchangeWorkload;
 import org.windlass.bench.workload.Workload;
+import org.windlass.cli.out.WholeFile;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.kernel.Target;
@@ -235,9 +237,10 @@ public final class BenchCommand implements Runnable {
     boolean counts = ProfileOutput.counts(measured.target()) && !moving.areProcesses();
     StringBuilder profiles = new StringBuilder();
     try (Unfinished unfinished = new Unfinished();
-        StampsFile stamps = opsCsv == null ? null : new StampsFile(opsCsv)) {
+        WholeFile stamps = opsCsv == null ? null : WholeFile.create(opsCsv)) {
       if (stamps != null) {
         unfinished.add(stamps);
+        stamps.write("op,bytes,batch,iteration,rank,ready_ns,leave_ns\n");
       }
       for (Workload workload : workloads) {
         if (counts) {
@@ -255,7 +258,7 @@ public final class BenchCommand implements Runnable {
         out.print(json.isGiven() ? result.toJson() + "\n" : result.toTableRow());
         out.flush();
         if (stamps != null) {
-          stamps.write(op, workload.bytes(), measurement.batches());
+          write(stamps, op + "," + workload.bytes(), measurement.batches());
         }
       }
       out.print(profiles);
@@ -266,7 +269,20 @@ public final class BenchCommand implements Runnable {
     }
   }
 
-  /** Returns the kernels' profile while a size was measured. */
+  /** Writes a line for each rank and iteration. */
+  private static void write(WholeFile file, String cell, List<Stamps> batches) {
+    for (int batch = 0; batch < batches.size(); batch++) {
+      Stamps stamps = batches.get(batch);
+      for (int i = 0; i < stamps.iterations(); i++) {
+        for (int rank = 0; rank < stamps.ranks(); rank++) {
+          file.write(
+              cell + "," + batch + "," + i + "," + rank + "," + stamps.ready(rank, i) + ","
+                  + stamps.leave(rank, i) + "\n");
+        }
+      }
+    }
+  }
+
   private String profile(long bytes) {
     List<KernelProfile> kernels = KernelProfile.all();
     if (!json.isGiven()) {
@@ -283,7 +299,7 @@ public final class BenchCommand implements Runnable {
   }
 
   private Target checkedTarget() {
-    BenchOperations.requireOneOf("--buffers", buffers(), List.of("window", "plain", "device"));
+    BenchOperations.requireOneOf("--buffers", buffers(), "window, plain, device");
     if (isOnDevices() && !tuning.isGiven() && Operation.named(op).isEmpty()) {
       throw new UnsupportedException(
           "bench " + op + ": --buffers device is for " + Stream.of(Operation.values())

@@ -55,17 +55,13 @@ public record Complaint(
       return said.complaint();
     }
     if (fault instanceof WindlassException known) {
-      return new Complaint(known.code(), text(known), hint(known.code(), fault), fault);
+      return of(known.code(), text(known), fault);
     }
     if (fault instanceof IOException || fault instanceof UncheckedIOException) {
-      return new Complaint(ErrorCode.RESOURCE, text(fault), hint(ErrorCode.RESOURCE, fault), fault);
+      return of(ErrorCode.RESOURCE, text(fault), fault);
     }
     if (fault instanceof OutOfMemoryError) {
-      return new Complaint(
-          ErrorCode.RESOURCE,
-          "out of memory: " + text(fault),
-          hint(ErrorCode.RESOURCE, fault),
-          fault);
+      return of(ErrorCode.RESOURCE, "out of memory: " + text(fault), fault);
     }
     if (fault instanceof LinkageError) {
       for (Throwable cause = fault; cause != null; cause = cause.getCause()) {
@@ -78,11 +74,11 @@ public record Complaint(
         }
       }
     }
-    return new Complaint(
-        ErrorCode.INTERNAL,
-        fault.getClass().getSimpleName() + ": " + text(fault),
-        hint(ErrorCode.INTERNAL, fault),
-        fault);
+    return of(ErrorCode.INTERNAL, fault.getClass().getSimpleName() + ": " + text(fault), fault);
+  }
+
+  private static Complaint of(ErrorCode code, String message, Throwable fault) {
+    return new Complaint(code, message, hint(code, fault), fault);
   }
 
   private static String text(Throwable fault) {
@@ -132,9 +128,7 @@ public record Complaint(
       Map<String, Object> json =
           JsonObject.of("code", code, "status", status, "message", line(), "hint", hint);
       if (verbose) {
-        StringWriter trace = new StringWriter();
-        fault.printStackTrace(new PrintWriter(trace, true));
-        json.put("trace", trace);
+        json.put("trace", trace());
       }
       err.println(JsonObject.line(json));
     } else {
@@ -146,6 +140,12 @@ public record Complaint(
     }
     err.flush();
     return status;
+  }
+
+  String trace() {
+    StringWriter trace = new StringWriter();
+    fault.printStackTrace(new PrintWriter(trace, true));
+    return trace.toString();
   }
 
   /** Returns the message on one line. */

@@ -6,9 +6,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.BiPredicate;
 import java.util.function.IntFunction;
 import java.util.function.IntUnaryOperator;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.windlass.error.WindlassException;
 import org.windlass.gpu.CudaDriver;
 import org.windlass.gpu.CudaGrids;
@@ -83,32 +85,23 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return new CudaReport(Optional.of(why), List.of(), Optional.empty());
   }
 
-  /** Tells whether one GPU can access another's memory. */
-  @FunctionalInterface
-  interface Peers {
-    boolean reaches(int from, int to);
-  }
-
-  static CudaReport of(int count, IntFunction<CudaDriver.Device> devices, Peers peers) {
+  static CudaReport of(
+      int count, IntFunction<CudaDriver.Device> devices, BiPredicate<Integer, Integer> reaches) {
     List<Gpu> gpus = new ArrayList<>();
-    for (int gpu = 0; gpu < count; gpu++) {
+    for (int i = 0; i < count; i++) {
+      int gpu = i;
       try {
-        gpus.add(new Gpu(devices.apply(gpu), null, reached(gpu, count, peers)));
+        List<Integer> reached =
+            IntStream.range(0, count)
+                .filter(peer -> peer != gpu && reaches.test(gpu, peer))
+                .boxed()
+                .toList();
+        gpus.add(new Gpu(devices.apply(gpu), null, reached));
       } catch (WindlassException refused) {
         gpus.add(new Gpu(null, refused.getMessage(), List.of()));
       }
     }
     return new CudaReport(Optional.empty(), gpus, Optional.empty());
-  }
-
-  private static List<Integer> reached(int from, int count, Peers peers) {
-    List<Integer> reached = new ArrayList<>();
-    for (int to = 0; to < count; to++) {
-      if (to != from && peers.reaches(from, to)) {
-        reached.add(to);
-      }
-    }
-    return reached;
   }
 
   /** Returns the report for people: a name and a text for each line. */
@@ -143,7 +136,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
   }
 
   private static String gib(long bytes) {
-    return Decimals.of(bytes / 0x1p30, 1).toString();
+    return JsonObject.decimal(bytes / 0x1p30, 1).toString();
   }
 
   Map<String, Object> json() {

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
@@ -117,7 +118,7 @@ final class DoctorCommand implements Runnable {
       String state = targets.get(Target.loaded());
       facts.put("kernels", state.equals(AVAILABLE) ? NativeLibrary.vectorPath() : state);
       facts.put("allowed_cores", NativeLibrary.allowedCores());
-      facts.put("peer_memory", peerMemory());
+      facts.put("peer_memory", orRefusal(NativeLibrary::peerMemory));
     }
     sharedMemory()
         .ifPresentOrElse(
@@ -138,10 +139,10 @@ final class DoctorCommand implements Runnable {
     return told;
   }
 
-  private static String peerMemory() {
+  private static String orRefusal(Supplier<String> fact) {
     try {
-      return NativeLibrary.peerMemory();
-    } catch (InvalidArgumentException refused) {
+      return fact.get();
+    } catch (InvalidArgumentException | ResourceException refused) {
       return "refused: " + refused.getMessage();
     }
   }
@@ -173,22 +174,20 @@ final class DoctorCommand implements Runnable {
 
   /** Describes this process's rank according to launcher variables, or the error in them. */
   static String launch(Map<String, String> variables) {
-    try {
-      return LaunchEnvironment.of(variables)
-          .map(LaunchEnvironment::toString)
-          .orElse("none detected");
-    } catch (InvalidArgumentException refused) {
-      return "refused: " + refused.getMessage();
-    }
+    return orRefusal(
+        () ->
+            LaunchEnvironment.of(variables)
+                .map(LaunchEnvironment::toString)
+                .orElse("none detected"));
   }
 
   /** Describes the source of the token, or the error in it. Never includes the token itself. */
   static String token(Map<String, String> variables) {
-    try {
-      return LaunchEnvironment.checkedToken(variables).map(name -> "from " + name).orElse("none");
-    } catch (InvalidArgumentException | ResourceException refused) {
-      return "refused: " + refused.getMessage();
-    }
+    return orRefusal(
+        () ->
+            LaunchEnvironment.checkedToken(variables)
+                .map(name -> "from " + name)
+                .orElse("none"));
   }
 
   /**

@@ -3,7 +3,6 @@ package org.windlass.cli;
 
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -62,13 +61,11 @@ final class LaunchedRank {
 
   /** Writes a complaint to {@code to} and returns its exit status. */
   static int tell(Complaint complaint, Path to) {
-    StringWriter trace = new StringWriter();
-    complaint.fault().printStackTrace(new PrintWriter(trace, true));
     Properties said = new Properties();
     said.setProperty(CODE, complaint.code().name());
     said.setProperty(MESSAGE, complaint.message());
     said.setProperty(HINT, complaint.hint());
-    said.setProperty(TRACE, trace.toString());
+    said.setProperty(TRACE, complaint.trace());
     try {
       // Rename a complete file: a killed process or a full disk must not leave a partial one.
       Path part = to.resolveSibling(to.getFileName() + ".part");

@@ -5,7 +5,6 @@ import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -70,7 +69,7 @@ final class ProcessLaunch {
     }
     try (Unfinished unfinished = new Unfinished();
         TokenFile token = new TokenFile();
-        Complaints complaints = new Complaints();
+        RunFolder complaints = RunFolder.create("ranks");
         OwnJvm jvm = new OwnJvm();
         RankProcesses others = new RankProcesses(1, standardError(), standardError(), GRACE)) {
       unfinished.add(others);
@@ -79,7 +78,7 @@ final class ProcessLaunch {
       unfinished.add(jvm);
       try (RankVariables variables = new RankVariables(processes, token)) {
         for (int process = 1; process < processes; process++) {
-          List<String> option = List.of(LaunchedRank.option(complaints.of(process)));
+          List<String> option = List.of(LaunchedRank.option(complaints.resolve("" + process)));
           others.start(
               jvm.command(option, Main.class, arguments), variables.of(process));
         }
@@ -104,7 +103,7 @@ final class ProcessLaunch {
       Map<String, String> own,
       Consumer<LocalGroup> body,
       RankProcesses others,
-      Complaints complaints)
+      RunFolder complaints)
       throws IOException {
     try (StartWatch watch = new StartWatch(others)) {
       runRank(own, body, watch::close);
@@ -138,7 +137,7 @@ final class ProcessLaunch {
    * one.
    */
   private RuntimeException cause(
-      RuntimeException failure, List<RankProcesses.Failure> failures, Complaints complaints)
+      RuntimeException failure, List<RankProcesses.Failure> failures, RunFolder complaints)
       throws IOException {
     ErrorCode code = Complaint.of(failure).code();
     if (!CONSEQUENCES.contains(code)) {
@@ -147,7 +146,7 @@ final class ProcessLaunch {
     List<Complaint> consequences = new ArrayList<>();
     for (RankProcesses.Failure each : failures) {
       Optional<Complaint> told =
-          LaunchedRank.told(ranksOf(each.rank()), complaints.of(each.rank()));
+          LaunchedRank.told(ranksOf(each.rank()), complaints.resolve("" + each.rank()));
       if (told.isPresent() && !CONSEQUENCES.contains(told.get().code())) {
         return new ComplaintException(told.get(), failure);
       }
@@ -173,22 +172,6 @@ final class ProcessLaunch {
     return new PeerLostException(
         ranksOf(failure.rank()) + " (process " + failure.pid() + ") ended with status "
             + failure.status() + " " + when);
-  }
-
-  /** Files in which ranks write the reasons of their failures. */
-  private static final class Complaints implements AutoCloseable {
-    private final RunFolder folder = RunFolder.create("ranks");
-
-    Complaints() throws IOException {}
-
-    Path of(int rank) {
-      return folder.resolve("" + rank);
-    }
-
-    @Override
-    public void close() throws IOException {
-      folder.close();
-    }
   }
 
   /** Watches ranks that have not joined yet. If one of them fails, this thread stops waiting. */

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.sample;
 
-import java.math.BigDecimal;
-import java.math.RoundingMode;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -56,12 +54,9 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
     measurement.floorMicros().ifPresent(floor -> fields.put("floor_us", floor));
     fields.putAll(measurement.seen());
     fields.put("verified", true);
-    fields.replaceAll((name, value) -> value instanceof Double number ? rounded(number) : value);
+    fields.replaceAll(
+        (name, value) -> value instanceof Double it ? JsonObject.decimal(it, 3) : value);
     return JsonObject.line(fields);
-  }
-
-  private static BigDecimal rounded(double value) {
-    return BigDecimal.valueOf(value).setScale(3, RoundingMode.HALF_UP);
   }
 
   /** Returns the head of the table of results. */

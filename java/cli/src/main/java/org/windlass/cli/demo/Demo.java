@@ -202,16 +202,8 @@ public final class Demo {
 
   private void printTable() {
     out.printf(
-        Locale.ROOT,
         "%n%-20s %8s %12s %10s %10s %8s %10s %10s%n",
-        "",
-        "tensors",
-        "MB",
-        "first ms",
-        "ms",
-        "GB/s",
-        "of floor",
-        "at least");
+        (Object[]) ",tensors,MB,first ms,ms,GB/s,of floor,at least".split(","));
     long bytes = 0;
     double[] all = new double[VERSIONS];
     double[] floor = new double[VERSIONS];

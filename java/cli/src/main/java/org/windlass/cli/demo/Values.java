@@ -50,14 +50,10 @@ final class Values {
             weight.from().placements().get(1),
             everyRank ? rank : coordinates[1],
             everyRank ? Model.TRAINER_RANKS : 4);
-    float[] block = new float[(int) Math.min(BLOCK, piece.numel())];
     Tensor flat = piece.reshape(piece.numel());
-    for (long at = 0; at < piece.numel(); at += block.length) {
-      int count = (int) Math.min(block.length, piece.numel() - at);
-      if (count < block.length) {
-        block = new float[count];
-      }
-      float[] values = block;
+    for (long at = 0; at < piece.numel(); at += BLOCK) {
+      int count = (int) Math.min(BLOCK, piece.numel() - at);
+      float[] values = new float[count];
       part.forEachRun(
           at,
           count,
@@ -82,14 +78,10 @@ final class Values {
         Part.of(weight, weight.to().placements().get(0), place, Model.INFERENCE_RANKS);
     boolean hasTwoTerms = weight.from().hasPartial();
     Tensor flat = view.reshape(view.numel());
-    short[] block = new short[(int) Math.min(BLOCK, view.numel())];
-    for (long at = 0; at < view.numel(); at += block.length) {
-      int count = (int) Math.min(block.length, view.numel() - at);
-      if (count < block.length) {
-        block = new short[count];
-      }
-      flat.narrow(0, at, count).copyTo(block);
-      short[] values = block;
+    for (long at = 0; at < view.numel(); at += BLOCK) {
+      int count = (int) Math.min(BLOCK, view.numel() - at);
+      short[] values = new short[count];
+      flat.narrow(0, at, count).copyTo(values);
       part.forEachRun(
           at,
           count,

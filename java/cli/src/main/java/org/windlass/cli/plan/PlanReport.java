@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.plan;
 
-import java.math.BigDecimal;
-import java.math.RoundingMode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -136,12 +134,8 @@ public final class PlanReport {
     json.put("reduce_bytes", totals.reduceBytes());
     json.put("staging_bytes", planned.stagingBytes());
     json.putAll(hosts(planned));
-    json.put("plan_ms", thousandths(planned.millis()));
+    json.put("plan_ms", JsonObject.decimal(planned.millis(), 3));
     return json;
-  }
-
-  private static BigDecimal thousandths(double value) {
-    return BigDecimal.valueOf(value).setScale(3, RoundingMode.HALF_UP);
   }
 
   /** Returns the members about the traffic between hosts. */
@@ -159,7 +153,8 @@ public final class PlanReport {
       json.put("cross_bytes", traffic.crossBytes());
     }
     Optional<LinkSpeeds.Prediction> predicted = request.predict(traffic);
-    json.put("predicted_ms", predicted.map(time -> thousandths(time.seconds() * 1e3)));
+    json.put(
+        "predicted_ms", predicted.map(time -> JsonObject.decimal(time.seconds() * 1e3, 3)));
     json.put("bound_by", predicted.map(LinkSpeeds.Prediction::bound));
     return json;
   }

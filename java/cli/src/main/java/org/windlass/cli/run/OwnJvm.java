@@ -5,7 +5,6 @@ import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -90,10 +89,7 @@ public final class OwnJvm implements AutoCloseable {
     }
     if (hidden == null) {
       folder = RunFolder.create("options");
-      hidden =
-          Files.createFile(
-              folder.resolve("options"),
-              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+      hidden = folder.newFile("options");
       Files.write(hidden, options.stream().map(OwnJvm::quoted).toList());
     }
     return hidden;

@@ -11,6 +11,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.nio.file.attribute.UserPrincipal;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -103,6 +104,13 @@ public final class RunFolder implements AutoCloseable {
    */
   public Path resolve(String name) {
     return path.resolve(name);
+  }
+
+  /** Makes a file in the folder that only its owner can read, and returns its path. */
+  Path newFile(String name) throws IOException {
+    return Files.createFile(
+        resolve(name),
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
   }
 
   private static void removeAbandoned(Path own) {
