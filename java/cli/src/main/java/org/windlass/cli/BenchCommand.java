@@ -98,16 +98,11 @@ import picocli.CommandLine.Spec;
           + " op,bytes,batch,iteration,rank,ready_ns,leave_ns."
     })
 public final class BenchCommand implements Runnable {
-  /** Number of rounds in which the operation and its floor alternate. */
   private static final int ROUNDS = 3;
 
-  /** Longest time in seconds of a measurement that only warms up the JVM. */
   private static final double WARM_UP_SECONDS = 0.15;
 
-  /**
-   * Largest size in bytes with a warm-up. In larger cells, interpreted code takes a small part of
-   * the time.
-   */
+  /** Larger cells need no warm-up: interpreted code takes a small part of their time. */
   private static final long WARM_UP_BYTES = 1 << 20;
 
   @Spec private CommandSpec spec;
@@ -269,7 +264,6 @@ public final class BenchCommand implements Runnable {
     }
   }
 
-  /** Writes a line for each rank and iteration. */
   private static void write(WholeFile file, String cell, List<Stamps> batches) {
     for (int batch = 0; batch < batches.size(); batch++) {
       Stamps stamps = batches.get(batch);
@@ -347,9 +341,7 @@ public final class BenchCommand implements Runnable {
     };
   }
 
-  /**
-   * Refuses sums that round if the algorithm is a ring, since a ring adds in an order of its own.
-   */
+  /** Refuses a ring if its sums round, since it adds in an order of its own. */
   private void requireVerifiable(DType type) {
     boolean ring = algorithm() == Algorithm.RING || algorithm() == Algorithm.BIDIRECTIONAL_RING;
     if (ring && !new Sums(type, ranks()).areExact()) {
@@ -376,7 +368,6 @@ public final class BenchCommand implements Runnable {
     return workloads;
   }
 
-  /** Returns the sizes of {@code --bytes}, and throws if one is empty. */
   private List<String> sizes() {
     List<String> sizes = new ArrayList<>();
     for (String list : bytes) {

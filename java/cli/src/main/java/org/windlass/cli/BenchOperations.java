@@ -30,7 +30,6 @@ final class BenchOperations {
 
   private BenchOperations() {}
 
-  /** Refuses options of other operations. */
   static void requireFitting(String op, ParseResult parsed) {
     for (OptionSpec option : parsed.matchedOptions()) {
       OPTIONS.forEach(
@@ -47,7 +46,6 @@ final class BenchOperations {
     return List.of(list.split(", ")).contains(word);
   }
 
-  /** Refuses an algorithm that the operation does not have. */
   static void requireAlgorithm(String op, String algorithm) {
     String known =
         switch (op) {

@@ -26,12 +26,10 @@ import picocli.CommandLine.UnmatchedArgumentException;
  */
 public record Complaint(
     ErrorCode code, int status, String message, String hint, Throwable fault) {
-  /** Creates a complaint with the exit status of its kind. */
   public Complaint(ErrorCode code, String message, String hint, Throwable fault) {
     this(code, code.exitStatus(), message, hint, fault);
   }
 
-  /** Returns the complaint about an invalid command line. */
   public static Complaint ofUsage(ParameterException fault) {
     CommandLine line = fault.getCommandLine();
     String command = line.getCommandSpec().qualifiedName();
@@ -46,7 +44,6 @@ public record Complaint(
         fault);
   }
 
-  /** Returns the complaint about an exception of a command. */
   public static Complaint of(Throwable fault) {
     if (fault instanceof ExceptionInInitializerError && fault.getCause() != null) {
       return of(fault.getCause());
@@ -107,10 +104,7 @@ public record Complaint(
     };
   }
 
-  /**
-   * Returns a note about files that could not be removed, from the suppressed exceptions of
-   * {@code fault}.
-   */
+  /** Returns a note about files that could not be removed, from suppressed exceptions. */
   private static Optional<String> left(Throwable fault) {
     for (Throwable each = fault; each != null; each = each.getCause()) {
       for (Throwable more : each.getSuppressed()) {
@@ -148,7 +142,6 @@ public record Complaint(
     return trace.toString();
   }
 
-  /** Returns the message on one line. */
   private String line() {
     return message.strip().replaceAll(":\\s*\\R\\s*", ": ").replaceAll("\\s*\\R\\s*", "; ");
   }

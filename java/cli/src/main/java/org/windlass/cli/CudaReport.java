@@ -28,13 +28,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
       "processes that share a GPU take turns there, a slice of time each, so that ranks which wait"
           + " for one another are slow: have them be threads of one process";
 
-  /**
-   * The facts about one GPU.
-   *
-   * @param device the driver's description; null if the driver refuses to give one
-   * @param refusal reason for the driver's refusal; null without one
-   * @param reaches numbers of the other GPUs whose memory this one can access
-   */
+  /** One GPU. If the driver refuses to describe it, {@code device} is null. */
   record Gpu(CudaDriver.Device device, String refusal, List<Integer> reaches) {}
 
   /** Returns the report of this machine. The native library has to be loadable. */
@@ -54,12 +48,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return new CudaReport(refusal, gpus, Optional.of(told));
   }
 
-  /**
-   * Describes the rows of a table of grids for these GPUs.
-   *
-   * @param file path of the table; empty for none
-   * @param rows returns the number of rows for a GPU
-   */
+  /** Describes the table in {@code file}, empty for none, with its rows for each GPU. */
   static String grids(String file, int count, IntUnaryOperator rows) {
     if (file.isEmpty()) {
       return CudaGrids.VARIABLE + " is not set: a rank takes as many cores as run at a time";
@@ -104,7 +93,6 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return new CudaReport(Optional.empty(), gpus, Optional.empty());
   }
 
-  /** Returns the report for people: a name and a text for each line. */
   Map<String, String> lines() {
     Map<String, String> lines = new LinkedHashMap<>();
     lines.put("driver", refusal.orElseGet(() -> "for CUDA " + cuda().orElse("of no version")));

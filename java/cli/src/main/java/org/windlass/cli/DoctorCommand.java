@@ -75,7 +75,6 @@ final class DoctorCommand implements Runnable {
     print(out, "  ", cuda.lines());
   }
 
-  /** Returns each target with "available" or the reason why it is not. */
   private static Map<Target, String> targets(boolean loaded) {
     Map<Target, String> targets = new LinkedHashMap<>();
     for (Target target : Target.values()) {
@@ -130,7 +129,6 @@ final class DoctorCommand implements Runnable {
     return facts;
   }
 
-  /** Returns the facts for people, in which each of the two versions names its subject. */
   private static Map<String, Object> forPeople(Map<String, Object> facts) {
     Map<String, Object> told = new LinkedHashMap<>(facts);
     told.computeIfPresent("version", (name, version) -> "windlass " + version);
@@ -163,7 +161,6 @@ final class DoctorCommand implements Runnable {
     return FEATURES.stream().filter(found::contains).toList();
   }
 
-  /** Returns the free bytes in /dev/shm. */
   private static Optional<Long> sharedMemory() {
     try {
       return Optional.of(Files.getFileStore(Path.of("/dev/shm")).getUsableSpace());
@@ -172,7 +169,6 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /** Describes this process's rank according to launcher variables, or the error in them. */
   static String launch(Map<String, String> variables) {
     return orRefusal(
         () ->
@@ -190,10 +186,7 @@ final class DoctorCommand implements Runnable {
                 .orElse("none"));
   }
 
-  /**
-   * Returns the address at which jobs connect, or the error in it. Never includes a password: an
-   * address that has one is refused, and the message masks it.
-   */
+  /** Returns the address at which jobs connect, or the error in it, without a password. */
   static String linkRendezvous(Map<String, String> variables) {
     try {
       return Job.linkRendezvous(variables)
@@ -204,11 +197,6 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /**
-   * Returns each transport between ranks with "available" or the reason why it is not.
-   *
-   * @param cuda availability of the target whose ranks use it
-   */
   private static Map<String, String> transports(boolean loaded, String cuda) {
     Map<String, String> transports = new LinkedHashMap<>();
     transports.put("threads", loaded ? AVAILABLE : NO_NATIVES);
@@ -218,7 +206,6 @@ final class DoctorCommand implements Runnable {
     return transports;
   }
 
-  /** Describes the UCX transport between hosts under these variables. */
   private static String ucx(Map<String, String> variables) {
     String devices = variables.getOrDefault(NET_DEVICES, "");
     String over =

@@ -19,11 +19,6 @@ final class ManifestReport {
   /** Rank of each device for each group, or -1 if it is not a member. */
   private final List<int[]> ranks;
 
-  /**
-   * Creates the report of {@code bootstrap}.
-   *
-   * @param summary whether to omit slots and devices
-   */
   ManifestReport(Bootstrap bootstrap, boolean summary) {
     this.bootstrap = bootstrap;
     this.summary = summary;
@@ -39,11 +34,6 @@ final class ManifestReport {
     return of;
   }
 
-  /**
-   * Returns the lines of the report.
-   *
-   * @param file name of the manifest in the report
-   */
   List<String> lines(String file) {
     List<String> lines = new ArrayList<>();
     List<Bootstrap.Group> groups = bootstrap.groups();
@@ -109,10 +99,7 @@ final class ManifestReport {
     return rows.stream().mapToInt(row -> row.get(column).length()).max().orElse(1);
   }
 
-  /**
-   * Returns the lines about devices. Consecutive devices with consecutive ranks in the same groups
-   * share a line.
-   */
+  /** Returns lines about devices. Devices in a row with ranks in a row share a line. */
   private List<String> coreLines() {
     List<String> lines = new ArrayList<>();
     int first = 0;

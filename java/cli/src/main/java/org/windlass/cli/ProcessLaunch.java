@@ -46,13 +46,7 @@ final class ProcessLaunch {
   private final int ranks;
   private final CommunicatorOptions options;
 
-  /**
-   * Prepares a launch.
-   *
-   * @param arguments arguments of the command, also passed to the processes
-   * @param ranks number of ranks of each process
-   * @param options options of the communicators; their deadline also limits the start
-   */
+  /** Prepares a launch of {@code processes} processes with {@code ranks} ranks each. */
   ProcessLaunch(
       List<String> arguments, int processes, int ranks, CommunicatorOptions options) {
     this.arguments = arguments;
@@ -61,7 +55,6 @@ final class ProcessLaunch {
     this.options = options;
   }
 
-  /** Runs the body with the ranks of this process, here and in each of the other processes. */
   void run(Consumer<LocalGroup> body) {
     if (LaunchedRank.isThis()) {
       runRank(System.getenv(), body, () -> {});
@@ -91,10 +84,7 @@ final class ProcessLaunch {
     }
   }
 
-  /**
-   * Returns standard error as a byte stream. Ranks print no results, and their bytes are copied
-   * unchanged, which a writer would not do.
-   */
+  /** Returns a byte stream, since the ranks' bytes are copied unchanged. */
   private static OutputStream standardError() {
     return new FileOutputStream(FileDescriptor.err);
   }
@@ -116,11 +106,7 @@ final class ProcessLaunch {
     }
   }
 
-  /**
-   * Runs the body with the ranks of this process.
-   *
-   * @param onStart called once all ranks have joined
-   */
+  /** Runs the body with the ranks of this process. Calls {@code onStart} once all have joined. */
   private void runRank(
       Map<String, String> variables, Consumer<LocalGroup> body, Runnable onStart) {
     try (LocalGroup group =
@@ -132,10 +118,7 @@ final class ProcessLaunch {
     }
   }
 
-  /**
-   * Returns the exception to throw for {@code failure}: the original failure of a rank, if there is
-   * one.
-   */
+  /** Returns the original failure of a rank, or {@code failure} if there is none. */
   private RuntimeException cause(
       RuntimeException failure, List<RankProcesses.Failure> failures, RunFolder complaints)
       throws IOException {
@@ -162,7 +145,6 @@ final class ProcessLaunch {
     return failure;
   }
 
-  /** Returns the name of a process's ranks in messages. */
   private String ranksOf(int process) {
     int first = process * ranks;
     return ranks == 1 ? "rank " + first : "ranks " + first + " to " + (first + ranks - 1);

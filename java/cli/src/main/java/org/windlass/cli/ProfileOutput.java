@@ -18,12 +18,10 @@ final class ProfileOutput {
 
   private ProfileOutput() {}
 
-  /** Returns true if the target counts the work of kernels. */
   static boolean counts(Target target) {
     return target == Target.A2A3SIM || target == Target.A5SIM;
   }
 
-  /** Returns a table with a line for each engine of each kernel. */
   static String table(List<KernelProfile> kernels) {
     StringBuilder table = new StringBuilder(row((Object[]) HEAD.split(",")));
     for (KernelProfile kernel : kernels) {
@@ -49,9 +47,6 @@ final class ProfileOutput {
     return table.toString();
   }
 
-  /**
-   * Returns a kernel's profile from the measurement of operations of {@code bytes} bytes, as JSON.
-   */
   static String json(KernelProfile kernel, long bytes) {
     Map<String, Object> json =
         JsonObject.of(

@@ -183,10 +183,7 @@ final class ReshardCommand implements Runnable {
     }
   }
 
-  /**
-   * Runs the reshard in one process for each core, within limits. Each process takes its share of
-   * the reduction.
-   */
+  /** Runs the reshard in one process for each core, within limits. */
   private ReshardResult runProcesses(Reshard reshard, PrintWriter err) {
     int cores = Runtime.getRuntime().availableProcessors();
     int processes = Math.max(FEWEST_PROCESSES, Math.min(cores, MOST_PROCESSES));
@@ -204,7 +201,6 @@ final class ReshardCommand implements Runnable {
     return result.get();
   }
 
-  /** Prints a warning, and keeps it for the result. */
   private void warn(PrintWriter err, String text) {
     warned.add(text);
     err.println("windlass: warning: " + text);

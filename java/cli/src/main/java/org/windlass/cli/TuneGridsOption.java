@@ -57,7 +57,6 @@ final class TuneGridsOption {
     return file != null;
   }
 
-  /** Refuses combinations of options that cannot produce a table. */
   void require(Target target, String buffers, String algorithm, boolean writesStamps) {
     if (target != Target.CUDA) {
       throw new UnsupportedException(
@@ -79,7 +78,6 @@ final class TuneGridsOption {
     present();
   }
 
-  /** Returns the rows that the file has so far. */
   private GridRows present() {
     if (!Files.exists(file)) {
       return GridRows.none();

@@ -35,7 +35,6 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
     return new Cell(op, ranks, 0);
   }
 
-  /** Returns the cells of each {@link #group}, in order. */
   static Map<Cell, List<Cell>> grouped(List<Cell> cells) {
     return cells.stream()
         .collect(Collectors.groupingBy(Cell::group, TreeMap::new, Collectors.toList()));
@@ -49,15 +48,11 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
         .orElse(0L);
   }
 
-  /** Returns the name of the cell's row of panels in the chart. */
   String family() {
     return Redistribution.isNamed(op) ? Redistribution.parse(op).meshes() : op;
   }
 
-  /**
-   * Returns the title of the cell's panel. A barrier's panel covers all numbers of ranks, and other
-   * panels cover all sizes.
-   */
+  /** Returns the title of the cell's panel, which covers all sizes, or a barrier's ranks. */
   String panel() {
     return op.equals(BARRIER) || Redistribution.isNamed(op) ? op : op + ", " + ranks + " ranks";
   }

@@ -53,11 +53,6 @@ final class Chart {
     }
   }
 
-  /**
-   * Returns the chart of the rows that hold times.
-   *
-   * @param about subject of the panels
-   */
   static String of(List<Row> rows, String about) {
     List<Row> measured = rows.stream().filter(row -> row.note().isEmpty()).toList();
     Map<String, List<Row>> families = by(row -> row.cell().family(), measured);
@@ -163,7 +158,6 @@ final class Chart {
         words);
   }
 
-  /** Logarithmic axes in a rectangle. */
   private final class Panel {
     private final int left;
     private final int top;

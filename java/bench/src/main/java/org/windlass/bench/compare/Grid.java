@@ -20,9 +20,7 @@ import org.windlass.bench.data.ByteSize;
 final class Grid {
   private Grid() {}
 
-  /**
-   * Appends a table with a line for each operation and number of ranks, and a column for each size.
-   */
+  /** Appends a table: operations and numbers of ranks as lines, sizes as columns. */
   static <T> void append(
       StringBuilder text,
       String title,
@@ -57,7 +55,6 @@ final class Grid {
     return cells.stream().collect(Collectors.joining(" | ", "| ", " |\n"));
   }
 
-  /** Appends the rows that have a note instead of times. */
   static void appendMissing(StringBuilder text, List<Row> rows) {
     List<Row> missing = rows.stream().filter(row -> !row.note().isEmpty()).toList();
     if (!missing.isEmpty()) {
@@ -76,9 +73,6 @@ final class Grid {
     return significant(value) + (Double.isNaN(floor) ? "" : " (" + significant(floor) + ")");
   }
 
-  /**
-   * Formats the geometric mean with {@link #significant}, or returns "-" if there are no values.
-   */
   static String geometricMean(DoubleStream values) {
     OptionalDouble logs = values.map(Math::log).average();
     return logs.isPresent() ? significant(Math.exp(logs.getAsDouble())) : "-";

@@ -45,10 +45,7 @@ final class Table {
     }
   }
 
-  /**
-   * Appends 99th percentiles of Windlass and its peers, and counts those that are near their
-   * medians.
-   */
+  /** Appends 99th percentiles, and counts those that are near their medians. */
   private void tails() {
     List<Contender> peers =
         List.of(Contender.OPENMPI, Contender.OPENMPI_BOUND, Contender.WAIT).stream()

@@ -26,10 +26,7 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
     return workload.receivedBytes() / (times().median() * 1e3);
   }
 
-  /**
-   * Returns the line as one JSON object. The result is always verified, since a sampler throws if
-   * it finds a wrong byte.
-   */
+  /** Returns the line as JSON. A sampler throws for a wrong byte, so it is verified. */
   public String toJson() {
     Times times = times();
     Map<String, Object> fields =
@@ -59,12 +56,10 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
     return JsonObject.line(fields);
   }
 
-  /** Returns the head of the table of results. */
   public static String tableHead() {
     return String.format(ROW, (Object[]) HEAD.split(","));
   }
 
-  /** Returns the result as a row of the table. */
   public String toTableRow() {
     Times times = times();
     return String.format(
@@ -85,9 +80,7 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
         + seenLine();
   }
 
-  /**
-   * Returns the workload's other observations on a separate line, or an empty text without any.
-   */
+  /** Returns the workload's other observations on a separate line, if there are any. */
   private String seenLine() {
     if (measurement.seen().isEmpty()) {
       return "";

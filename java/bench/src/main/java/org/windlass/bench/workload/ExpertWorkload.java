@@ -15,16 +15,12 @@ interface ExpertWorkload extends Workload {
     return traffic().ranks();
   }
 
-  /** Returns the bytes of one rank's tokens. */
   @Override
   default long bytes() {
     return traffic().tokenBytes();
   }
 
-  /**
-   * Returns the bytes of the rows that the rank that receives most receives from others, including
-   * the returned ones.
-   */
+  /** Counts the rows of the rank that receives most, including the returned ones. */
   @Override
   default long receivedBytes() {
     ExpertTraffic traffic = traffic();

@@ -127,7 +127,6 @@ public record RedistributeWorkload(
   /** A rank's local tensor, its memory, and the digit of each element. */
   private record Side(Tensor tensor, ByteBuffer memory, byte[] digits) {}
 
-  /** Checks a target against the expected results of its elements' digits. */
   public void verify(ByteBuffer target, byte[] digits, int rank, long iteration) {
     long[] outputBits =
         Digits.encodeReduced(

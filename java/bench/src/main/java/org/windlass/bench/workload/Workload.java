@@ -13,7 +13,6 @@ public interface Workload {
     /** Writes this rank's input of {@code iteration}, if it has one. Allocates nothing. */
     default void rewrite(long iteration) {}
 
-    /** Runs the operation once. */
     void call();
 
     /** Runs the operation as number {@code index} of a stream. A root rotates with the index. */

@@ -27,12 +27,6 @@ public final class PlanReport {
   private final boolean summary;
   private final boolean json;
 
-  /**
-   * Creates a report.
-   *
-   * @param summary whether to omit routes and links
-   * @param json whether lines are JSON
-   */
   public PlanReport(PlanRequest request, boolean summary, boolean json) {
     this.request = request;
     this.summary = summary;
@@ -49,13 +43,11 @@ public final class PlanReport {
       Totals totals,
       long stagingBytes,
       double millis) {
-    /** Returns the plan of a single tensor. */
     Plan plan() {
       return plans.get(0);
     }
   }
 
-  /** Returns the lines about a single tensor. */
   public List<String> one(PlannedTensor tensor) {
     long begin = System.nanoTime();
     return List.of(ofTensor(null, tensor, tensor.plans(request.options(), 0).get(0), begin));
@@ -138,7 +130,6 @@ public final class PlanReport {
     return json;
   }
 
-  /** Returns the members about the traffic between hosts. */
   private Map<String, Object> hosts(Planned planned) {
     HostTraffic traffic = planned.totals().hosts();
     Map<String, Object> json = new LinkedHashMap<>();
@@ -225,10 +216,6 @@ public final class PlanReport {
     return text.toString();
   }
 
-  /**
-   * Returns the line of a route: sender, method, receivers, bytes for each, region, and the terms
-   * of a sum.
-   */
   private static String line(Route route) {
     String terms = route.op().map(op -> "  " + op + " of " + joined(route.sources())).orElse("");
     String fate =
@@ -247,7 +234,6 @@ public final class PlanReport {
         terms);
   }
 
-  /** Returns the traffic between hosts: of each pair, unless summarised, and of all. */
   private String hosts(Planned planned, HostTraffic traffic) {
     int hosts = request.count(planned.ranks());
     StringBuilder text = new StringBuilder();
@@ -282,7 +268,6 @@ public final class PlanReport {
     return ranks.stream().map(String::valueOf).collect(Collectors.joining(","));
   }
 
-  /** Describes the buckets that the mode uses. */
   private String buckets(long count) {
     return switch (request.options().mode()) {
       case DIRECT -> "no bucket, since mode direct packs nothing (staged: " + count + ")";
