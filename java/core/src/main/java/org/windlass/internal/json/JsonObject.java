@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.math.BigDecimal;
 import java.math.RoundingMode;
@@ -14,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.BaseStream;
+import java.util.stream.Stream;
 
 /**
  * Writes a JSON object in memory, in UTF-8. {@link JsonText} reads one.
@@ -58,27 +60,47 @@ public final class JsonObject {
 
   private static byte[] bytes(boolean isForPeople, Map<?, ?> object) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
-    try (JsonGenerator json = FACTORY.createGenerator(out)) {
-      if (isForPeople) {
-        json.useDefaultPrettyPrinter();
-      }
-      write(json, object);
+    try {
+      write(out, isForPeople, object.entrySet().stream());
     } catch (IOException impossible) {
       throw new UncheckedIOException(impossible);
     }
     return out.toByteArray();
   }
 
+  /** Writes an object with these members on one line, as UTF-8, and closes the stream. */
+  public static void write(OutputStream out, Stream<? extends Map.Entry<?, ?>> members)
+      throws IOException {
+    write(out, false, members);
+  }
+
+  private static void write(
+      OutputStream out, boolean isForPeople, Stream<? extends Map.Entry<?, ?>> members)
+      throws IOException {
+    try (JsonGenerator json = FACTORY.createGenerator(out)) {
+      if (isForPeople) {
+        json.useDefaultPrettyPrinter();
+      }
+      writeMembers(json, members.iterator());
+    }
+  }
+
+  private static void writeMembers(
+      JsonGenerator json, Iterator<? extends Map.Entry<?, ?>> members) throws IOException {
+    json.writeStartObject();
+    while (members.hasNext()) {
+      Map.Entry<?, ?> member = members.next();
+      if (!Optional.empty().equals(member.getValue())) {
+        json.writeFieldName(member.getKey().toString());
+        write(json, member.getValue());
+      }
+    }
+    json.writeEndObject();
+  }
+
   private static void write(JsonGenerator json, Object value) throws IOException {
     if (value instanceof Map<?, ?> object) {
-      json.writeStartObject();
-      for (Map.Entry<?, ?> member : object.entrySet()) {
-        if (!Optional.empty().equals(member.getValue())) {
-          json.writeFieldName(member.getKey().toString());
-          write(json, member.getValue());
-        }
-      }
-      json.writeEndObject();
+      writeMembers(json, object.entrySet().iterator());
     } else if (value instanceof Iterable<?> elements) {
       writeElements(json, elements.iterator());
     } else if (value instanceof BaseStream<?, ?> stream) {
