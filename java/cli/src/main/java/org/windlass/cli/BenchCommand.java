@@ -4,9 +4,7 @@ package org.windlass.cli;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.function.LongFunction;
 import java.util.stream.Collectors;
@@ -190,8 +188,7 @@ public final class BenchCommand implements Runnable {
     BenchOperations.requireAlgorithm(op, algorithm);
     List<Workload> workloads = workloads();
     BenchOperations.requireFitting(op, spec.commandLine().getParseResult());
-    BenchCase measured =
-        new BenchCase(op, target, moving.launch(), buffers(), dtype(), details());
+    BenchCase measured = new BenchCase(op, target, moving.launch(), buffers(), dtype());
     if (tuning.isGiven()) {
       tuning.require(target, buffers(), algorithm, opsCsv != null);
     }
@@ -438,26 +435,5 @@ public final class BenchCommand implements Runnable {
 
   private Algorithm algorithm() {
     return Algorithm.parse(algorithm);
-  }
-
-  private Map<String, Object> details() {
-    Map<String, Object> details = new LinkedHashMap<>();
-    if (op.equals("redistribute")) {
-      Layout source = Layout.parse(layouts.from().get());
-      details.put("from", source.toString());
-      details.put("to", Layout.parseTarget(layouts.to().get(), source).qualified());
-      details.put("shape", shape);
-      details.put("wire", wireOr(dtype()).toString());
-      details.put("mode", mode.chosen().toString());
-    } else if (op.equals("cast")) {
-      details.put("wire", wireOr(DType.BF16).toString());
-    } else if (op.equals("dispatch-combine")) {
-      ExpertTraffic traffic = experts.traffic(ranks(), dtype());
-      details.put("tokens", traffic.tokens());
-      details.put("hidden", traffic.hidden());
-      details.put("top_k", traffic.topK());
-      details.put("experts", traffic.experts() / traffic.ranks());
-    }
-    return details;
   }
 }

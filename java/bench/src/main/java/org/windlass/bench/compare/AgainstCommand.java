@@ -279,13 +279,7 @@ final class AgainstCommand implements Runnable {
     return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, format, value);
   }
 
-  /** Returns the mean over the cells that have a round, or NaN if none has. */
   private static double geometricMean(Map<String, BuildRounds> cells, Build build) {
-    return Math.exp(
-        cells.values().stream()
-            .mapToDouble(each -> Math.log(each.ratio(build)))
-            .filter(each -> !Double.isNaN(each))
-            .average()
-            .orElse(Double.NaN));
+    return Row.geometricMean(cells.values().stream().mapToDouble(each -> each.ratio(build)));
   }
 }

@@ -8,7 +8,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.OptionalDouble;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Function;
@@ -74,8 +73,8 @@ final class Grid {
   }
 
   static String geometricMean(DoubleStream values) {
-    OptionalDouble logs = values.map(Math::log).average();
-    return logs.isPresent() ? significant(Math.exp(logs.getAsDouble())) : "-";
+    double mean = Row.geometricMean(values);
+    return Double.isNaN(mean) ? "-" : significant(mean);
   }
 
   /** Formats a value with two decimal places, one from 10 on, and none from 100 on. */

@@ -70,6 +70,12 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
         : mean.applyAsDouble(sorted[middle - 1], sorted[middle]);
   }
 
+  /** Returns the geometric mean of the numbers, or NaN without any. */
+  static double geometricMean(DoubleStream values) {
+    return Math.exp(
+        values.map(Math::log).filter(each -> !Double.isNaN(each)).average().orElse(Double.NaN));
+  }
+
   static void write(Path file, List<Row> rows) {
     List<String> lines = new ArrayList<>(List.of(HEAD));
     rows.forEach(row -> lines.add(row.toString()));

@@ -40,7 +40,7 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
             "ranks", workload.ranks(),
             "bytes", workload.bytes(),
             "dtype", measured.dtype());
-    fields.putAll(measured.details());
+    fields.putAll(workload.details());
     fields.put("iterations", measurement.samples().length);
     fields.put("median_us", times.median());
     fields.put("p99_us", times.p99());

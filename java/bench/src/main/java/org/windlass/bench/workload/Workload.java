@@ -55,6 +55,11 @@ public interface Workload {
     return "";
   }
 
+  /** Returns further fields of the result that describe the operation. */
+  default Map<String, Object> details() {
+    return Map.of();
+  }
+
   /** Returns further fields of the result from the ranks' last calls, after the measurement. */
   default Map<String, Object> seen(Report report) {
     return Map.of();

@@ -180,17 +180,11 @@ public final class PlanReport {
     if (tensor == null) {
       text.append(planned.tensors()).append(" tensors\n");
     } else {
-      text.append(planned.name() == null ? "" : planned.name() + ": ")
-          .append(tensor.count() == 1 ? "" : tensor.count() + " times ")
-          .append(tensor.dtype())
-          .append(Arrays.toString(tensor.shape()))
-          .append(" from ")
-          .append(tensor.from())
-          .append(" to ")
-          .append(tensor.to().qualified())
-          .append(", wire ")
-          .append(tensor.wire())
-          .append('\n');
+      text.append(
+          (planned.name() == null ? "" : planned.name() + ": ")
+              + (tensor.count() == 1 ? "" : tensor.count() + " times ") + tensor.dtype()
+              + Arrays.toString(tensor.shape()) + " from " + tensor.from() + " to "
+              + tensor.to().qualified() + ", wire " + tensor.wire() + "\n");
     }
     for (Route route : tensor == null ? List.<Route>of() : routes(planned.plan())) {
       text.append(line(route));
