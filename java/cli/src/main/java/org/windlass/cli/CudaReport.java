@@ -6,9 +6,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.BiPredicate;
 import java.util.function.IntFunction;
 import java.util.function.IntUnaryOperator;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.windlass.error.WindlassException;
 import org.windlass.gpu.CudaDriver;
 import org.windlass.gpu.CudaGrids;
@@ -26,13 +28,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
       "processes that share a GPU take turns there, a slice of time each, so that ranks which wait"
           + " for one another are slow: have them be threads of one process";
 
-  /**
-   * The facts about one GPU.
-   *
-   * @param device the driver's description; null if the driver refuses to give one
-   * @param refusal reason for the driver's refusal; null without one
-   * @param reaches numbers of the other GPUs whose memory this one can access
-   */
+  /** One GPU. If the driver refuses to describe it, {@code device} is null. */
   record Gpu(CudaDriver.Device device, String refusal, List<Integer> reaches) {}
 
   /** Returns the report of this machine. The native library has to be loadable. */
@@ -52,12 +48,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return new CudaReport(refusal, gpus, Optional.of(told));
   }
 
-  /**
-   * Describes the rows of a table of grids for these GPUs.
-   *
-   * @param file path of the table; empty for none
-   * @param rows returns the number of rows for a GPU
-   */
+  /** Describes the table in {@code file}, empty for none, with its rows for each GPU. */
   static String grids(String file, int count, IntUnaryOperator rows) {
     if (file.isEmpty()) {
       return CudaGrids.VARIABLE + " is not set: a rank takes as many cores as run at a time";
@@ -83,17 +74,18 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return new CudaReport(Optional.of(why), List.of(), Optional.empty());
   }
 
-  /** Tells whether one GPU can access another's memory. */
-  @FunctionalInterface
-  interface Peers {
-    boolean reaches(int from, int to);
-  }
-
-  static CudaReport of(int count, IntFunction<CudaDriver.Device> devices, Peers peers) {
+  static CudaReport of(
+      int count, IntFunction<CudaDriver.Device> devices, BiPredicate<Integer, Integer> reaches) {
     List<Gpu> gpus = new ArrayList<>();
-    for (int gpu = 0; gpu < count; gpu++) {
+    for (int i = 0; i < count; i++) {
+      int gpu = i;
       try {
-        gpus.add(new Gpu(devices.apply(gpu), null, reached(gpu, count, peers)));
+        List<Integer> reached =
+            IntStream.range(0, count)
+                .filter(peer -> peer != gpu && reaches.test(gpu, peer))
+                .boxed()
+                .toList();
+        gpus.add(new Gpu(devices.apply(gpu), null, reached));
       } catch (WindlassException refused) {
         gpus.add(new Gpu(null, refused.getMessage(), List.of()));
       }
@@ -101,17 +93,6 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return new CudaReport(Optional.empty(), gpus, Optional.empty());
   }
 
-  private static List<Integer> reached(int from, int count, Peers peers) {
-    List<Integer> reached = new ArrayList<>();
-    for (int to = 0; to < count; to++) {
-      if (to != from && peers.reaches(from, to)) {
-        reached.add(to);
-      }
-    }
-    return reached;
-  }
-
-  /** Returns the report for people: a name and a text for each line. */
   Map<String, String> lines() {
     Map<String, String> lines = new LinkedHashMap<>();
     lines.put("driver", refusal.orElseGet(() -> "for CUDA " + cuda().orElse("of no version")));
@@ -143,7 +124,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
   }
 
   private static String gib(long bytes) {
-    return Decimals.of(bytes / 0x1p30, 1).toString();
+    return JsonObject.decimal(bytes / 0x1p30, 1).toString();
   }
 
   Map<String, Object> json() {

@@ -175,7 +175,6 @@ final class PlanCommand implements Runnable {
     return new PlannedTensor("tensor", sizes, type, wire(type), source, to, 1);
   }
 
-  /** Returns the wire dtype of tensors of this dtype: the requested one if they cast to it. */
   private DType wire(DType type) {
     return layouts.castWire().filter(type::canCast).orElse(type);
   }

@@ -44,9 +44,7 @@ final class ProcessEnd {
     System.exit(status);
   }
 
-  /**
-   * Returns true if a signal is ending the process. A failure is then a consequence of the signal.
-   */
+  /** Returns true if a signal is ending the process, and so causes failures. */
   static boolean isNear() {
     Thread probe = new Thread(() -> {});
     try {

@@ -13,31 +13,17 @@ import org.windlass.report.KernelProfile.Work;
 /** Formats the profile of kernels on a checked target. */
 final class ProfileOutput {
   private static final String ROW = "%-20s %8s %12s %-5s %12s %14s %8s %9s %8s %8s %9s %8s%n";
+  private static final String HEAD =
+      "kernel,runs,cycles,pipe,instructions,bytes,busy %,overlap %,flags,barriers,notifies,UB";
 
   private ProfileOutput() {}
 
-  /** Returns true if the target counts the work of kernels. */
   static boolean counts(Target target) {
     return target == Target.A2A3SIM || target == Target.A5SIM;
   }
 
-  /** Returns a table with a line for each engine of each kernel. */
   static String table(List<KernelProfile> kernels) {
-    StringBuilder table =
-        new StringBuilder(
-            row(
-                "kernel",
-                "runs",
-                "cycles",
-                "pipe",
-                "instructions",
-                "bytes",
-                "busy %",
-                "overlap %",
-                "flags",
-                "barriers",
-                "notifies",
-                "UB"));
+    StringBuilder table = new StringBuilder(row((Object[]) HEAD.split(",")));
     for (KernelProfile kernel : kernels) {
       for (Engine engine : Engine.values()) {
         boolean first = engine == Engine.S;
@@ -61,9 +47,6 @@ final class ProfileOutput {
     return table.toString();
   }
 
-  /**
-   * Returns a kernel's profile from the measurement of operations of {@code bytes} bytes, as JSON.
-   */
   static String json(KernelProfile kernel, long bytes) {
     Map<String, Object> json =
         JsonObject.of(

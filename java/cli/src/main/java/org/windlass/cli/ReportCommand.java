@@ -121,7 +121,6 @@ final class ReportCommand implements Callable<Integer> {
     return Duration.ofNanos((long) (value * 1e9));
   }
 
-  /** Reports how the job ended, and returns the exit status. */
   private int end(JobReport report, PrintWriter out) {
     String lost =
         report.communicators().stream()

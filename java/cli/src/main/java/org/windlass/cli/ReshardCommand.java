@@ -183,10 +183,7 @@ final class ReshardCommand implements Runnable {
     }
   }
 
-  /**
-   * Runs the reshard in one process for each core, within limits. Each process takes its share of
-   * the reduction.
-   */
+  /** Runs the reshard in one process for each core, within limits. */
   private ReshardResult runProcesses(Reshard reshard, PrintWriter err) {
     int cores = Runtime.getRuntime().availableProcessors();
     int processes = Math.max(FEWEST_PROCESSES, Math.min(cores, MOST_PROCESSES));
@@ -204,7 +201,6 @@ final class ReshardCommand implements Runnable {
     return result.get();
   }
 
-  /** Prints a warning, and keeps it for the result. */
   private void warn(PrintWriter err, String text) {
     warned.add(text);
     err.println("windlass: warning: " + text);
@@ -258,9 +254,9 @@ final class ReshardCommand implements Runnable {
             "bytes_out", result.bytesOut(),
             "sent_bytes", result.sentBytes(),
             "local_bytes", result.localBytes(),
-            "seconds", Decimals.of(result.seconds(), 6),
-            "GBps", Decimals.of(result.gigabytesPerSecond(), 6),
-            "floor_s", Decimals.of(floor, 6),
+            "seconds", JsonObject.decimal(result.seconds(), 6),
+            "GBps", JsonObject.decimal(result.gigabytesPerSecond(), 6),
+            "floor_s", JsonObject.decimal(floor, 6),
             "verified", result.verified(),
             "copied", result.copied(),
             "left_out", result.leftOut(),

@@ -39,6 +39,8 @@ final class TuneGridsOption {
   static final String NAME = "--tune-grids";
 
   private static final String ROW = "%-14s %5s %8s %6s %10s %10s %12s%n";
+  private static final String HEAD =
+      String.format(ROW, (Object[]) "op,ranks,bytes,cores,median us,most cores,median us".split(","));
 
   /** Largest table in bytes that the library takes, GridTable::kMostTextBytes. */
   private static final int MOST_BYTES = 1 << 20;
@@ -55,7 +57,6 @@ final class TuneGridsOption {
     return file != null;
   }
 
-  /** Refuses combinations of options that cannot produce a table. */
   void require(Target target, String buffers, String algorithm, boolean writesStamps) {
     if (target != Target.CUDA) {
       throw new UnsupportedException(
@@ -77,7 +78,6 @@ final class TuneGridsOption {
     present();
   }
 
-  /** Returns the rows that the file has so far. */
   private GridRows present() {
     if (!Files.exists(file)) {
       return GridRows.none();
@@ -126,7 +126,7 @@ final class TuneGridsOption {
           out.print(
               isJson
                   ? json(measured, workload.ranks(), choice)
-                  : (choices.isEmpty() ? head() : "") + line(operation, workload.ranks(), choice));
+                  : (choices.isEmpty() ? HEAD : "") + line(operation, workload.ranks(), choice));
           out.flush();
         }
         choices.add(choice);
@@ -143,10 +143,6 @@ final class TuneGridsOption {
         }
       }
     }
-  }
-
-  private static String head() {
-    return String.format(ROW, "op", "ranks", "bytes", "cores", "median us", "most cores", "median us");
   }
 
   private static String line(Operation operation, int ranks, Choice choice) {
@@ -167,7 +163,9 @@ final class TuneGridsOption {
 
   private static String json(BenchCase measured, int ranks, Choice choice) {
     Map<String, Object> medians = new LinkedHashMap<>();
-    choice.tried().forEach(tried -> medians.put("" + tried.cores(), Decimals.of(tried.medianMicros(), 2)));
+    for (Tried tried : choice.tried()) {
+      medians.put("" + tried.cores(), JsonObject.decimal(tried.medianMicros(), 2));
+    }
     return JsonObject.line(
             JsonObject.of(
                 "op", measured.op(),

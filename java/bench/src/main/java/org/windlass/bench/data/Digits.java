@@ -22,16 +22,12 @@ public final class Digits {
 
   private Digits() {}
 
-  /**
-   * Returns the digit in iteration 0 of the element at row-major {@code index} of a global tensor.
-   */
+  /** Returns the digit in iteration 0 of the element at {@code index} of a global tensor. */
   public static int of(long index) {
     return (int) (index * GOLDEN >>> 61);
   }
 
-  /**
-   * Returns the digit of term {@code term} of an element, for ranks that hold terms of a reduction.
-   */
+  /** Returns the digit of a term of an element, for ranks that hold terms. */
   public static int of(long index, int term) {
     return of(index) + TERM_STEP * term & COUNT - 1;
   }
@@ -79,9 +75,7 @@ public final class Digits {
     };
   }
 
-  /**
-   * Rounds {@code value} to the accumulator of {@code dtype}: f64 for f64, f32 for other floats.
-   */
+  /** Rounds to the accumulator of {@code dtype}: f64 for f64, f32 for other floats. */
   private static double accumulated(DType dtype, double value) {
     return dtype == DType.F64 || !dtype.isFloating() ? value : (float) value;
   }
@@ -122,7 +116,6 @@ public final class Digits {
     return dtype.bits() == 64 ? -1L : (1L << dtype.bits()) - 1;
   }
 
-  /** Returns the bits of element {@code index} of {@code elementBytes} bytes. */
   static long bitsAt(ByteBuffer memory, int index, int elementBytes) {
     return switch (elementBytes) {
       case 1 -> memory.get(index) & 0xffL;
@@ -149,9 +142,7 @@ public final class Digits {
     }
   }
 
-  /**
-   * Writes all of {@code memory} as term {@code term} of the elements from 0 on. Allocates nothing.
-   */
+  /** Writes all of {@code memory} as a term of the elements from 0 on. Allocates nothing. */
   public static void write(
       ByteBuffer memory, int term, long[] bits, int elementBytes, long iteration) {
     int count = memory.limit() / elementBytes;

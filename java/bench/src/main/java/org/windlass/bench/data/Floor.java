@@ -55,10 +55,7 @@ public final class Floor {
     return micros;
   }
 
-  /**
-   * Measures {@code copies} contiguous copies of {@code bytes} of source, with a cast if the dtypes
-   * differ.
-   */
+  /** Measures several contiguous copies of a source, with a cast if the dtypes differ. */
   public static double copiesMicros(long bytes, int copies, DType from, DType to, int iterations) {
     return copies(0, 0, bytes, copies, from, to, iterations);
   }
@@ -109,7 +106,6 @@ public final class Floor {
     return micros;
   }
 
-  /** Returns the median that a native call writes. */
   private static double median(ToIntBiFunction<double[], Scratch> call) {
     double[] median = new double[1];
     try (Scratch scratch = Scratch.take()) {

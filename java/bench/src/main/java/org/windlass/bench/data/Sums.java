@@ -18,11 +18,6 @@ public final class Sums {
   private final long[] inputBits;
   private final long[] sumBits;
 
-  /**
-   * Creates the terms and sums for {@code ranks} ranks.
-   *
-   * @throws UnsupportedException if elements of {@code dtype} cannot be summed
-   */
   public Sums(DType dtype, int ranks) {
     require(dtype);
     this.dtype = dtype;

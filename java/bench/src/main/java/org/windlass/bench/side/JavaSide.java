@@ -25,11 +25,7 @@ public final class JavaSide implements Side {
   private final ByteBuffer[] outputs;
   private final StagedCalls staged;
 
-  /**
-   * Creates the side for {@code ranks} threads.
-   *
-   * @param cores cores that the ranks share
-   */
+  /** Creates the side for {@code ranks} threads that share {@code cores} cores. */
   public JavaSide(int ranks, int cores) {
     this.ranks = ranks;
     this.coreForEach = ranks <= cores;

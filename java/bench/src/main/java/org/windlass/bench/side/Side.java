@@ -46,12 +46,7 @@ public interface Side {
     void close();
   }
 
-  /**
-   * A rank whose call works on its buffers directly.
-   *
-   * @param operation the operation, as a function of the root
-   * @param free frees the buffers
-   */
+  /** A rank whose call, a function of the root, works on its buffers directly. */
   record OnHost(ByteBuffer input, ByteBuffer output, IntConsumer operation, Runnable free)
       implements Rank {
     @Override

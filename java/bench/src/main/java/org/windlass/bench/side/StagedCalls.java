@@ -18,9 +18,7 @@ final class StagedCalls {
   private final byte[][][] bytes;
   private final float[][][] floats;
 
-  /**
-   * Turn of the broadcast that the root has staged, followed by the turn that each rank has read.
-   */
+  /** Turn that the broadcast's root has staged, then the turn that each rank has read. */
   private final SpinWords turns;
 
   StagedCalls(int ranks, boolean coreForEach, SpinBarrier barrier) {

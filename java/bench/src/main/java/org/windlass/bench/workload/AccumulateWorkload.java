@@ -75,9 +75,7 @@ public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean pla
     return (ranks - 1) * bytes;
   }
 
-  /**
-   * Returns the floor: for each term, the term is read, and the tensor is read and written once.
-   */
+  /** Reads each term once, and reads and writes the tensor once for each. */
   @Override
   public OptionalDouble floorMicros(int iterations) {
     return OptionalDouble.of(Floor.copyMicros(ranks * bytes, dtype, dtype, iterations));

@@ -42,7 +42,6 @@ public record BarrierWorkload(Side side, int ranks) implements Workload {
     };
   }
 
-  /** Throws unless every rank has posted {@code entered} or more. */
   public void check(int rank, int entered, IntUnaryOperator posted) {
     for (int peer = 0; peer < ranks; peer++) {
       int seen = posted.applyAsInt(peer);

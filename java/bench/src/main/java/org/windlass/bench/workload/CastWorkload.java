@@ -2,6 +2,7 @@
 package org.windlass.bench.workload;
 
 import java.nio.ByteBuffer;
+import java.util.Map;
 import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.DType;
@@ -67,6 +68,11 @@ public record CastWorkload(int ranks, long bytes, DType from, DType to, boolean 
         buffers.close();
       }
     };
+  }
+
+  @Override
+  public Map<String, Object> details() {
+    return Map.of("wire", to);
   }
 
   @Override

@@ -16,11 +16,6 @@ import org.windlass.error.VerificationFailedException;
 /** A collective on rows of {@code bytes}, run by one side. */
 public record CollectiveWorkload(
     Side side, Operation operation, int ranks, long bytes, DType dtype) implements Workload {
-  /**
-   * Checks the components.
-   *
-   * @throws UnsupportedException if the operation sums elements that have no sum
-   */
   public CollectiveWorkload {
     Buffers.requireAddressable("--bytes", operation.inputBytes(ranks, bytes));
     Buffers.requireAddressable("--bytes", operation.outputBytes(ranks, bytes));
@@ -80,12 +75,7 @@ public record CollectiveWorkload(
     };
   }
 
-  /**
-   * Checks the output of {@code rank}.
-   *
-   * @throws VerificationFailedException if an element is wrong; the message has operation, rank and
-   *     first difference
-   */
+  /** Checks the output of {@code rank}. The exception has the first difference. */
   public void verify(ByteBuffer output, int rank, long iteration) {
     Sums sums = sums();
     if (sums != null) {
@@ -122,9 +112,7 @@ public record CollectiveWorkload(
     return operation.receivedBytes(ranks, bytes);
   }
 
-  /**
-   * Returns the floor. It is empty for sums of other dtypes than f32, since the floor sums f32.
-   */
+  /** Returns no floor for sums of other dtypes than f32, since the floor sums f32. */
   @Override
   public OptionalDouble floorMicros(int iterations) {
     return !operation.sums() || dtype == DType.F32

@@ -72,9 +72,7 @@ public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain)
     };
   }
 
-  /**
-   * Returns means over all ranks' last calls: the time inside, and the share of it spent waiting.
-   */
+  /** Returns means over all ranks' last calls: time that moves rows, and time that waits. */
   @Override
   public Map<String, Object> seen(Report report) {
     Map<String, Object> fields = new LinkedHashMap<>();

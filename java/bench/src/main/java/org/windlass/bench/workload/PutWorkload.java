@@ -74,7 +74,6 @@ public record PutWorkload(int ranks, long bytes, DType dtype, boolean plain) imp
     };
   }
 
-  /** Checks that {@code rank} received the bytes of the rank before it. */
   public static void verify(ByteBuffer inbox, int rank, int bytes, long iteration) {
     int at = Pattern.mismatch(inbox, 0, bytes, rank - 1, 0, iteration);
     if (at >= 0) {

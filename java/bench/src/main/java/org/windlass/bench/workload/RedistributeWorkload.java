@@ -4,7 +4,9 @@ package org.windlass.bench.workload;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Map;
 import java.util.OptionalDouble;
+import java.util.stream.Collectors;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
@@ -14,6 +16,7 @@ import org.windlass.bench.data.Digits;
 import org.windlass.bench.data.Floor;
 import org.windlass.bench.data.LocalDigits;
 import org.windlass.error.VerificationFailedException;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 import org.windlass.plan.Route;
@@ -127,7 +130,6 @@ public record RedistributeWorkload(
   /** A rank's local tensor, its memory, and the digit of each element. */
   private record Side(Tensor tensor, ByteBuffer memory, byte[] digits) {}
 
-  /** Checks a target against the expected results of its elements' digits. */
   public void verify(ByteBuffer target, byte[] digits, int rank, long iteration) {
     long[] outputBits =
         Digits.encodeReduced(
@@ -144,6 +146,16 @@ public record RedistributeWorkload(
   @Override
   public long bytes() {
     return from.dtype().bytesOf(from.shape().stream().reduce(1L, Math::multiplyExact));
+  }
+
+  @Override
+  public Map<String, Object> details() {
+    return JsonObject.of(
+        "from", from.layout(),
+        "to", to.layout().qualified(),
+        "shape", from.shape().stream().map(String::valueOf).collect(Collectors.joining("x")),
+        "wire", wire,
+        "mode", mode);
   }
 
   private Plan plan() {

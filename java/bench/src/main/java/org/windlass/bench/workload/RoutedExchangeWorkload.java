@@ -114,10 +114,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain)
         }
       }
 
-      /**
-       * Computes the position of each received row among the rows of its expert, and the inverse.
-       * Returns the number of received rows.
-       */
+      /** Computes where each received row goes, and the inverse. Returns the number of rows. */
       private int sortRows() {
         countsOfAll.copyTo(others);
         int row = 0;

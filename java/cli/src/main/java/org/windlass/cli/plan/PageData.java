@@ -47,11 +47,6 @@ final class PageData {
     this.request = request;
   }
 
-  /**
-   * Returns the JSON of some tensors.
-   *
-   * @throws InvalidArgumentException if there are too many links to show
-   */
   String json(List<PlannedTensor> tensors) {
     return JsonObject.line(
         JsonObject.of(
@@ -65,7 +60,6 @@ final class PageData {
             "layouts", layouts));
   }
 
-  /** Returns the traffic between hosts, and the predicted time. */
   private Map<String, Object> hosts(List<PlannedTensor> tensors) {
     HostTraffic traffic = request.totals(plans).hosts();
     BitSet ranks = new BitSet();
@@ -109,7 +103,6 @@ final class PageData {
     return links.stream().flatMap(link -> Stream.of(link.source(), link.target(), link.bytes()));
   }
 
-  /** Returns the index of a layout and shape among the page's layouts. */
   private int layout(Layout layout, long[] shape) {
     return layoutPlaces.computeIfAbsent(
         layout.qualified() + Arrays.toString(shape),

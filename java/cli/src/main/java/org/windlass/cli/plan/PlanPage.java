@@ -28,12 +28,7 @@ public final class PlanPage {
 
   private PlanPage() {}
 
-  /**
-   * Returns the path to which a page can be written: {@code file} with links followed. The file
-   * must be new, empty, or a page.
-   *
-   * @throws InvalidArgumentException if the file has other content, which is kept
-   */
+  /** Returns {@code file} with links followed. It must be new, empty, or a page. */
   public static Path place(Path file) {
     try {
       if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
@@ -68,12 +63,7 @@ public final class PlanPage {
     }
   }
 
-  /**
-   * Writes the page of some tensors. {@code place} is written completely or not changed.
-   *
-   * @param place result of {@link #place}
-   * @throws InvalidArgumentException if there are too many links to show
-   */
+  /** Writes the page of some tensors completely, or leaves {@code place} unchanged. */
   public static void write(Path place, PlanRequest request, List<PlannedTensor> tensors) {
     // In a script element, only a '<' could end the JSON.
     String plans = new PageData(request).json(tensors).replace("<", "\\u003c");

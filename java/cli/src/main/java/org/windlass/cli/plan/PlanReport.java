@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.plan;
 
-import java.math.BigDecimal;
-import java.math.RoundingMode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -29,12 +27,6 @@ public final class PlanReport {
   private final boolean summary;
   private final boolean json;
 
-  /**
-   * Creates a report.
-   *
-   * @param summary whether to omit routes and links
-   * @param json whether lines are JSON
-   */
   public PlanReport(PlanRequest request, boolean summary, boolean json) {
     this.request = request;
     this.summary = summary;
@@ -51,13 +43,11 @@ public final class PlanReport {
       Totals totals,
       long stagingBytes,
       double millis) {
-    /** Returns the plan of a single tensor. */
     Plan plan() {
       return plans.get(0);
     }
   }
 
-  /** Returns the lines about a single tensor. */
   public List<String> one(PlannedTensor tensor) {
     long begin = System.nanoTime();
     return List.of(ofTensor(null, tensor, tensor.plans(request.options(), 0).get(0), begin));
@@ -136,15 +126,10 @@ public final class PlanReport {
     json.put("reduce_bytes", totals.reduceBytes());
     json.put("staging_bytes", planned.stagingBytes());
     json.putAll(hosts(planned));
-    json.put("plan_ms", thousandths(planned.millis()));
+    json.put("plan_ms", JsonObject.decimal(planned.millis(), 3));
     return json;
   }
 
-  private static BigDecimal thousandths(double value) {
-    return BigDecimal.valueOf(value).setScale(3, RoundingMode.HALF_UP);
-  }
-
-  /** Returns the members about the traffic between hosts. */
   private Map<String, Object> hosts(Planned planned) {
     HostTraffic traffic = planned.totals().hosts();
     Map<String, Object> json = new LinkedHashMap<>();
@@ -159,7 +144,8 @@ public final class PlanReport {
       json.put("cross_bytes", traffic.crossBytes());
     }
     Optional<LinkSpeeds.Prediction> predicted = request.predict(traffic);
-    json.put("predicted_ms", predicted.map(time -> thousandths(time.seconds() * 1e3)));
+    json.put(
+        "predicted_ms", predicted.map(time -> JsonObject.decimal(time.seconds() * 1e3, 3)));
     json.put("bound_by", predicted.map(LinkSpeeds.Prediction::bound));
     return json;
   }
@@ -194,17 +180,11 @@ public final class PlanReport {
     if (tensor == null) {
       text.append(planned.tensors()).append(" tensors\n");
     } else {
-      text.append(planned.name() == null ? "" : planned.name() + ": ")
-          .append(tensor.count() == 1 ? "" : tensor.count() + " times ")
-          .append(tensor.dtype())
-          .append(Arrays.toString(tensor.shape()))
-          .append(" from ")
-          .append(tensor.from())
-          .append(" to ")
-          .append(tensor.to().qualified())
-          .append(", wire ")
-          .append(tensor.wire())
-          .append('\n');
+      text.append(
+          (planned.name() == null ? "" : planned.name() + ": ")
+              + (tensor.count() == 1 ? "" : tensor.count() + " times ") + tensor.dtype()
+              + Arrays.toString(tensor.shape()) + " from " + tensor.from() + " to "
+              + tensor.to().qualified() + ", wire " + tensor.wire() + "\n");
     }
     for (Route route : tensor == null ? List.<Route>of() : routes(planned.plan())) {
       text.append(line(route));
@@ -230,10 +210,6 @@ public final class PlanReport {
     return text.toString();
   }
 
-  /**
-   * Returns the line of a route: sender, method, receivers, bytes for each, region, and the terms
-   * of a sum.
-   */
   private static String line(Route route) {
     String terms = route.op().map(op -> "  " + op + " of " + joined(route.sources())).orElse("");
     String fate =
@@ -252,7 +228,6 @@ public final class PlanReport {
         terms);
   }
 
-  /** Returns the traffic between hosts: of each pair, unless summarised, and of all. */
   private String hosts(Planned planned, HostTraffic traffic) {
     int hosts = request.count(planned.ranks());
     StringBuilder text = new StringBuilder();
@@ -287,7 +262,6 @@ public final class PlanReport {
     return ranks.stream().map(String::valueOf).collect(Collectors.joining(","));
   }
 
-  /** Describes the buckets that the mode uses. */
   private String buckets(long count) {
     return switch (request.options().mode()) {
       case DIRECT -> "no bucket, since mode direct packs nothing (staged: " + count + ")";

@@ -24,12 +24,10 @@ public record PlanRequest(
     Optional<Hosts> hosts,
     Optional<LinkSpeeds> speeds,
     Optional<Integer> rank) {
-  /** Returns the number of hosts on which these ranks run. */
   int count(BitSet ranks) {
     return (int) ranks.stream().map(hosts.orElse(Hosts.one())::hostOf).distinct().count();
   }
 
-  /** Returns the predicted least time of the traffic, if speeds were given. */
   Optional<LinkSpeeds.Prediction> predict(HostTraffic traffic) {
     return speeds.map(table -> table.predict(traffic));
   }

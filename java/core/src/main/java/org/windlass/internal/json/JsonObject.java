@@ -7,6 +7,8 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
+import java.math.BigDecimal;
+import java.math.RoundingMode;
 import java.nio.charset.StandardCharsets;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -34,6 +36,11 @@ public final class JsonObject {
       object.put((String) members[i], members[i + 1]);
     }
     return object;
+  }
+
+  /** Returns a number that is written with {@code places} decimal places and no exponent. */
+  public static BigDecimal decimal(double value, int places) {
+    return BigDecimal.valueOf(value).setScale(places, RoundingMode.HALF_UP);
   }
 
   /** Returns the object on one line. */
