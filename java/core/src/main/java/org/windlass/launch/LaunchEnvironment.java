@@ -369,7 +369,6 @@ public final class LaunchEnvironment {
     return Stream.of(Token.VARIABLE, Token.FILE_VARIABLE).filter(variables::isSet).findFirst();
   }
 
-  /** Describes these variables in one line, without the token. */
   @Override
   public String toString() {
     StringJoiner text = new StringJoiner(", ", launcher + ": ", "");
@@ -404,7 +403,6 @@ public final class LaunchEnvironment {
             + " to a name of the job's own";
   }
 
-  /** Requires the same rank from two launchers that both count for this process. */
   private void requireOneRank() {
     String other = null;
     if (launcher == Launcher.PMIX) {

@@ -16,11 +16,10 @@ final class HostWire {
   private HostWire() {}
 
   /**
-   * Opens this process's end.
+   * Opens this process's end, for its ranks {@code own}, and returns the name by which others
+   * connect.
    *
    * @param group a {@code wl_group_t*} to which this process is attached
-   * @param own the ranks of this process
-   * @return the name by which others connect to it
    */
   static byte[] open(long group, List<Integer> own) {
     UcxLibrary.open();
@@ -45,12 +44,7 @@ final class HostWire {
     }
   }
 
-  /**
-   * Connects this process to the others.
-   *
-   * @param names the names of all processes
-   * @param silenceNs silence after which a host is lost; 0 for no limit
-   */
+  /** Connects this process to those with these names. {@code silenceNs} is as in {@link Host}. */
   static void connect(long group, List<byte[]> names, long silenceNs) {
     ByteBuffer all = Structs.allocate(names.stream().mapToInt(name -> name.length).sum());
     ByteBuffer lengths = Structs.allocate(names.size() * Long.BYTES);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
-import java.io.ByteArrayInputStream;
-import java.io.DataInputStream;
-import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.HashMap;
@@ -17,6 +14,7 @@ import org.windlass.error.MismatchException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Texts;
@@ -56,10 +54,7 @@ public final class LinkSearch {
     private final Duration failAfter;
     private final Map<String, Holder> byKey = new HashMap<>();
 
-    /**
-     * Uses the default limits: logs after 2 seconds, and fails 5 seconds after the key of an ended
-     * job disappears.
-     */
+    /** Logs after 2 s, and fails 5 s after the key of an ended job disappears. */
     public Holders() {
       this(Duration.ofSeconds(2), Duration.ofSeconds(5));
     }
@@ -68,8 +63,8 @@ public final class LinkSearch {
      * Uses the given limits.
      *
      * @param logAfter time after which a job that waits for a key logs the key's holder
-     * @param failAfter time after which it fails if a job of another name holds the key. The time
-     *     that the store keeps keys of an ended job is added.
+     * @param failAfter time after which it fails if a job of another name holds the key, in
+     *     addition to the time that the store keeps keys of an ended job
      */
     public Holders(Duration logAfter, Duration failAfter) {
       this.logAfter = logAfter;
@@ -100,7 +95,6 @@ public final class LinkSearch {
    * @param theirs presence key of the other job
    * @param own presence key of this job. Rank 0 removes it when the job fails to connect, and, of a
    *     source, when the start is over.
-   * @param other announcement of the other job
    */
   public record Match(
       String name, Round.Presence theirs, Round.Presence own, Announcement other) {}
@@ -114,10 +108,8 @@ public final class LinkSearch {
   }
 
   /**
-   * Prepares a search. Its deadline begins now.
+   * Prepares a search of the link {@code linkName}. Its deadline begins now.
    *
-   * @param linkName name of the link, without a slash
-   * @param own announcement of this job
    * @throws WindlassException from the search. DeadlineExceeded says whether the other job was
    *     seen. Mismatch names the versions that differ, or the job that holds the key of this one.
    */
@@ -131,10 +123,7 @@ public final class LinkSearch {
     this.holders = holders;
   }
 
-  /**
-   * Finds an open target for this source: the one of name {@code job}, or any target if that is
-   * null.
-   */
+  /** Finds an open target for this source: {@code job}, or any if that is null. */
   public Match source(String job) {
     while (true) {
       for (String target : awaitOpen(job)) {
@@ -146,11 +135,7 @@ public final class LinkSearch {
     }
   }
 
-  /**
-   * Waits until a target is open for this source. Returns the names of the open targets.
-   *
-   * @param job name of the only target that counts; null for any
-   */
+  /** Waits until a target is open for this source: {@code job}, or any if that is null. */
   public List<String> awaitOpen(String job) {
     byte[] calls = null;
     while (true) {
@@ -167,10 +152,6 @@ public final class LinkSearch {
     }
   }
 
-  /**
-   * Returns an exception that names the target that connected to another source, if there is one.
-   * That source may have ended since.
-   */
   private RuntimeException noneOpen(RuntimeException failure) {
     String none = "no job receives it here that is not linked already";
     Deadline limit = Deadline.of(CLEANUP_LIMIT);
@@ -394,12 +375,10 @@ public final class LinkSearch {
   }
 
   /**
-   * Value of a target's key.
+   * Value of a target's key: the announcements of the target and of the source.
    *
-   * @param target announcement of the target
    * @param number number of the rendezvous that the source asks the target to join; {@link #OPEN}
    *     before the source answers
-   * @param source announcement of the source; empty before it answers
    */
   private record TargetEntry(byte[] target, long number, byte[] source) {
     static final long OPEN = 0;
@@ -414,12 +393,15 @@ public final class LinkSearch {
           });
     }
 
-    /** Reads an entry. Returns {@link #NONE} if the value is not a valid entry. */
     static TargetEntry of(byte[] value) {
-      try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(value))) {
-        long number = in.readLong();
-        return new TargetEntry(Encoding.array(in), number, in.readAllBytes());
-      } catch (IOException e) {
+      try {
+        return Encoding.read(
+            value,
+            in -> {
+              long number = in.readLong();
+              return new TargetEntry(Encoding.array(in), number, in.readAllBytes());
+            });
+      } catch (MalformedException e) {
         return NONE;
       }
     }

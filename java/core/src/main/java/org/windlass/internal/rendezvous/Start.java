@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import java.util.regex.Pattern;
 import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
@@ -41,7 +42,6 @@ public final class Start {
 
     private static final Pattern NANOSECONDS = Pattern.compile("\\b([0-9]{1,18}) ns\\b");
 
-    /** Returns the text by which ranks compare options. */
     @Override
     public String toString() {
       return String.join(
@@ -91,13 +91,10 @@ public final class Start {
   }
 
   /**
-   * Joins the other ranks.
+   * Joins the other ranks, within {@code deadline}.
    *
-   * @param all carries the data that ranks exchange
    * @param own ranks of this process
    * @param size number of all ranks
-   * @param host settings of this host
-   * @param deadline limit of the whole start
    * @return a {@code wl_comm_t*} for each of {@code own}
    * @throws OthersGoneException if the other ranks can't join any more
    * @throws WindlassException DeadlineExceeded names the ranks that have not joined. Mismatch if
@@ -111,7 +108,7 @@ public final class Start {
     boolean isDone = false;
     try {
       Start start = new Start(steps, size, config, host);
-      long[] handles = start.make(own, start.arrive(own));
+      long[] handles = start.make(own, start.arrive(own), made -> {});
       isDone = true;
       return handles;
     } finally {
@@ -121,14 +118,12 @@ public final class Start {
     }
   }
 
-  /** Returns the names of the steps that {@link #make} takes part in. */
   static List<String> steps(Hosts hosts) {
     return hosts.areSeveral()
         ? List.of(SHARE, WIRE, StartSteps.LAST)
         : List.of(SHARE, StartSteps.LAST);
   }
 
-  /** Takes the first step. Returns which ranks live on which hosts. */
   Hosts arrive(List<Integer> own) {
     List<byte[]> told =
         ranks.gather(
@@ -152,8 +147,14 @@ public final class Start {
     return hosts;
   }
 
-  /** Takes the other steps. Returns a {@code wl_comm_t*} for each of {@code own}. */
-  long[] make(List<Integer> own, Hosts hosts) {
+  /**
+   * Takes the other steps.
+   *
+   * @param onMade gets the handles before the last step. If that fails, those that are not 0 are
+   *     freed.
+   * @return a {@code wl_comm_t*} for each of {@code own}
+   */
+  long[] make(List<Integer> own, Hosts hosts, Consumer<long[]> onMade) {
     int maker = hosts.first(own.get(0)).rank();
     int[] file = {-1};
     try {
@@ -164,7 +165,7 @@ public final class Start {
                 file[0] = own.contains(maker) ? share(hosts) : -1;
                 return ranks.forEachRank(SharedFile.of(file[0]).toBytes());
               });
-      return attach(own, hosts, SharedFile.of(files.get(maker), maker));
+      return attach(own, hosts, SharedFile.of(files.get(maker), maker), onMade);
     } finally {
       if (file[0] >= 0) {
         Native.wl_file_close(file[0]);
@@ -244,7 +245,8 @@ public final class Start {
     }
   }
 
-  private long[] attach(List<Integer> own, Hosts hosts, SharedFile shared) {
+  private long[] attach(
+      List<Integer> own, Hosts hosts, SharedFile shared, Consumer<long[]> onMade) {
     ProcessName process = ProcessName.own();
     ProcessName maker = hosts.first(own.get(0)).process();
     long[] group = {0};
@@ -264,6 +266,7 @@ public final class Start {
               handles[i] = joined(group[0], own.get(i));
             }
             watch(group[0], process, own.get(0), hosts);
+            onMade.accept(handles);
             return ranks.forEachRank(new byte[0]);
           });
       isDone = true;
@@ -327,7 +330,6 @@ public final class Start {
     }
   }
 
-  /** Watches the other processes of this host. */
   private static void watch(long group, ProcessName own, int rank, Hosts hosts) {
     Map<ProcessName, List<Integer>> processes = new LinkedHashMap<>();
     for (Arrival each : hosts.all()) {

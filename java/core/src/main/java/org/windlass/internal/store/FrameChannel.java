@@ -30,7 +30,6 @@ final class FrameChannel {
   private int taken;
   private int longest = Wire.HANDSHAKE_FRAME;
 
-  /** Seal of sent frames. Null before both sides have proved the token. */
   private Seal sent;
 
   private Seal received;
@@ -98,7 +97,6 @@ final class FrameChannel {
     return body;
   }
 
-  /** Queues a frame for {@link #flush} to write. */
   void send(byte[] body) {
     send(body, ByteBuffer.allocate(0));
   }
@@ -120,7 +118,6 @@ final class FrameChannel {
     queued += bytes;
   }
 
-  /** Returns the number of bytes that wait to be written. */
   long queued() {
     return queued;
   }

@@ -18,15 +18,12 @@ import org.windlass.error.WindlassException;
  * member. It carries out the member's requests. All of it runs on the server's thread.
  */
 final class Session {
-  /** The most waits of one connection. */
   static final int WAITS = 1024;
 
   /** Queued bytes of replies, above which the session reads no request. */
   private static final long BACKLOG = 1 << 20;
 
-  /**
-   * Time within which a member that receives the reply to its first PING sends a second request.
-   */
+  /** Time within which a member sends a second request after the reply to its first PING. */
   private static final long SECOND_REQUEST_NS = 2_000_000_000;
 
   private static final String OTHER_TOKEN = "the member holds another token than the store";
@@ -54,7 +51,6 @@ final class Session {
   private boolean tookPart;
   private long requests;
 
-  /** Greeting of this connection. Null before the HELLO. */
   private Greeting greeting;
 
   /** Member that the HELLO names. It counts only after the proof. */
@@ -71,7 +67,7 @@ final class Session {
     this.peer = Sockets.name((InetSocketAddress) socket.getRemoteAddress());
   }
 
-  /** Returns true if a member has this connection, or had it until it began to leave. */
+  /** Returns true if a member has, or had, this connection. */
   boolean isAdmitted() {
     return isAdmitted;
   }
@@ -111,7 +107,6 @@ final class Session {
     return !unheard.isEmpty();
   }
 
-  /** Returns true if the member has taken part in an all-gather. */
   boolean tookPart() {
     return tookPart;
   }
@@ -304,7 +299,6 @@ final class Session {
     queue(Wire.body(Wire.DONE, id, new byte[] {Wire.NOTE}));
   }
 
-  /** Sends the values of all ranks in a round. Any number of replies share the array. */
   void queueValues(int id, byte[] values) {
     int from = 0;
     do {
@@ -320,7 +314,6 @@ final class Session {
     queue(Wire.refusal(id, why));
   }
 
-  /** Replies with an array. All replies of one value share the array. */
   private void queueArray(int id, byte[] value) {
     int length = value == null ? -1 : value.length;
     byte[] head = ByteBuffer.allocate(Integer.BYTES).putInt(length).array();

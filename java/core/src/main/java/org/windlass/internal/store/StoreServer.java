@@ -50,7 +50,6 @@ public final class StoreServer implements AutoCloseable {
   final String library;
   private final Bounds bounds;
 
-  /** Time between two looks for overdue sessions. */
   private final long tickNs;
 
   final Table table = new Table();
@@ -63,7 +62,6 @@ public final class StoreServer implements AutoCloseable {
   final RefusalLog log;
   private final Thread thread;
 
-  /** Strangers, in the order in which they connected. */
   private final Set<Session> strangers = new LinkedHashSet<>();
 
   private final Set<Session> members = new LinkedHashSet<>();
@@ -71,13 +69,11 @@ public final class StoreServer implements AutoCloseable {
   /** Sessions of ranks, by {@link #place}. Observers have no place. */
   private final Map<String, Session> ranks = new HashMap<>();
 
-  /** Sessions with something to write. */
   final Set<Session> dirty = new LinkedHashSet<>();
 
-  /** Time of the last look for overdue sessions. */
   private long lookedNs = System.nanoTime();
 
-  /** Time at which the server stopped accepting because descriptors ran out; 0 if it accepts. */
+  /** Time at which descriptors ran out; 0 if the server accepts connections. */
   private long pausedNs;
 
   private volatile boolean closing;
@@ -109,17 +105,15 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  /** Returns the loopback address with port 0, which stands for any free port. */
   public static InetSocketAddress loopback() {
     return new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
   }
 
   /**
-   * Opens a store.
+   * Opens a store for members that prove {@code token}.
    *
-   * @param address to listen at; its host may be a name, and port 0 stands for any free port
-   * @param token that members prove
-   * @param library the version of this library, as errors name it; see {@link Member#library}
+   * @param address its host may be a name, and port 0 stands for any free port
+   * @param library the version of this library, as errors name it
    * @throws WindlassException Resource if the address can't be used
    */
   public static StoreServer open(
@@ -162,7 +156,6 @@ public final class StoreServer implements AutoCloseable {
     this.thread = Sockets.daemon(this::run, "windlass-store-" + address.getPort());
   }
 
-  /** Returns the address at which the server listens. */
   public InetSocketAddress address() {
     return address;
   }
@@ -280,7 +273,6 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  /** A unit of a session's work. Returns false if the session is over. */
   @FunctionalInterface
   private interface Work {
     boolean of(Session session) throws IOException;
@@ -310,10 +302,7 @@ public final class StoreServer implements AutoCloseable {
         session.isAdmitted() ? null : "it left before it had shown the token");
   }
 
-  /**
-   * Writes the frames that sessions have queued. A request may queue more on other sessions
-   * meanwhile.
-   */
+  /** Writes queued frames. A request may queue more on other sessions meanwhile. */
   private void send() {
     while (!dirty.isEmpty()) {
       Session session = dirty.iterator().next();
@@ -392,7 +381,6 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  /** Ends a session, and logs the reason unless {@code why} is null. */
   private void drop(Session session, String why) {
     if (why != null) {
       log.warn(session.peer(), why);

@@ -22,15 +22,8 @@ final class Table {
   private final Map<Object, Set<String>> held = new IdentityHashMap<>();
   private final Map<String, Set<Wait>> waits = new HashMap<>();
 
-  /** Number of bytes, as {@link Limits#TOTAL} counts them. */
   private long bytes;
 
-  /**
-   * A key's value and holder.
-   *
-   * @param value value of the key
-   * @param holder null if no session holds the key
-   */
   private record Entry(byte[] value, Object holder) {}
 
   /** A wait until a key has another value than before. */
@@ -53,10 +46,13 @@ final class Table {
     }
   }
 
-  /** Returns the value of a key; null for none. */
   byte[] get(String key) {
     Entry entry = entries.get(key);
     return entry == null ? null : entry.value;
+  }
+
+  boolean has(Round.Presence presence) {
+    return Arrays.equals(get(presence.key()), presence.value());
   }
 
   /**
@@ -91,7 +87,6 @@ final class Table {
     return true;
   }
 
-  /** Removes the keys that {@code holder} holds. */
   void release(Object holder) {
     List.copyOf(held.getOrDefault(holder, Set.of())).forEach(this::remove);
   }
@@ -103,7 +98,7 @@ final class Table {
       if (!key.startsWith(prefix)) {
         break;
       }
-      listing += Limits.bytes(key) + 2;
+      listing += Limits.listing(key);
       if (listing > Limits.LISTING) {
         throw Limits.tooManyKeys();
       }

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -46,13 +47,11 @@ final class Wire {
   static final byte PIECE = 1;
   static final byte LAST_PIECE = 2;
 
-  /** The longest piece of the values of a GATHER. */
   static final int PIECE_BYTES = 512 << 10;
 
   /** The id of a request whose reply nobody waits for. */
   static final int NO_CALL = 0;
 
-  /** Bytes of the kind or code, and the id. */
   static final int HEAD = 1 + Integer.BYTES;
 
   /** Bytes of the longest frame before the proof of the token. */
@@ -66,7 +65,6 @@ final class Wire {
 
   private Wire() {}
 
-  /** Reads the fields of a frame. */
   @FunctionalInterface
   interface Reading<T> {
     T of(ByteBuffer frame) throws MalformedException;
@@ -90,7 +88,6 @@ final class Wire {
     return result;
   }
 
-  /** Makes the body of a request or a reply: its kind or code, the id and fields. */
   static byte[] body(int kind, int id, byte[]... fields) {
     byte[][] parts = new byte[1 + fields.length][];
     parts[0] = ByteBuffer.allocate(HEAD).put((byte) kind).putInt(id).array();
@@ -110,7 +107,6 @@ final class Wire {
     return all.array();
   }
 
-  /** Returns a text in the encoding of frames. */
   static byte[] text(String text) {
     byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
     return concat(ByteBuffer.allocate(Short.BYTES).putShort((short) utf8.length).array(), utf8);
@@ -145,7 +141,6 @@ final class Wire {
     return keys;
   }
 
-  /** Reads an array; null for none. */
   static byte[] array(ByteBuffer frame) throws MalformedException {
     int length = frame.getInt();
     if (length == -1) {
@@ -197,10 +192,6 @@ final class Wire {
     return shown;
   }
 
-  /**
-   * Makes the body of a reply that refuses a request, for a failure or an
-   * {@link OthersGoneException}.
-   */
   static byte[] refusal(int id, RuntimeException why) {
     WindlassException failure = why instanceof WindlassException e ? e : null;
     int code = failure == null ? GONE : failure.code().number();
@@ -211,7 +202,6 @@ final class Wire {
     return body(code, id, text(cut(why.getMessage())), ranks.array());
   }
 
-  /** Reads the fields of a refusal that follow its id. */
   static RuntimeException refusal(byte code, ByteBuffer frame) throws MalformedException {
     String text = Texts.printable(text(frame, REFUSAL));
     List<Integer> faultyRanks = new ArrayList<>();
@@ -231,7 +221,6 @@ final class Wire {
    */
   record Request(byte kind, int id, String text, byte[] expected, byte[] value, Round round) {}
 
-  /** Makes the body of a request that has a text and arrays. */
   static byte[] request(byte kind, int id, String text, byte[]... arrays) {
     return body(
         kind,
@@ -239,13 +228,10 @@ final class Wire {
         Encoding.bytes(
             out -> {
               out.write(text(text));
-              for (byte[] array : arrays) {
-                Encoding.putArray(out, array);
-              }
+              Encoding.putArrays(out, Arrays.asList(arrays));
             }));
   }
 
-  /** Reads a request. */
   static Request request(ByteBuffer frame) throws MalformedException {
     byte kind = frame.get();
     int id = frame.getInt();
@@ -268,7 +254,6 @@ final class Wire {
     return new Request(kind, id, text, expected, value, round);
   }
 
-  /** Makes the body of a GATHER frame. */
   static byte[] gather(int id, Round round) {
     Round.Presence others = round.others();
     return body(
@@ -290,7 +275,6 @@ final class Wire {
             }));
   }
 
-  /** Reads the fields of {@link #gather} that follow the id. */
   static Round round(ByteBuffer frame) throws MalformedException {
     String name = key(frame);
     int size = count(frame, Member.MOST_RANKS);
