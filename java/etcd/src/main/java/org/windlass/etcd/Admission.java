@@ -26,7 +26,7 @@ import org.windlass.internal.store.Member;
  * the member waits for its lease to expire. If a key stays longer, its process is alive.
  */
 final class Admission {
-  /** Time beyond a lease's term that a member waits for its keys to expire. */
+  /** Time that a member waits for keys of a killed process, beyond the term of a lease. */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
   private static final List<Integer> RANK_ZERO = List.of(0);
@@ -37,10 +37,8 @@ final class Admission {
   private final Member member;
   private final Call call;
 
-  /** Limit that starts when a key is first in the way. Null before that. */
   private Deadline patience;
 
-  /** The state of the store without an owner is {@code nobody}. */
   Admission(EtcdConnection etcd, KeptLease lease, Owner nobody, Member member, Call call) {
     this.etcd = etcd;
     this.lease = lease;
@@ -49,7 +47,6 @@ final class Admission {
     this.call = call;
   }
 
-  /** Returns the owner of the store that this member has entered. */
   Owner enter() {
     ByteSequence own = Statement.of(member).toBytes(lease.id());
     if (member.rank() == 0) {
@@ -119,7 +116,6 @@ final class Admission {
     }
   }
 
-  /** Waits for a change of a key, at most until the lease of a killed process has expired. */
   private void awaitGone(ByteSequence key, KeyValue found, long revision) {
     String other = Statement.of(found.getValue()).who();
     if (patience == null) {
