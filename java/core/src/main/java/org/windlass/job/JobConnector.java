@@ -54,7 +54,6 @@ final class JobConnector implements AutoCloseable {
   LinkSearch.Holders holders = new LinkSearch.Holders();
 
   volatile boolean closed;
-
   private LinkSearch.Match match; // on rank 0: the other job that was found last
   private volatile Communicator joining; // of this job or of both, while they join
 

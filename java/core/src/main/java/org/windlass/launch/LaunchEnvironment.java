@@ -59,9 +59,7 @@ public final class LaunchEnvironment {
     private final String rank;
     private final String size;
     private final String localRank;
-
-    /** Null if the launcher does not set it. */
-    private final String localSize;
+    private final String localSize; // null if the launcher does not set it
 
     /** Advice for a process that has only one of {@code rank} and {@code size}. */
     private final String cure;

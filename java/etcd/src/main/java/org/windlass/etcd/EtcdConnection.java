@@ -44,7 +44,6 @@ final class EtcdConnection implements AutoCloseable {
 
   /** Variable that names a file of PEM certificates which vouch for the etcd. It turns TLS on. */
   static final String AUTHORITIES = "WINDLASS_ETCD_CA";
-
   private static final Duration PING = Duration.ofSeconds(6); // a server accepts none below 5 s
   private static final Duration PONG = Duration.ofSeconds(3);
 

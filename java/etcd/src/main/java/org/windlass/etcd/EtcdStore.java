@@ -37,8 +37,7 @@ import org.windlass.internal.store.Waits;
  * <p>{@link Limits#TOTAL} bounds what each member has written. The quota of etcd bounds all.
  */
 final class EtcdStore implements Store {
-  /** Most keys that one call lists. */
-  private static final int MOST_KEYS = 1 << 14;
+  private static final int MOST_KEYS = 1 << 14; // most keys that one call lists
 
   private final EtcdConnection etcd;
   private final KeptLease lease;

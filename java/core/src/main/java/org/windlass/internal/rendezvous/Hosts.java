@@ -14,12 +14,8 @@ import org.windlass.error.MismatchException;
  */
 final class Hosts {
   private final List<Arrival> all;
-
-  /** Number of each rank's host. */
-  private final int[] numbers;
-
-  /** The lowest rank of each host. */
-  private final List<Arrival> firsts = new ArrayList<>();
+  private final int[] numbers; // number of each rank's host
+  private final List<Arrival> firsts = new ArrayList<>(); // the lowest rank of each host
 
   /** Throws Mismatch if several machines have one host name. */
   Hosts(List<Arrival> all) {

@@ -33,7 +33,6 @@ public final class LinkRendezvous implements AutoCloseable {
 
   private final Map<String, String> environment;
   private final String library;
-
   private final String provided; // address of a provider's store; null for another form
   private final String name; // of the store among those at that address
   private final RendezvousFile file; // null if the variable has an address
@@ -63,7 +62,10 @@ public final class LinkRendezvous implements AutoCloseable {
     provided = isProvided ? setting : null;
     name = isProvided ? name() : null;
     place = isAddress ? address(setting) : null;
-    file = isProvided || isAddress ? null : RendezvousFile.ofJobs(setting, environment);
+    file =
+        isProvided || isAddress
+            ? null
+            : RendezvousFile.of("jobs\n" + setting, VARIABLE, environment);
   }
 
   /**

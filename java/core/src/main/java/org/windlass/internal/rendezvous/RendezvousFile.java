@@ -90,21 +90,14 @@ public final class RendezvousFile implements AutoCloseable {
   public record Place(InetSocketAddress address, Token token) {}
 
   /**
-   * Finds the file of a job whose ranks start.
+   * Finds the file of {@code what}, a text that no other job on this host has.
    *
-   * @param job text that no other job on this host has
+   * @param variable names an address instead of the file
    * @param environment names the folder. If that is missing, or open to others, the folder is
    *     {@code windlass-UID} under {@code java.io.tmpdir}, which is created.
    */
-  public static RendezvousFile of(String job, Map<String, String> environment) {
-    return of(job, "WINDLASS_RENDEZVOUS", environment);
-  }
-
-  public static RendezvousFile ofJobs(String name, Map<String, String> environment) {
-    return of("jobs\n" + name, "WINDLASS_LINK_RENDEZVOUS", environment);
-  }
-
-  private static RendezvousFile of(String what, String variable, Map<String, String> environment) {
+  public static RendezvousFile of(
+      String what, String variable, Map<String, String> environment) {
     String named = environment.getOrDefault(FOLDER_VARIABLE, "");
     return of(what, variable, named, Path.of(System.getProperty("java.io.tmpdir")));
   }
@@ -171,17 +164,15 @@ public final class RendezvousFile implements AutoCloseable {
       }
     } catch (IOException | UnsupportedOperationException | OverlappingFileLockException e) {
       throw new ResourceException(lock + ": can't be locked: " + e, e);
-    } catch (InterruptedException e) {
-      throw Waits.interrupted("lock " + lock);
     }
   }
 
-  private void pause(Path lock, String holder, Deadline until) throws InterruptedException {
+  private static void pause(Path lock, String holder, Deadline until) {
     if (until.isOver()) {
       throw new DeadlineExceededException(
           lock + ": " + holder + " has held it for " + Deadline.text(until.deadline()));
     }
-    Thread.sleep(LOCK_PAUSE_MS);
+    Waits.pause("lock " + lock, LOCK_PAUSE_MS);
   }
 
   private void put(Place place) {
@@ -222,11 +213,7 @@ public final class RendezvousFile implements AutoCloseable {
             List.of(0));
       }
       long waitedMs = (System.nanoTime() - until.startNs()) / 1_000_000;
-      try {
-        Thread.sleep(Math.max(1, Math.min(waitedMs / 8, LONGEST_PAUSE_MS)));
-      } catch (InterruptedException e) {
-        throw Waits.interrupted("await " + path);
-      }
+      Waits.pause("await " + path, Math.max(1, Math.min(waitedMs / 8, LONGEST_PAUSE_MS)));
     }
   }
 

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
@@ -263,7 +264,10 @@ public final class Start {
               HostWire.connect(group[0], wires, host.silenceNs());
             }
             for (int i = 0; i < handles.length; i++) {
-              handles[i] = joined(group[0], own.get(i));
+              int rank = own.get(i);
+              handles[i] =
+                  HostWire.value(
+                      call -> Native.wl_group_join(group[0], rank, call.out(), call.error()));
             }
             watch(group[0], process, own.get(0), hosts);
             onMade.accept(handles);
@@ -299,56 +303,47 @@ public final class Start {
   }
 
   private static long open(ProcessName process, ProcessName maker, SharedFile shared) {
-    try (Scratch scratch = Scratch.take()) {
-      boolean isOwn = process.equals(maker);
-      int file = shared.number();
-      if (!isOwn) {
-        long address = maker.in(scratch);
-        Failures.check(
-            Native.wl_file_open(address, shared.number(), scratch.out(), scratch.error()), scratch);
-        file = (int) scratch.outValue();
-      }
-      try {
-        if (Native.wl_file_inode(file) != shared.inode()) {
-          throw new ResourceException(
-              "process " + maker.pid() + " has given up this start, and has other memory by now");
-        }
-        Failures.check(Native.wl_group_attach(file, scratch.out(), scratch.error()), scratch);
-        return scratch.outValue();
-      } finally {
-        if (!isOwn) {
-          Native.wl_file_close(file);
-        }
-      }
+    int number = shared.number();
+    if (!process.equals(maker)) {
+      number =
+          (int)
+              HostWire.value(
+                  call ->
+                      Native.wl_file_open(
+                          maker.in(call), shared.number(), call.out(), call.error()));
     }
-  }
-
-  private static long joined(long group, int rank) {
-    try (Scratch scratch = Scratch.take()) {
-      Failures.check(Native.wl_group_join(group, rank, scratch.out(), scratch.error()), scratch);
-      return scratch.outValue();
+    int file = number;
+    try {
+      if (Native.wl_file_inode(file) != shared.inode()) {
+        throw new ResourceException(
+            "process " + maker.pid() + " has given up this start, and has other memory by now");
+      }
+      return HostWire.value(call -> Native.wl_group_attach(file, call.out(), call.error()));
+    } finally {
+      if (!process.equals(maker)) {
+        Native.wl_file_close(file);
+      }
     }
   }
 
   private static void watch(long group, ProcessName own, int rank, Hosts hosts) {
-    Map<ProcessName, List<Integer>> processes = new LinkedHashMap<>();
-    for (Arrival each : hosts.all()) {
-      if (hosts.areTogether(each.rank(), rank)) {
-        processes.computeIfAbsent(each.process(), name -> new ArrayList<>()).add(each.rank());
-      }
-    }
-    processes.remove(own);
-    try (Scratch scratch = Scratch.take()) {
-      for (Map.Entry<ProcessName, List<Integer>> other : processes.entrySet()) {
-        int[] theirs = other.getValue().stream().mapToInt(Integer::intValue).toArray();
-        ByteBuffer list = NativeMemory.copy(theirs);
-        Failures.check(
-            Native.wl_group_watch(
-                group, other.getKey().in(scratch), NativeMemory.address(list), theirs.length, 0,
-                scratch.error()),
-            scratch);
-        Reference.reachabilityFence(list);
-      }
-    }
+    Map<ProcessName, List<Integer>> processes =
+        hosts.all().stream()
+            .filter(each -> hosts.areTogether(each.rank(), rank) && !each.process().equals(own))
+            .collect(
+                Collectors.groupingBy(
+                    Arrival::process,
+                    Collectors.mapping(Arrival::rank, Collectors.toList())));
+    processes.forEach(
+        (process, theirs) -> {
+          ByteBuffer list =
+              NativeMemory.copy(theirs.stream().mapToInt(Integer::intValue).toArray());
+          HostWire.value(
+              call ->
+                  Native.wl_group_watch(
+                      group, process.in(call), NativeMemory.address(list), theirs.size(), 0,
+                      call.error()));
+          Reference.reachabilityFence(list);
+        });
   }
 }

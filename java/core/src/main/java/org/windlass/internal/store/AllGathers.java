@@ -41,7 +41,7 @@ final class AllGathers {
 
   private record Request(Session session, int id, long deadlineNs) {
     void noteRankZero() {
-      session.queueNote(id);
+      session.reply(id, Wire.NOTE);
     }
   }
 

@@ -40,13 +40,9 @@ final class Connector {
   private final String call;
   private final Deadline until;
 
-  /** End of the message if a third party changed a frame of an attempt. */
-  private String changed = "";
-
+  private String changed = ""; // end of the message if a third party changed a frame of an attempt
   private boolean isConnected;
-
-  /** True if the last attempt went to a loopback address. */
-  private boolean isLoopback;
+  private boolean isLoopback; // true if the last attempt went to a loopback address
 
   /** A member's end of a connection. One thread at a time may receive, and one may send. */
   static final class Connection {
@@ -127,11 +123,7 @@ final class Connector {
       } catch (IOException e) {
         why = e.getMessage();
       }
-      try {
-        Thread.sleep(Math.min(pause, leftMs(until)));
-      } catch (InterruptedException e) {
-        throw Waits.interrupted(call);
-      }
+      Waits.pause(call, Math.min(pause, leftMs(until)));
     }
     throw new DeadlineExceededException(
         call + ": no store there after " + Deadline.text(until.deadline()) + ": " + why + changed

@@ -15,9 +15,7 @@ import java.util.Deque;
  * each frame. One thread at a time may read, and one may write.
  */
 final class FrameChannel {
-  /** The most bytes of one read or write. */
-  static final int CHUNK = 64 << 10;
-
+  static final int CHUNK = 64 << 10; // the most bytes of one read or write
   private static final int SMALL = Integer.BYTES + Wire.HANDSHAKE_FRAME;
   private static final byte[] NO_SEAL = {};
 

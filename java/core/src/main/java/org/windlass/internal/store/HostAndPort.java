@@ -101,11 +101,7 @@ public final class HostAndPort {
               where + ": " + e.getMessage() + " after " + Deadline.text(until.deadline())
                   + "; correct the name, or see why it is not known here");
         }
-        try {
-          Thread.sleep(Math.min(RESOLVE_AGAIN_MS, left));
-        } catch (InterruptedException interrupted) {
-          throw Waits.interrupted(where);
-        }
+        Waits.pause(where, Math.min(RESOLVE_AGAIN_MS, left));
       }
     }
   }

@@ -67,20 +67,11 @@ public final class SocketStore implements Store {
    */
   public static SocketStore connect(
       InetSocketAddress address, Token token, Member member, Duration deadline) {
-    return connected(address, token, member, false, deadline);
+    return connect(address, token, member, false, deadline);
   }
 
-  /**
-   * Connects to a store that is open.
-   *
-   * @throws org.windlass.error.PeerLostException if no server listens
-   */
-  public static SocketStore connectToOpen(
-      InetSocketAddress address, Token token, Member member, Duration deadline) {
-    return connected(address, token, member, true, deadline);
-  }
-
-  private static SocketStore connected(
+  /** Connects. If the store is open and no server listens, throws PeerLost. */
+  public static SocketStore connect(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     Objects.requireNonNull(token, "token");
     Objects.requireNonNull(member, "member");

@@ -48,7 +48,7 @@ public final class StoreServer implements AutoCloseable {
 
   final Token token;
   final String library;
-  private final Bounds bounds;
+  final Bounds bounds;
 
   private final long tickNs;
 
@@ -72,10 +72,7 @@ public final class StoreServer implements AutoCloseable {
   final Set<Session> dirty = new LinkedHashSet<>();
 
   private long lookedNs = System.nanoTime();
-
-  /** Time at which descriptors ran out; 0 if the server accepts connections. */
-  private long pausedNs;
-
+  private long pausedNs; // time at which descriptors ran out; 0 if the server accepts connections
   private volatile boolean closing;
 
   /**
@@ -173,10 +170,6 @@ public final class StoreServer implements AutoCloseable {
     Sockets.join(thread);
   }
 
-  long silenceMs() {
-    return bounds.silence().toMillis();
-  }
-
   /**
    * Makes a stranger with a proof a member. Ends a session of the same rank that has not spoken: a
    * relay that passed on the greeting may hold it.
@@ -184,7 +177,7 @@ public final class StoreServer implements AutoCloseable {
    * @throws WindlassException if the stranger can't be a member
    */
   void admit(Session session) {
-    Member member = session.member();
+    Member member = session.member;
     String place = place(member);
     Session before = ranks.get(place);
     if (before != null && !before.hasSpoken()) {
@@ -262,11 +255,11 @@ public final class StoreServer implements AutoCloseable {
     selector.selectNow(); // gives the port back
     pausedNs = 0;
     Deadline until = Deadline.of(LINGER);
-    while (members.stream().anyMatch(Session::hasUnheard) && !until.isOver()) {
+    while (members.stream().anyMatch(each -> !each.unheard.isEmpty()) && !until.isOver()) {
       serve(LINGER_TICK_MS);
     }
     List<Session> last = new ArrayList<>(members);
-    last.removeIf(session -> !session.tookPart());
+    last.removeIf(session -> !session.tookPart);
     while (!last.isEmpty() && !until.isOver()) {
       last.removeIf(session -> !session.drain());
       LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LINGER_TICK_MS));
@@ -299,7 +292,7 @@ public final class StoreServer implements AutoCloseable {
     work(
         session,
         Session::receive,
-        session.isAdmitted() ? null : "it left before it had shown the token");
+        session.isAdmitted ? null : "it left before it had shown the token");
   }
 
   /** Writes queued frames. A request may queue more on other sessions meanwhile. */
@@ -375,7 +368,7 @@ public final class StoreServer implements AutoCloseable {
 
   private void dropSilent(Set<Session> sessions, long now, Duration most, String why) {
     for (Session session : List.copyOf(sessions)) {
-      if (now - session.heardNs() > most.toNanos()) {
+      if (now - session.heardNs > most.toNanos()) {
         drop(session, why + Deadline.text(most));
       }
     }
@@ -387,7 +380,7 @@ public final class StoreServer implements AutoCloseable {
     }
     strangers.remove(session);
     if (members.remove(session)) {
-      ranks.remove(place(session.member()), session);
+      ranks.remove(place(session.member), session);
     }
     session.end();
   }
@@ -397,6 +390,6 @@ public final class StoreServer implements AutoCloseable {
     if (e instanceof MalformedException) {
       return "it sent " + e.getMessage();
     }
-    return session.isAdmitted() && e instanceof IOException ? null : e.toString();
+    return session.isAdmitted && e instanceof IOException ? null : e.toString();
   }
 }

@@ -4,7 +4,6 @@ package org.windlass.internal.store;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.IdentityHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -19,7 +18,6 @@ import java.util.function.Consumer;
  */
 final class Table {
   private final NavigableMap<String, Entry> entries = new TreeMap<>();
-  private final Map<Object, Set<String>> held = new IdentityHashMap<>();
   private final Map<String, Set<Wait>> waits = new HashMap<>();
 
   private long bytes;
@@ -83,12 +81,13 @@ final class Table {
       return false;
     }
     put(key, value, holder);
-    held.computeIfAbsent(holder, any -> new LinkedHashSet<>()).add(key);
     return true;
   }
 
   void release(Object holder) {
-    List.copyOf(held.getOrDefault(holder, Set.of())).forEach(this::remove);
+    List<String> held =
+        entries.keySet().stream().filter(key -> entries.get(key).holder == holder).toList();
+    held.forEach(this::remove);
   }
 
   List<String> keys(String prefix) {
@@ -138,10 +137,6 @@ final class Table {
   private void remove(String key) {
     Entry entry = entries.remove(key);
     bytes -= Limits.cost(key) + entry.value.length;
-    Set<String> others = held.get(entry.holder);
-    if (others != null && others.remove(key) && others.isEmpty()) {
-      held.remove(entry.holder);
-    }
     changed(key, null);
   }
 

@@ -19,7 +19,6 @@ import org.windlass.error.WindlassException;
 final class Wire {
   static final int PROTOCOL = 3;
   static final int MAGIC = 0x574c5354; // "WLST"
-
   static final byte HELLO = 1;
   static final byte CHALLENGE = 2;
   static final byte PROOF = 3;
@@ -48,10 +47,7 @@ final class Wire {
   static final byte LAST_PIECE = 2;
 
   static final int PIECE_BYTES = 512 << 10;
-
-  /** The id of a request whose reply nobody waits for. */
-  static final int NO_CALL = 0;
-
+  static final int NO_CALL = 0; // the id of a request whose reply nobody waits for
   static final int HEAD = 1 + Integer.BYTES;
 
   /** Bytes of the longest frame before the proof of the token. */
@@ -59,9 +55,7 @@ final class Wire {
 
   /** Bytes of the longest frame: a GATHER with the values of all ranks of a large job. */
   static final int FRAME = 8 << 20;
-
-  /** Bytes of the longest reason of a refusal. */
-  static final int REFUSAL = 800;
+  static final int REFUSAL = 800; // bytes of the longest reason of a refusal
 
   private Wire() {}
 
@@ -131,6 +125,11 @@ final class Wire {
       throw new MalformedException("an empty key");
     }
     return key;
+  }
+
+  static byte[] keys(List<String> keys) {
+    byte[] count = ByteBuffer.allocate(Integer.BYTES).putInt(keys.size()).array();
+    return concat(count, concat(keys.stream().map(Wire::text).toArray(byte[][]::new)));
   }
 
   static List<String> keys(ByteBuffer frame) throws MalformedException {
