@@ -72,8 +72,8 @@ final class JobConnector implements AutoCloseable {
       try {
         Store reached = store.reach(until);
         Announcement own = announcement(layout);
-        return search.apply(
-            new LinkSearch(reached, linkName, own, until.left(), holders));
+        Deadline end = Deadline.of(until.left());
+        return search.apply(new LinkSearch(reached, linkName, own, end, holders));
       } catch (PeerLostException e) {
         if (until.isOver()) {
           throw e;

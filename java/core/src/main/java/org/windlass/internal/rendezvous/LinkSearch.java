@@ -32,21 +32,21 @@ import org.windlass.internal.store.Texts;
  *
  * <p>The keys that a job holds disappear when its connection to the store ends. A target that gives
  * up removes its key. A target that looks for another source replaces its entry by an open one.
+ *
+ * <p>At the deadline, the exception says whether the other job was seen. Mismatch names the versions
+ * that differ, or the job that holds the key of this one.
+ *
+ * @param linkName name of the link, without a slash
+ * @param own announcement of this job
  */
-public final class LinkSearch {
+public record LinkSearch(
+    Store store, String linkName, Announcement own, Deadline until, Holders holders) {
   /** Limit of store calls that explain a failure or clean up after the deadline. */
   private static final Duration CLEANUP_LIMIT = Duration.ofSeconds(2);
 
   private static final String CHECK_OTHER_JOB =
       "; see whether the other job runs, connects there by that name, with the same token where it"
           + " has one, and has the other role";
-
-  private final Store store;
-  private final String linkName;
-  private final String path;
-  private final Announcement own;
-  private final Deadline until;
-  private final Holders holders;
 
   /** Other jobs that hold keys which this job needs. Consecutive searches share one object. */
   public static final class Holders {
@@ -107,20 +107,8 @@ public final class LinkSearch {
     return new Round.Presence(name + "/source", new byte[0]);
   }
 
-  /**
-   * Prepares a search of the link {@code linkName}. Its deadline begins now.
-   *
-   * @throws WindlassException from the search. DeadlineExceeded says whether the other job was
-   *     seen. Mismatch names the versions that differ, or the job that holds the key of this one.
-   */
-  public LinkSearch(
-      Store store, String linkName, Announcement own, Duration deadline, Holders holders) {
-    this.store = store;
-    this.linkName = linkName;
-    this.path = "link/" + linkName + "/";
-    this.own = own;
-    this.until = Deadline.of(deadline);
-    this.holders = holders;
+  private String path() {
+    return "link/" + linkName + "/";
   }
 
   /** Finds an open target for this source: {@code job}, or any if that is null. */
@@ -145,7 +133,7 @@ public final class LinkSearch {
         return open;
       }
       try {
-        calls = store.awaitOther(path + "calls", calls, until.left()).orElse(null);
+        calls = store.awaitOther(path() + "calls", calls, until.left()).orElse(null);
       } catch (RuntimeException e) {
         throw until.isOver() ? noneOpen(e) : e;
       }
@@ -156,7 +144,7 @@ public final class LinkSearch {
     String none = "no job receives it here that is not linked already";
     Deadline limit = Deadline.of(CLEANUP_LIMIT);
     try {
-      for (String key : store.keys(path + "target/", limit.left())) {
+      for (String key : store.keys(path() + "target/", limit.left())) {
         TargetEntry entry = entry(key, limit.left());
         Announcement target = Announcement.peek(entry.target());
         Announcement source = Announcement.peek(entry.source());
@@ -178,11 +166,11 @@ public final class LinkSearch {
   /** Returns the names of the targets that are open for this source now. */
   public List<String> open() {
     hold(
-        path + "source", own.toBytes(), Announcement::peek,
+        path() + "source", own.toBytes(), Announcement::peek,
         "another sends it already: %s; a link name has one source: use another link name, or end"
             + " that job");
-    store.hold(path + "calls", new byte[Long.BYTES], until.left()); // or has held it before
-    String targets = path + "target/";
+    store.hold(path() + "calls", new byte[Long.BYTES], until.left()); // or has held it before
+    String targets = path() + "target/";
     return store.keys(targets, until.left()).stream()
         .filter(key -> entry(key, until.left()).number() == TargetEntry.OPEN)
         .map(key -> key.substring(targets.length()))
@@ -197,7 +185,7 @@ public final class LinkSearch {
 
   /** Gives the source's key a new value, so that a source that waits looks at the targets again. */
   private void notifySource() {
-    String calls = path + "calls";
+    String calls = path() + "calls";
     byte[] next = ByteBuffer.allocate(Long.BYTES).putLong(randomNumber()).array();
     boolean isDone = false;
     while (!isDone) {
@@ -262,7 +250,7 @@ public final class LinkSearch {
 
   /** Answers a target. Returns null if it is no longer open. */
   private Match match(String target) {
-    String key = path + "target/" + target;
+    String key = path() + "target/" + target;
     byte[] found = store.get(key, until.left()).orElse(new byte[0]);
     TargetEntry entry = TargetEntry.of(found);
     if (entry.number() != TargetEntry.OPEN) {
@@ -290,7 +278,7 @@ public final class LinkSearch {
 
   /** Opens this target, and waits for the source. */
   public Match target() {
-    String key = path + "target/" + own.job();
+    String key = path() + "target/" + own.job();
     byte[] open = new TargetEntry(own.toBytes(), TargetEntry.OPEN, new byte[0]).toBytes();
     byte[] answered;
     boolean isOpen = false;
@@ -356,7 +344,7 @@ public final class LinkSearch {
 
   private String sourceState(RuntimeException failure) {
     try {
-      byte[] found = store.get(path + "source", CLEANUP_LIMIT).orElse(new byte[0]);
+      byte[] found = store.get(path() + "source", CLEANUP_LIMIT).orElse(new byte[0]);
       Announcement source = Announcement.peek(found);
       if (source != null) {
         return "the source, " + source + ", has not answered";
