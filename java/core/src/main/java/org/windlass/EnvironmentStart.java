@@ -153,7 +153,8 @@ final class EnvironmentStart {
           ? joinAt(place, until)
           : joinAtOwn(place, until);
     }
-    try (RendezvousFile file = RendezvousFile.of(fileJob(), variables)) {
+    try (RendezvousFile file =
+        RendezvousFile.of(fileJob(), "WINDLASS_RENDEZVOUS", variables)) {
       if (environment.rank() > 0) {
         return joinAt(file.await(until.left()), until);
       }
@@ -217,9 +218,8 @@ final class EnvironmentStart {
 
   /** Connects. A launcher opens its store before it starts ranks. */
   private Store connected(RendezvousFile.Place place, Duration deadline) {
-    return environment.launcherHasStore()
-        ? SocketStore.connectToOpen(place.address(), place.token(), member(), deadline)
-        : SocketStore.connect(place.address(), place.token(), member(), deadline);
+    boolean isOpened = environment.launcherHasStore();
+    return SocketStore.connect(place.address(), place.token(), member(), isOpened, deadline);
   }
 
   /** Returns the exception for a store of another process that does not answer, or is lost. */
