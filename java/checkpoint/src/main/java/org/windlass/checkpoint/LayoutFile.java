@@ -22,7 +22,6 @@ import org.windlass.layout.Layout;
  * @param tensors one entry for each tensor that the file lists, in the file's order
  */
 public record LayoutFile(Map<String, Entry> tensors) {
-  /** Checks the components. */
   public LayoutFile {
     tensors = Copies.map(tensors, "tensors");
   }
@@ -40,7 +39,6 @@ public record LayoutFile(Map<String, Entry> tensors) {
    */
   public record Entry(
       List<Long> shape, Optional<DType> dtype, Optional<Layout> layout, Optional<Parts> parts) {
-    /** Checks the components. */
     public Entry {
       shape = Copies.list(shape, "shape");
       Objects.requireNonNull(dtype, "dtype");
@@ -77,7 +75,6 @@ public record LayoutFile(Map<String, Entry> tensors) {
    * @param layout the layout that cuts each part
    */
   public record Parts(int dim, List<Long> extents, Layout layout) {
-    /** Checks the components. */
     public Parts {
       if (dim < 0 || dim >= Native.WL_MAX_DIMS) {
         throw new InvalidArgumentException(
@@ -116,7 +113,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
   /**
    * Parses and checks the JSON of such a file.
    *
-   * @param where the file; it begins every complaint
+   * @param where name of the file, which begins every message
    * @throws InvalidArgumentException if the JSON is malformed
    */
   public static LayoutFile parse(String where, byte[] bytes) {
@@ -229,7 +226,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
   /**
    * Returns the file's bytes.
    *
-   * @throws InvalidArgumentException if {@link #parse} would refuse them, because of a tensor's
+   * @throws InvalidArgumentException if {@link #parse} would not accept them, because of a tensor's
    *     name or the number of tensors
    */
   public byte[] encode() {

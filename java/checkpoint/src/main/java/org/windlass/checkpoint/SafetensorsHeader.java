@@ -235,7 +235,6 @@ public final class SafetensorsHeader {
 
   /** Describes a tensor to write. The offsets follow from the order of the items. */
   public record Item(String name, DType dtype, List<Long> shape) {
-    /** Checks the components. */
     public Item {
       Objects.requireNonNull(name, "name");
       Objects.requireNonNull(dtype, "dtype");
@@ -243,7 +242,7 @@ public final class SafetensorsHeader {
     }
   }
 
-  /** Returns the header of a file that holds {@code items} in this order, packed. */
+  /** Returns the header of a file that holds {@code givenItems} in this order, without gaps. */
   static SafetensorsHeader of(
       String file, List<Item> givenItems, Map<String, String> givenMetadata) {
     List<Item> items = Copies.list(givenItems, "items");

@@ -56,7 +56,6 @@ final class PlanJson {
         : Optional.of(Arrays.stream(shape));
   }
 
-  /** The values of the keys that have been read so far. */
   private static final class Fields {
     Long version;
     Layout from;

@@ -16,8 +16,8 @@ import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * One look at a rank, from any thread: first its state line, then its recorded operations. The two
- * may be from different moments.
+ * The state of a rank as any thread can see it: first its state line, then its recorded operations.
+ * The two may be from different moments.
  *
  * @param awaited the rank that it waits for, {@link #NOBODY} or {@link #SEVERAL}
  * @param contested number of times that a wait found another thread busy on its core
@@ -79,7 +79,7 @@ public record RankLook(
     }
   }
 
-  /** Returns one look at every rank, made by one of them. */
+  /** Returns the state of every rank, as the rank of the endpoint sees it. */
   public static List<RankLook> all(Endpoint endpoint) {
     long comm = endpoint.handle;
     return all(
@@ -100,7 +100,7 @@ public record RankLook(
   }
 
   /**
-   * Returns each rank's number in the communicator from which this one was made, in rank order.
+   * Returns, for each rank in order, its rank in the communicator from which this one was made.
    * Empty if it was made from none.
    */
   public static List<Integer> former(Endpoint endpoint) {
@@ -115,7 +115,11 @@ public record RankLook(
     return of(endpoint, Structs.RankState.HOST);
   }
 
-  /** Returns the integer at {@code offset} of each rank's state. */
+  /**
+   * Returns an integer of each rank's {@code wl_rank_state_t}, in rank order.
+   *
+   * @param offset offset of the integer in the struct
+   */
   private static int[] of(Endpoint endpoint, int offset) {
     ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
     int[] values = new int[endpoint.size];
@@ -155,7 +159,9 @@ public record RankLook(
   /**
    * Returns the look at a rank.
    *
-   * @param states states of the processes already queried
+   * @param state buffer for a {@code wl_rank_state_t}
+   * @param records buffer for the recorded operations
+   * @param states states of the processes that were queried before
    */
   private static RankLook look(
       ByteBuffer state, ByteBuffer records, int count, Map<ProcessName, Integer> states) {
@@ -187,7 +193,8 @@ public record RankLook(
   }
 
   /**
-   * Returns the process state that other ranks report for a rank whose process can't be queried.
+   * Returns the process state that other ranks report for this rank. It is used if this process
+   * can't query the rank's process.
    */
   private static int toldOf(ByteBuffer state) {
     return state.getInt(Structs.RankState.LOST) == 0
