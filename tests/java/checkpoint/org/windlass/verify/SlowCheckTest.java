@@ -53,9 +53,9 @@ class SlowCheckTest {
       List<SourcePart> parts =
           List.of(
               SourcePart.ofWhole("w", new long[] {4}, whole, Optional.empty(), q)
-                  .placed(List.of(0), 0, 0),
+                  .placed(List.of(0), 0, 0, 0, 4),
               SourcePart.ofWhole("w", new long[] {2}, whole, Optional.empty(), k)
-                  .placed(List.of(0), 0, 4));
+                  .placed(List.of(0), 0, 0, 4, 2));
       SlowCheck check = new SlowCheck("w", new long[] {6}, parts, () -> {});
       Layout each = Layout.parse("2:S0");
       List<Long> extents = List.of(4L, 2L);
@@ -177,6 +177,11 @@ class SlowCheckTest {
     assertThat(Holding.of(layout, eight, 1).runs(0)).containsExactly(new Holding.Run(4, 2, 0));
     assertThat(Holding.of(layout, eight, 2).runs(0)).containsExactly(new Holding.Run(2, 2, 0));
     assertThat(Holding.of(layout, eight, 3).runs(0)).containsExactly(new Holding.Run(6, 2, 0));
+    long[] nine = {9};
+    Layout fsdp = Layout.parse("dp=4xtp=2:SS0/2,S0");
+    assertThat(fsdp.mesh().ranks().stream().map(rank -> Holding.of(fsdp, nine, rank).extent(0)))
+        .containsExactly(2L, 1L, 2L, 1L, 1L, 1L, 0L, 1L);
+    assertThat(Holding.of(fsdp, nine, 7).runs(0)).containsExactly(new Holding.Run(8, 1, 0));
     assertThat(Holding.of(Layout.parse("4:S0*128"), new long[] {300}, 1).runs(0))
         .containsExactly(new Holding.Run(128, 128, 0));
     assertThat(Holding.of(Layout.parse("4:S0*128"), new long[] {300}, 3).runs(0)).isEmpty();

@@ -141,7 +141,8 @@ final class EnvironmentStart {
           ? joinAt(place, until)
           : joinAtOwn(place, until);
     }
-    try (RendezvousFile file = RendezvousFile.of(fileJob(), variables)) {
+    try (RendezvousFile file =
+        RendezvousFile.of(fileJob(), "WINDLASS_RENDEZVOUS", variables)) {
       if (environment.rank() > 0) {
         return joinAt(file.await(until.left()), until);
       }
@@ -204,9 +205,8 @@ final class EnvironmentStart {
 
   /** Connects to a store. Waits until rank 0 has opened it; a launcher's store is open already. */
   private Store connected(RendezvousFile.Place place, Duration deadline) {
-    return environment.launcherHasStore()
-        ? SocketStore.connectToOpen(place.address(), place.token(), member(), deadline)
-        : SocketStore.connect(place.address(), place.token(), member(), deadline);
+    boolean isOpened = environment.launcherHasStore();
+    return SocketStore.connect(place.address(), place.token(), member(), isOpened, deadline);
   }
 
   private WindlassException storeFailure(WindlassException e) {

@@ -25,13 +25,18 @@ class LegTest {
     random = new Random(seed);
     int ndim = 1 + random.nextInt(3);
     int[] shape = new int[ndim];
-    Arrays.setAll(shape, d -> random.nextInt(8) == 0 ? random.nextInt(2) : 1 + random.nextInt(7));
     int dim = random.nextInt(ndim);
     int offset = random.nextInt(3);
-    int[] whole = shape.clone();
-    whole[dim] += offset + random.nextInt(3);
-    Layout from = layout(ndim, 0);
-    Layout to = layout(ndim, 8);
+    int[] whole;
+    Layout from;
+    Layout to;
+    do {
+      Arrays.setAll(shape, d -> random.nextInt(8) == 0 ? random.nextInt(2) : 1 + random.nextInt(7));
+      whole = shape.clone();
+      whole[dim] += offset + random.nextInt(3);
+      from = layout(ndim, 0);
+      to = layout(ndim, 8);
+    } while (!ReferenceTensor.fits(shape, from) || !ReferenceTensor.fits(whole, to));
     check(shape, whole, dim, offset, from, to, 1 + random.nextInt(40));
   }
 

@@ -158,7 +158,7 @@ public final class CheckpointWriter implements AutoCloseable {
       Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
     SafetensorsWriter file = SafetensorsWriter.create(path, items, metadata);
     files.add(file);
-    written.put(path, file.header().fileBytes());
+    written.put(path, file.fileBytes());
     return file;
   }
 

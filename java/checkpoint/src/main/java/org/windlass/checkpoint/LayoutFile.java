@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -230,40 +229,27 @@ public record LayoutFile(Map<String, Entry> tensors) {
    *     name or the number of tensors
    */
   public byte[] encode() {
-    byte[] bytes =
-        JsonObject.lines(
-            json -> {
-              json.writeNumberField("version", 1);
-              json.writeObjectFieldStart("tensors");
-              for (Map.Entry<String, Entry> tensor : tensors.entrySet()) {
-                Entry entry = tensor.getValue();
-                Names.requireTensor(NAME, tensor.getKey());
-                json.writeObjectFieldStart(tensor.getKey());
-                write(json, "shape", entry.shape());
-                if (entry.dtype().isPresent()) {
-                  json.writeStringField("dtype", entry.dtype().get().safetensorsName());
-                }
-                if (entry.layout().isPresent()) {
-                  json.writeStringField("layout", entry.layout().get().toString());
-                }
-                if (entry.parts().isPresent()) {
-                  Parts parts = entry.parts().get();
-                  json.writeObjectFieldStart("parts");
-                  json.writeNumberField("dim", parts.dim());
-                  write(json, "extents", parts.extents());
-                  json.writeStringField("layout", parts.layout().toString());
-                  json.writeEndObject();
-                }
-                json.writeEndObject();
-              }
-              json.writeEndObject();
-            });
+    Map<String, Object> written = new LinkedHashMap<>();
+    tensors.forEach(
+        (name, entry) -> {
+          Names.requireTensor(NAME, name);
+          written.put(
+              name,
+              JsonObject.of(
+                  "shape", entry.shape(),
+                  "dtype", entry.dtype().map(DType::safetensorsName),
+                  "layout", entry.layout(),
+                  "parts", entry.parts().map(LayoutFile::json)));
+        });
+    byte[] bytes = JsonObject.lines(JsonObject.of("version", 1, "tensors", written));
     JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
     return bytes;
   }
 
-  private static void write(JsonGenerator json, String key, List<Long> numbers) throws IOException {
-    json.writeFieldName(key);
-    json.writeArray(numbers.stream().mapToLong(Long::longValue).toArray(), 0, numbers.size());
+  private static Map<String, Object> json(Parts parts) {
+    return JsonObject.of(
+        "dim", parts.dim(),
+        "extents", parts.extents(),
+        "layout", parts.layout());
   }
 }

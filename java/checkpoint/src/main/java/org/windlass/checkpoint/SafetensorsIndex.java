@@ -130,23 +130,16 @@ public record SafetensorsIndex(Map<String, String> files) {
     if (totalBytes < 0) {
       throw new InvalidArgumentException("totalBytes is " + totalBytes + "; it must be 0 or more");
     }
+    files.forEach(
+        (tensor, file) -> {
+          Names.requireTensor(NAME, tensor);
+          Names.nested(NAME + ": weight_map " + JsonText.quoted(tensor), Path.of(""), file);
+        });
     byte[] bytes =
         JsonObject.lines(
-            json -> {
-              json.writeObjectFieldStart("metadata");
-              json.writeNumberField("total_size", totalBytes);
-              json.writeEndObject();
-              json.writeObjectFieldStart("weight_map");
-              for (Map.Entry<String, String> entry : files.entrySet()) {
-                Names.requireTensor(NAME, entry.getKey());
-                Names.nested(
-                    NAME + ": weight_map " + JsonText.quoted(entry.getKey()),
-                    Path.of(""),
-                    entry.getValue());
-                json.writeStringField(entry.getKey(), entry.getValue());
-              }
-              json.writeEndObject();
-            });
+            JsonObject.of(
+                "metadata", Map.of("total_size", totalBytes),
+                "weight_map", files));
     JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
     return bytes;
   }

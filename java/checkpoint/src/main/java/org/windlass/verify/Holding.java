@@ -4,6 +4,7 @@ package org.windlass.verify;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -44,23 +45,54 @@ final class Holding {
     List<List<Run>> dims = new ArrayList<>();
     for (int d = 0; d < shape.length; d++) {
       List<Run> runs = List.of(new Run(0, shape[d], 0));
-      for (int m = 0; m < coordinates.length; m++) {
-        int ranks = layout.mesh().size(m);
-        Placement placement = layout.placements().get(m);
-        if (placement instanceof Placement.Shard shard && shard.dim() == d) {
-          runs = chunk(runs, ranks, shard.unit(), coordinates[m]);
-        } else if (placement instanceof Placement.StridedShard strided && strided.dim() == d) {
-          List<Run> joined = new ArrayList<>();
-          for (int piece = 0; piece < strided.split(); piece++) {
-            joined.addAll(
-                chunk(chunk(runs, strided.split(), 1, piece), ranks, 1, coordinates[m]));
-          }
-          runs = joined;
+      for (Cut cut : cuts(layout, d)) {
+        List<Run> joined = new ArrayList<>();
+        for (int piece = 0; piece < cut.pieces(); piece++) {
+          List<Run> one = chunk(runs, cut.pieces(), 1, piece);
+          joined.addAll(chunk(one, cut.ranks(), cut.unit(), coordinates[cut.meshDim()]));
         }
+        runs = joined;
       }
       dims.add(numbered(runs));
     }
     return new Holding(dims);
+  }
+
+  /** A cut of each of {@code pieces} equal pieces among the ranks of a mesh dimension. */
+  private record Cut(int meshDim, int ranks, long unit, int pieces) {}
+
+  /**
+   * Returns the cuts of one dimension in their order. A plain shard cuts before later mesh
+   * dimensions. A strided shard cuts each of the pieces that later plain shards make, if they make
+   * as many as its split. Otherwise it makes the pieces itself.
+   */
+  private static List<Cut> cuts(Layout layout, int dim) {
+    List<Cut> cuts = new ArrayList<>();
+    for (int m = layout.mesh().ndim() - 1; m >= 0; m--) {
+      int ranks = layout.mesh().size(m);
+      Placement placement = layout.placements().get(m);
+      if (ranks > 1 && placement instanceof Placement.Shard shard && shard.dim() == dim) {
+        cuts.add(0, new Cut(m, ranks, shard.unit(), 1));
+      } else if (ranks > 1 && placement instanceof Placement.StridedShard s && s.dim() == dim) {
+        int before = making(cuts, s.split());
+        cuts.add(Math.max(before, 0), new Cut(m, ranks, 1, before < 0 ? s.split() : 1));
+      }
+    }
+    return cuts;
+  }
+
+  /** Returns how many of the first cuts make {@code pieces} pieces; -1 if none do. */
+  private static int making(List<Cut> cuts, int pieces) {
+    int made = 1;
+    int count = 0;
+    while (made < pieces && count < cuts.size()) {
+      Cut cut = cuts.get(count++);
+      if (cut.pieces() > 1 || cut.unit() > 1) {
+        return -1;
+      }
+      made *= cut.ranks();
+    }
+    return made == pieces ? count : -1;
   }
 
   /** Returns the coordinates of a rank: its position in the mesh's list, unravelled row-major. */
@@ -120,30 +152,40 @@ final class Holding {
   }
 
   /**
-   * Returns this holding as part of another tensor.
+   * Describes the indices of a tensor that become those of another one.
    *
-   * @param axes for each dimension of that tensor, the dimension here, or -1 for a new one of
+   * @param axes for each dimension of the other tensor, the dimension here, or -1 for a new one of
    *     extent 1
-   * @param dim the dimension of that tensor along which this one is offset
-   * @param offset the index along {@code dim} at which this one begins
+   * @param dim a dimension of the other tensor
+   * @param source the first index along {@code dim} here
+   * @param target the same index in the other tensor
+   * @param length the number of indices along {@code dim}
    */
-  Holding placed(List<Integer> axes, int dim, long offset) {
-    List<List<Run>> placed = new ArrayList<>();
-    for (int d = 0; d < axes.size(); d++) {
-      List<Run> runs = axes.get(d) < 0 ? List.of(new Run(0, 1, 0)) : dims.get(axes.get(d));
-      long shift = d == dim ? offset : 0;
-      placed.add(
-          runs.stream()
-              .map(run -> new Run(run.start() + shift, run.length(), run.local()))
-              .toList());
+  record Place(List<Integer> axes, int dim, long source, long target, long length) {
+    /** Returns the place of a whole tensor in itself, moved by {@code offset} along a dimension. */
+    static Place moved(int ndim, int dim, long offset) {
+      List<Integer> axes = IntStream.range(0, ndim).boxed().toList();
+      return new Place(axes, dim, 0, offset, Long.MAX_VALUE);
     }
-    return new Holding(placed);
+
+    private Stream<Run> of(Run run) {
+      long begin = Math.max(run.start(), source);
+      long length = Math.min(run.end() - begin, length() - (begin - source));
+      return length > 0
+          ? Stream.of(new Run(begin - source + target, length, run.local() + begin - run.start()))
+          : Stream.empty();
+    }
   }
 
-  /** Returns this holding with its global indices of {@code dim} moved by {@code offset}. */
-  Holding shifted(int dim, long offset) {
-    List<Integer> axes = IntStream.range(0, dims.size()).boxed().toList();
-    return placed(axes, dim, offset);
+  /** Returns this holding as part of another tensor. */
+  Holding placed(Place place) {
+    List<List<Run>> placed = new ArrayList<>();
+    for (int d = 0; d < place.axes().size(); d++) {
+      int axis = place.axes().get(d);
+      List<Run> runs = axis < 0 ? List.of(new Run(0, 1, 0)) : dims.get(axis);
+      placed.add(d == place.dim() ? runs.stream().flatMap(place::of).toList() : runs);
+    }
+    return new Holding(placed);
   }
 
   /** Joins several holdings that lie one after another along {@code dim} and agree otherwise. */

@@ -73,9 +73,7 @@ public final class Job implements AutoCloseable {
 
   final JobConnector connector;
 
-  /** Thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
-
 
   private Job(
       String name, Communicator communicator, boolean ownsCommunicator, CommunicatorOptions options,
@@ -285,8 +283,8 @@ public final class Job implements AutoCloseable {
           String names = String.join("/", connector.atStore(linkName, null, until, search));
           return out -> out.write(names.getBytes(StandardCharsets.UTF_8));
         };
-    JobRanks.Decoder<String> decoder = in -> new String(in.readAllBytes(), StandardCharsets.UTF_8);
-    String names = exclusively(searching(linkName), () -> ranks.fromRank0(until, decoder, step));
+    Encoding.Reading<String> reading = in -> new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    String names = exclusively(searching(linkName), () -> ranks.fromRank0(until, reading, step));
     return names.isEmpty() ? List.of() : List.of(names.split("/"));
   }
 
@@ -299,7 +297,6 @@ public final class Job implements AutoCloseable {
     return exclusively("look after followers", () -> ranks.max(until, own));
   }
 
-  /** Throws if the communicator of the ranks has failed. */
   void requireAlive() {
     ranks.requireAlive();
   }

@@ -35,9 +35,15 @@ public sealed interface Placement
   }
 
   /**
-   * Cuts tensor dimension {@code dim} into {@code split} pieces, and each piece among the mesh
-   * dimension's ranks. The parts of a rank are joined in order. It corresponds to PyTorch's {@code
-   * _StridedShard}.
+   * Cuts tensor dimension {@code dim} after later mesh dimensions, as FSDP2 over tensor parallelism
+   * does. If a later mesh dimension with {@code S<dim>} has size {@code split}, it cuts first. This
+   * one then cuts each of its pieces. Both cut as {@link Shard} does. Several later mesh dimensions
+   * cut first if the product of their sizes is {@code split}. This placement corresponds to
+   * PyTorch's {@code _StridedShard}.
+   *
+   * <p>Without such mesh dimensions, it cuts the dimension into {@code split} pieces, and each
+   * piece among the mesh dimension's ranks. The parts of a rank are joined in order. All parts must
+   * be equal, and so must the parts of earlier cuts.
    *
    * @param dim tensor dimension, from 0
    * @param split number of pieces, at least 1
@@ -91,7 +97,7 @@ public sealed interface Placement
     return new Shard(dim, unit);
   }
 
-  /** Returns a placement that cuts {@code dim} into pieces, and each piece among the ranks. */
+  /** Returns a {@link StridedShard} of tensor dimension {@code dim}. */
   static Placement stridedShard(int dim, int split) {
     return new StridedShard(dim, split);
   }

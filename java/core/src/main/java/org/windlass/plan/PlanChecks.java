@@ -19,6 +19,8 @@ final class PlanChecks {
           "tensor '" + to.name() + "' has shape " + to.shape() + ", its source has "
               + from.shape());
     }
+    from.layout().check(from.name(), from.paddedExtents());
+    to.layout().check(to.name(), to.paddedExtents());
     requireCountable(from, wire);
     if (to.layout().hasPartial()) {
       throw new InvalidArgumentException(

@@ -209,6 +209,7 @@ public final class SourceTensors {
     int ndim = first.shape().size();
     Layout applied = applied(name, declared, ndim);
     long[] shape = globalShape(name, applied, ndim);
+    applied.check(name, shape);
     for (int rank : applied.mesh().ranks()) {
       long[] expected = applied.localShape(shape, rank);
       List<Long> found = local(name, rank, applied).shape();
@@ -291,7 +292,11 @@ public final class SourceTensors {
     Optional<Layout> asked = ruled.containsKey(name) ? Optional.of(applied) : defaultFrom;
     asked
         .map(layout -> layout.defaultedFor(shape.length))
-        .filter(layout -> !sameHolding(layout, entry.layout().get(), shape))
+        .filter(
+            layout -> {
+              layout.check(name, shape);
+              return !sameHolding(layout, entry.layout().get(), shape);
+            })
         .ifPresent(
             layout -> {
               throw new InvalidArgumentException(

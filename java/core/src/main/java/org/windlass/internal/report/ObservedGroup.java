@@ -63,9 +63,7 @@ public final class ObservedGroup implements AutoCloseable {
               MOST,
               scratch.out(),
               scratch.error());
-      if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer());
-      }
+      Failures.check(code, scratch);
       int[] found = new int[(int) scratch.outValue()];
       numbers.asIntBuffer().get(found);
       return found;
@@ -82,9 +80,7 @@ public final class ObservedGroup implements AutoCloseable {
     try (Scratch scratch = Scratch.take()) {
       long owner = process.in(scratch);
       int code = Native.wl_report_open(owner, number, scratch.out(), scratch.error());
-      if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer());
-      }
+      Failures.check(code, scratch);
       return new ObservedGroup(scratch.outValue());
     }
   }
@@ -98,17 +94,9 @@ public final class ObservedGroup implements AutoCloseable {
     long report = handle;
     return RankLook.all(
         about.ranks(),
-        new RankLook.Source() {
-          @Override
-          public void state(int rank, long state) {
-            Native.wl_report_state(report, rank, state);
-          }
-
-          @Override
-          public int recorded(int rank, long records, int capacity) {
-            return Native.wl_report_recorded(report, rank, records, capacity);
-          }
-        });
+        (rank, state) -> Native.wl_report_state(report, rank, state),
+        (rank, records) ->
+            Native.wl_report_recorded(report, rank, records, Native.WL_RECORDS));
   }
 
   /** Returns the reason why it failed. Empty if it has not failed. */

@@ -7,6 +7,8 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BiConsumer;
+import java.util.function.ToIntBiFunction;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.ProcessName;
@@ -74,28 +76,13 @@ public record RankLook(
     }
   }
 
-  interface Source {
-    void state(int rank, long state);
-
-    int recorded(int rank, long records, int capacity);
-  }
-
   /** Returns the state of every rank, as the endpoint's rank sees it. */
   public static List<RankLook> all(Endpoint endpoint) {
     long comm = endpoint.handle;
     return all(
         endpoint.size,
-        new Source() {
-          @Override
-          public void state(int rank, long state) {
-            Native.wl_comm_state(comm, rank, state);
-          }
-
-          @Override
-          public int recorded(int rank, long records, int capacity) {
-            return Native.wl_comm_recorded(comm, rank, records, capacity);
-          }
-        });
+        (rank, state) -> Native.wl_comm_state(comm, rank, state),
+        (rank, records) -> Native.wl_comm_recorded(comm, rank, records, Native.WL_RECORDS));
   }
 
   /**
@@ -141,27 +128,33 @@ public record RankLook(
     return values;
   }
 
-  static List<RankLook> all(int ranks, Source source) {
+  /**
+   * Returns one look at each of {@code ranks} ranks.
+   *
+   * @param fillState fills in the {@code wl_rank_state_t} of a rank at an address
+   * @param fillRecords fills in the {@code wl_record_t} of a rank at an address, at most {@code
+   *     WL_RECORDS}, and returns their number
+   */
+  static List<RankLook> all(
+      int ranks,
+      BiConsumer<Integer, Long> fillState,
+      ToIntBiFunction<Integer, Long> fillRecords) {
     ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
     ByteBuffer records = Structs.allocate(Structs.Record.SIZE * Native.WL_RECORDS);
     List<RankLook> looks = new ArrayList<>(ranks);
     Map<ProcessName, Integer> states = new HashMap<>();
     for (int rank = 0; rank < ranks; rank++) {
-      looks.add(look(source, rank, state, records, states));
+      state.putInt(0, Structs.RankState.SIZE);
+      records.putInt(0, Structs.Record.SIZE);
+      fillState.accept(rank, NativeMemory.address(state));
+      int count = fillRecords.applyAsInt(rank, NativeMemory.address(records));
+      looks.add(look(state, records, count, states));
     }
     return looks;
   }
 
   private static RankLook look(
-      Source source,
-      int rank,
-      ByteBuffer state,
-      ByteBuffer records,
-      Map<ProcessName, Integer> states) {
-    state.putInt(0, Structs.RankState.SIZE);
-    records.putInt(0, Structs.Record.SIZE);
-    source.state(rank, NativeMemory.address(state));
-    int count = source.recorded(rank, NativeMemory.address(records), Native.WL_RECORDS);
+      ByteBuffer state, ByteBuffer records, int count, Map<ProcessName, Integer> states) {
     ProcessName process =
         state.getInt(Structs.RankState.PID) <= 0
             ? null
