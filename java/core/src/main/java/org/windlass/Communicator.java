@@ -31,8 +31,8 @@ import org.windlass.launch.Rendezvous;
 import org.windlass.report.Report;
 
 /**
- * Connects one rank to the ranks that joined the same communicator. All of them share one failure
- * record.
+ * Connects one rank to the ranks that joined the same communicator. If it fails for one rank, it
+ * fails for all of them.
  *
  * <p>Operations are collective: every rank calls the same ones in the same order. The exception is
  * the operations of a {@link Window}, which one rank calls without the others. Only one thread at a
@@ -241,8 +241,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Collective. Ranks of the same color form a new communicator. There they are ordered by key,
-   * then by their rank here. It has its own control block and failure record, and is closed
-   * separately.
+   * then by their rank here. It fails and is closed independently of this one.
    *
    * @param color 0 or more; a rank with a negative color takes part but joins nothing
    * @return null for a negative color
@@ -265,8 +264,8 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   /**
    * Collective. The listed ranks form a new communicator, where they are ranks 0, 1, ... in the
    * order of the list. Every rank calls it with the same list, including ranks that are not listed.
-   * The lists of several calls may overlap. Each new communicator has its own control block and
-   * failure record, and is closed separately.
+   * The lists of several calls may overlap. Each new communicator fails and is closed
+   * independently.
    *
    * @return null on a rank that isn't listed
    */
@@ -332,10 +331,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * each side with its own communicator. If only one side may continue, choose the one whose {@link
    * #size} is more than half of this communicator's.
    *
-   * <p>The new communicator has its own control block and failure record, and no windows. Make the
-   * windows that you need again. This communicator stays dead. Close it and the objects in its
-   * windows once you no longer need them. After {@link DeadlineExceededException} the call may be
-   * repeated.
+   * <p>The new communicator has no windows. Make the windows that you need again. This communicator
+   * stays dead. Close it and the objects in its windows once you no longer need them. After {@link
+   * DeadlineExceededException} the call may be repeated.
    *
    * @param deadline time limit for ranks that neither called nor died. It must be the same on all
    *     ranks. It must be longer than an operation's, so that all ranks have learned of the failure

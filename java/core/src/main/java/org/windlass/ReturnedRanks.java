@@ -139,7 +139,7 @@ final class ReturnedRanks {
     return null;
   }
 
-  /** Returns true if the body has returned, and no thread of the communicator ever called. */
+  /** Returns true if the rank's body has returned, and no other thread calls for the rank. */
   private boolean hasReturned(int rank, BitSet returned) {
     int index = rank - first();
     return index >= 0

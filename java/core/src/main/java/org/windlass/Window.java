@@ -24,7 +24,7 @@ import org.windlass.internal.memory.Memory;
  * <p>{@link #put}, {@link #accumulate} and {@link #get} move elements between this rank's memory
  * and a peer's part, without a call by the peer. {@link Signals} inform the peer of new data. These
  * operations are one-sided: ranks need not call the same ones. The rules of the communicator still
- * apply: one thread at a time, and one common failure record. If the peer has left the
+ * apply: one thread at a time, and a failure ends it for all ranks. If the peer has left the
  * communicator, they throw an {@link AbortedException} that names it.
  */
 public final class Window implements AutoCloseable {

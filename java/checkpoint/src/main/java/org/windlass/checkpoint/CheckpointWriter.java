@@ -127,7 +127,7 @@ public final class CheckpointWriter implements AutoCloseable {
    *
    * @param name the name of a file in the folder itself; it ends in {@code .safetensors}
    * @throws InvalidArgumentException if the folder has a file of that name, the checkpoint is a
-   *     single file, or a reader would refuse a name
+   *     single file, or a reader would not accept a name
    */
   public synchronized SafetensorsWriter file(
       String name, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
@@ -143,7 +143,7 @@ public final class CheckpointWriter implements AutoCloseable {
    * Makes the checkpoint a single safetensors file.
    *
    * @throws InvalidArgumentException if it is a single file already or has files, or a reader would
-   *     refuse a name
+   *     not accept a name
    */
   public synchronized SafetensorsWriter single(
       List<SafetensorsHeader.Item> items, Map<String, String> metadata) {

@@ -42,7 +42,8 @@ import org.windlass.internal.call.Endpoint;
  * the same in every run. A dispatch reads a token once, and writes it to each of its rows.
  *
  * <p>A dispatch and a combine are collective operations of the communicator. They run one at a
- * time, with its deadline and its failure record. After their first calls, they allocate nothing.
+ * time, with its deadline. If one fails, the communicator is dead, as after other operations. After
+ * their first calls, they allocate nothing.
  *
  * <p>There is one set of rows. It keeps the data of the last dispatch, whichever routing that used,
  * until the next dispatch. A combine reads these rows, or the rows of another tensor of their shape

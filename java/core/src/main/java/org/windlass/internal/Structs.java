@@ -6,8 +6,8 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Allocates buffers for the C ABI's structs. The build generates {@link StructLayouts} from
- * windlass.h: it has the sizes and field offsets.
+ * Allocates buffers for the C ABI's structs. {@link StructLayouts}, which the build generates from
+ * windlass.h, has the sizes and field offsets.
  */
 public final class Structs extends StructLayouts {
   private Structs() {}

@@ -24,8 +24,10 @@ import org.windlass.internal.store.Token;
  * counts as not set.
  *
  * <p>One launcher may run inside another one's allocation. The first launcher whose variables are
- * set counts. {@code WINDLASS_RENDEZVOUS}, {@code WINDLASS_JOB}, {@code WINDLASS_TOKEN_FILE} and
- * {@code WINDLASS_TOKEN} count under any launcher.
+ * set counts; {@link Launcher} has the order. Without a launcher, set {@code WINDLASS_RANK}, {@code
+ * WINDLASS_WORLD_SIZE} and {@code WINDLASS_JOB} for each process. {@code WINDLASS_RENDEZVOUS},
+ * {@code WINDLASS_JOB}, {@code WINDLASS_TOKEN_FILE} and {@code WINDLASS_TOKEN} count under any
+ * launcher.
  */
 public final class LaunchEnvironment {
   /** Launchers that start a process for each rank, in the order in which their variables count. */
@@ -255,7 +257,8 @@ public final class LaunchEnvironment {
   /**
    * Returns the name that distinguishes this job from others that run at the same time. The name is
    * {@code WINDLASS_JOB}, or the launcher's id, or torchrun's {@code MASTER_ADDR:MASTER_PORT}.
-   * Empty if none is set.
+   * Empty if none is set. If the launcher sets no id, as with {@code RANK} and {@code WORLD_SIZE}
+   * by hand, set {@code WINDLASS_JOB}.
    */
   public Optional<String> job() {
     return jobFrom(JOB).or(this::launcherJob);

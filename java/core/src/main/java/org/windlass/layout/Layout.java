@@ -190,9 +190,9 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * Returns the mesh dimensions that shard {@code dim}, in the order in which they cut. A strided
-   * shard cuts as a plain one after the later plain shards whose sizes have its split as product.
-   * PyTorch orders {@code _StridedShard} in the same way.
+   * Returns the mesh dimensions that shard {@code dim}, in the order in which they cut. If the
+   * sizes of later plain shards multiply to the split of a strided shard, the strided shard cuts
+   * after them, like a plain one. PyTorch orders {@code _StridedShard} in the same way.
    */
   private List<Cut.Level> levels(int dim) {
     List<Cut.Level> levels = new ArrayList<>();

@@ -179,15 +179,15 @@ public final class Link implements AutoCloseable {
   /**
    * Joins two sides of a communicator, senders and receivers. They may be disjoint, equal or
    * overlapping. Collective: every rank makes the same call, also a rank of neither side. The link
-   * has its own communicator and so its own failure record. It is closed separately.
+   * has its own communicator, so it fails and is closed independently.
    *
    * @param communicator the sides use its ranks
    * @param name name of the link in messages, at most 64 bytes without a slash
    * @param senders the ranks of one side, in any order and grid
    * @param receivers the ranks of the other side
    * @return null on a rank of neither side
-   * @throws MismatchException on every rank, if ranks name another link or other sides;
-   *     {@code communicator} stays usable
+   * @throws MismatchException on every rank, if ranks name another link or other sides; {@code
+   *     communicator} stays usable
    */
   public static Link open(
       Communicator communicator, String name, DeviceMesh senders, DeviceMesh receivers) {

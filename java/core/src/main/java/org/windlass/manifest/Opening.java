@@ -104,7 +104,7 @@ final class Opening {
     }
   }
 
-  /** Closes everything that was made. Ignores failures, since another one is thrown. */
+  /** Closes everything that was made. Ignores failures, since the caller throws another one. */
   private void leave() {
     for (CommContext context : contexts) {
       if (context != null) {

@@ -4,7 +4,7 @@ package org.windlass.plan;
 import java.util.function.Supplier;
 
 /**
- * What the ranks of one target cell need from one source cell: a region, and the number of ranks or
+ * The demand of one target cell for data of one source cell: a region, and the number of ranks or
  * groups that get a copy of it. It lies on a line that {@link Shares} divides. If it is cut, the
  * cut goes through one dimension, between two rows: slices of that dimension with one index.
  */

@@ -10,8 +10,9 @@ import org.windlass.layout.Region;
 
 /**
  * One region of one tensor on its way from a source rank to every rank that gets it from there. The
- * ranks of {@link #sources} hold the region, or terms of it, at the same local coordinates. The
- * ranks of {@link #targets} write it at the same local coordinates.
+ * ranks of {@link #sources} hold the region, or with {@code Partial} the terms that are reduced to
+ * it, at the same local coordinates. The ranks of {@link #targets} write it at the same local
+ * coordinates.
  */
 public final class Route {
   private final int source;

@@ -70,7 +70,7 @@ public final class RunningJob implements AutoCloseable {
 
   private final Observed observed = new Observed();
 
-  /** Communicators that are open for reading. Closes them if the observer becomes unreachable. */
+  /** The open communicators. Closes them if the observer is dropped without a close. */
   private static final class Observed extends Leaks.Resource {
     /** Communicators by id, in the order in which they were found. */
     final Map<Long, ObservedGroup> groups = new LinkedHashMap<>();

@@ -17,7 +17,7 @@ import org.windlass.internal.Structs;
 /**
  * Records one operation of one rank for JDK Flight Recorder. It is off unless a recording enables
  * it: {@code -XX:StartFlightRecording:+windlass.Collective#enabled=true}. One-sided operations and
- * refused calls make no event.
+ * calls with wrong arguments make no event.
  */
 @Name("windlass.Collective")
 @Label("Collective")

@@ -271,7 +271,7 @@ public final class Endpoint {
     return comm.failed();
   }
 
-  /** Returns the failure record as an exception, or null if the communicator has not failed. */
+  /** Returns why the communicator has failed; null if it has not. */
   public WindlassException failure() {
     return comm.failure();
   }
@@ -352,7 +352,7 @@ public final class Endpoint {
     return isOwned;
   }
 
-  /** Returns true if an own thread of this or a descendant communicator has ever started. */
+  /** Returns true if a thread of this communicator, or of one made from it, has started. */
   public boolean hasOwnThread() {
     return threads.areUsed();
   }

@@ -16,7 +16,7 @@ import org.windlass.internal.Scratch;
  * allocation, and calls pin it. After its end, it is released with the last pin.
  */
 public final class Memory extends Lifetime {
-  /** The largest piece of memory that one buffer shows. */
+  /** Largest number of bytes that one ByteBuffer can show. */
   public static final int MAX_BUFFER = Integer.MAX_VALUE - 8;
 
   public final long address;

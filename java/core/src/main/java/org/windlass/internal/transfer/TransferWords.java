@@ -13,8 +13,8 @@ import org.windlass.plan.Plan;
  * it writes. A process may make the words of a rank of another process, if it knows the plans and
  * the rank's views.
  *
- * <p>A fingerprint comes first. Then follow the number of sources, targets, chunks and stages, and
- * the number of words of each. Then come their words.
+ * <p>A fingerprint comes first. Then follow the number of sources, of targets, of writes and of
+ * staged boxes, and the number of words of each. Then come their words.
  */
 public final class TransferWords {
   /**
