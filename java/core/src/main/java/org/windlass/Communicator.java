@@ -63,7 +63,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   /** Keeps the group reachable, so that it is not reported as a leak. */
   private final LocalGroup group;
 
-  /** Communicator from which this one was made. {@link #abortAll} of it must reach this one. */
+  /** Communicator from which this one was made. Its {@link #abortAll} aborts this one too. */
   @SuppressWarnings("unused")
   private Communicator origin;
 

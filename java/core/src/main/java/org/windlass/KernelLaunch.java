@@ -85,7 +85,7 @@ final class KernelLaunch {
     return words;
   }
 
-  /** Pins the memory of all tensors. If this throws, {@code pinned} has those pinned so far. */
+  /** Pins the memory of all tensors. If a pin fails, {@code pinned} has the earlier ones. */
   private static void pin(Endpoint own, Kernel kernel, Object[] arguments, Memory[] pinned) {
     for (int i = 0; i < arguments.length; i++) {
       if (!(arguments[i] instanceof Tensor tensor)) {

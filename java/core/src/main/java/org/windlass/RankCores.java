@@ -60,7 +60,7 @@ final class RankCores {
     return options.pinnedThreads() || "1".equals(setting);
   }
 
-  /** Returns the rank's number on its host; {@link #NONE} if that has too few cores. */
+  /** Returns the rank's number on its host; {@link #NONE} if the host has too few cores. */
   private static int place(int rank, int[] hosts, int cores) {
     int before = 0;
     int all = 0;

@@ -99,7 +99,7 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /** Records a failure before it aborts the communicator, since failures of peers follow. */
+  /** Records the failure, then aborts the communicator, after which peers fail too. */
   private void fail(int index, Throwable failure) {
     record(failure);
     Communicator communicator = communicators.get(index);

@@ -13,7 +13,7 @@ final class RankWorker {
   private final int place;
   private final boolean stays;
 
-  /** Made with the group, since it refers to the class loaders of its constructor's callers. */
+  /** Made with the group, since a new thread refers to the class loaders of its creator. */
   private final Thread thread;
 
   /** True once the thread has started. Guarded by this, like all fields below. */

@@ -16,7 +16,9 @@ import org.windlass.internal.report.RankLook;
  * some, if it ever did.
  */
 final class ReturnedRanks {
-  /** Approximate limit of records that a check reads. A look at a rank reads those of all. */
+  /**
+   * Approximate limit of records that one check reads. Checking a rank reads all ranks' records.
+   */
   private static final int MOST_READ = 64;
 
   private final List<Communicator> communicators;

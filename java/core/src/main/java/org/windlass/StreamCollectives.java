@@ -72,7 +72,7 @@ public final class StreamCollectives {
     return stream;
   }
 
-  /** Enqueues {@link Collectives#barrier}. It ends when the streams of all ranks reach it. */
+  /** Enqueues {@link Collectives#barrier}, which ends when all ranks' streams have reached it. */
   public Operation<Void> barrier() {
     return enqueue(Native.WL_OP_BARRIER, null, null, 0, 0, 0, 0);
   }

@@ -282,7 +282,7 @@ public final class CheckpointWriter implements AutoCloseable {
             + work.path() + " before it was complete; write it again");
   }
 
-  /** Exchanges the content with what has the name. Undoes that if it may not be destroyed. */
+  /** Exchanges the content and the file that has the name, or neither if that file must stay. */
   private void exchange() {
     WriteMark.requireReplaceable(out, out);
     NativeFiles.exchange(content(), out);

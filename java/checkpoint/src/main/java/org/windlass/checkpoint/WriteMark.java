@@ -26,7 +26,7 @@ import org.windlass.error.WindlassException;
  * files is not recognized. The content of the files is not part of the mark.
  */
 final class WriteMark {
-  /** Number of looks at a name, if another process replaces it meanwhile. */
+  /** Number of times that a name is checked, if other processes replace its file meanwhile. */
   private static final int LOOKS = 2;
 
   private static final String ATTRIBUTE = "windlass";

@@ -33,7 +33,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
 
   /** Returns the report of this machine. The native library has to be loadable. */
   static CudaReport ofMachine() {
-    return CudaDriver.refusal()
+    return CudaDriver.problem()
         .map(CudaReport::refused)
         .orElseGet(
             () -> {

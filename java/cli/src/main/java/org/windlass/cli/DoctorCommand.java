@@ -51,7 +51,7 @@ final class DoctorCommand implements Runnable {
   @Override
   public void run() {
     Optional<String> refusal =
-        NativeLibrary.refusal().map(why -> why.strip().replaceAll("\\s*\\R\\s*", " "));
+        NativeLibrary.problem().map(why -> why.strip().replaceAll("\\s*\\R\\s*", " "));
     Map<Target, String> targets = targets(refusal.isEmpty());
     Map<String, String> transports =
         transports(refusal.isEmpty(), targets.get(Target.CUDA));

@@ -223,7 +223,7 @@ public final class Main implements Runnable {
       return Optional.ofNullable(Main.class.getPackage().getImplementationVersion())
           .or(
               () ->
-                  NativeLibrary.refusal().isEmpty()
+                  NativeLibrary.problem().isEmpty()
                       ? Optional.of(NativeLibrary.version())
                       : Optional.empty());
     }
@@ -233,7 +233,7 @@ public final class Main implements Runnable {
       // Picocli calls this for every command line, help included.
       String version = "windlass" + text().map(text -> " " + text).orElse("");
       return new String[] {
-        NativeLibrary.refusal().isEmpty()
+        NativeLibrary.problem().isEmpty()
             ? version
             : version + ", without its natives: windlass doctor shows why"
       };

@@ -102,7 +102,7 @@ public final class ExpertRouting implements AutoCloseable {
     return experts.rows().window() == rows;
   }
 
-  /** Returns the number of routings that its communicator had before; the same on all ranks. */
+  /** Returns how many routings the communicator had before this one; the same on all ranks. */
   int number() {
     return number;
   }

@@ -52,7 +52,7 @@ public final class CudaDriver {
    * Returns the reason why no GPU is available: no driver, a driver that is too old, or no device.
    * Empty if a GPU is available.
    */
-  public static Optional<String> refusal() {
+  public static Optional<String> problem() {
     Natives.require();
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_cuda_find(scratch.error());

@@ -394,7 +394,7 @@ public final class NativeLoader {
     }
   }
 
-  /** Returns the dynamic linker's message, and explains it if the C library does not fit. */
+  /** Returns the dynamic linker's message, with an explanation if the C library does not fit. */
   private static String words(UnsatisfiedLinkError e) {
     String said = String.valueOf(e.getMessage());
     // glibc names symbols that it lacks in this form.

@@ -27,7 +27,7 @@ final class ManifestNames {
     return JsonText.quoted(name);
   }
 
-  /** Throws if a value occurs twice. {@code place} returns its name for the message. */
+  /** Throws if a value occurs twice. {@code place} names the value of an index in messages. */
   static void requireDistinct(List<?> values, IntFunction<String> place) {
     Map<Object, Integer> places = new HashMap<>();
     for (int i = 0; i < values.size(); i++) {

@@ -183,7 +183,7 @@ final class ManifestReader {
         at + ": the key " + JsonText.quoted(key) + " is unknown; known are " + known);
   }
 
-  /** Calls a constructor. Adds the JSON position {@code at} to the message of its exception. */
+  /** Calls a constructor. Adds the JSON position {@code at} to messages of its exceptions. */
   private <T> T checked(String at, Supplier<T> value) {
     try {
       return value.get();

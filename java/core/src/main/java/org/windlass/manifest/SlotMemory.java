@@ -14,7 +14,7 @@ import org.windlass.kernel.Target;
 enum SlotMemory {
   /** Memory of the host, by {@link Communicator#window}. */
   HOSTS {
-    /** Checks the room for all windows together, since they lie on one machine. */
+    /** Checks if this machine has memory for all windows, since all ranks are on it. */
     @Override
     void check(Target target, Bootstrap bootstrap) {
       if (target == Target.SIM || target == Target.A2A3SIM || target == Target.A5SIM) {

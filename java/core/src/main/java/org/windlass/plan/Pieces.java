@@ -233,7 +233,7 @@ final class Pieces {
     }
   }
 
-  /** Returns what members send within hosts. Adds holes for what these ranks need. */
+  /** Returns what members send to ranks of their hosts. Adds holes for that. */
   private Nearby nearby(Piece piece, List<Axis.Hole> holes) {
     Map<Integer, List<Integer>> membersOfHosts = new TreeMap<>();
     for (int member = 0; member < source.members; member++) {
@@ -272,7 +272,7 @@ final class Pieces {
     return nearby;
   }
 
-  /** Returns true if {@code rank} sends parts of the piece. It copies its own needs. */
+  /** Returns true if {@code rank} sends parts of the piece. It needs no other sender. */
   boolean isSender(Piece piece, int rank) {
     int place = source.mesh.placeOf(rank);
     return place >= 0

@@ -390,7 +390,9 @@ final class Schedule {
     return offset;
   }
 
-  /** Reserves the next box to stage. Returns its number as a target: {@link Steps.Place}. */
+  /**
+   * Reserves the next box to stage. Returns the box's number in a {@link Steps.Place} as target.
+   */
   private int stage(int phase, DType dtype, long[] shape, long offset, List<Integer> readers) {
     steps.stage(phase, dtype.code(), shape, offset, readers);
     return -1 - boxes++;

@@ -70,7 +70,7 @@ public final class RunningJob implements AutoCloseable {
 
   private final Observed observed = new Observed();
 
-  /** The open communicators. Closes them if the observer is dropped without a close. */
+  /** The open communicators, which are closed even if the observer is never closed. */
   private static final class Observed extends Leaks.Resource {
     /** Communicators by id, in the order in which they were found. */
     final Map<Long, ObservedGroup> groups = new LinkedHashMap<>();

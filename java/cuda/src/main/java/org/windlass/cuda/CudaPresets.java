@@ -13,7 +13,7 @@ public final class CudaPresets {
    * Returns the reason why this process can't call CUDA through Bytedeco's classes: their classes
    * or natives are not on the class path, or there is no driver. Empty if calls work.
    */
-  public static Optional<String> refusal() {
+  public static Optional<String> problem() {
     try {
       Class.forName(RUNTIME);
       return Optional.empty();

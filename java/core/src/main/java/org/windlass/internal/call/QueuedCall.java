@@ -40,7 +40,7 @@ public final class QueuedCall<T> implements Runnable {
   /** Set by the thread that decides the outcome: it runs the call, or withdraws it. */
   private final AtomicBoolean claimed = new AtomicBoolean();
 
-  /** The code of the call. Keeps its objects and the communicator reachable; null once over. */
+  /** The code of the call. Keeps the objects that it uses reachable; null once over. */
   private Supplier<T> call;
 
   private volatile boolean asked;
@@ -107,7 +107,7 @@ public final class QueuedCall<T> implements Runnable {
     return true;
   }
 
-  /** Waits without a limit. An interrupt ends the communicator, and its flag stays set. */
+  /** Waits without a limit. An interrupt ends the communicator, and the thread's flag stays set. */
   T join() {
     boolean interrupted = false;
     boolean aborted = false;

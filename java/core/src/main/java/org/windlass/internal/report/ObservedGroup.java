@@ -99,7 +99,7 @@ public final class ObservedGroup implements AutoCloseable {
             Native.wl_report_recorded(report, rank, records, Native.WL_RECORDS));
   }
 
-  /** Returns the reason why it failed. Empty if it has not failed. */
+  /** Returns the reason why the communicator failed. Empty if it has not failed. */
   public Optional<WindlassException> failure() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_report_failure(handle, scratch.error());

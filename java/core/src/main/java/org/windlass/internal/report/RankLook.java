@@ -68,7 +68,7 @@ public record RankLook(
       return code == Native.WL_RECORD_INSIDE;
     }
 
-    /** Returns true if it takes no sequence number: it is one-sided, or a shrink. */
+    /** Returns true if the operation takes no sequence number: one-sided ones and shrink. */
     public boolean uncounted() {
       return operation == Native.WL_OP_SHRINK
           || (operation >= Native.WL_OP_FIRST_ONE_SIDED
@@ -182,7 +182,7 @@ public record RankLook(
         elsewhere);
   }
 
-  /** Returns the process state that other ranks report, if this process can't query it. */
+  /** Returns the state of the rank's process that other ranks report. */
   private static int toldOf(ByteBuffer state) {
     return state.getInt(Structs.RankState.LOST) == 0
         ? Native.WL_PROCESS_UNKNOWN
