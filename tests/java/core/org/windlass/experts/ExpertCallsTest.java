@@ -111,6 +111,8 @@ class ExpertCallsTest {
               .isInstanceOf(InvalidArgumentException.class)
               .hasMessageContaining("up to 4831834112 rows can come to a rank")
               .hasMessageContaining("say how many with withRows");
+          assertThatThrownBy(() -> ExpertOptions.of(2, 8, 8, 3, DType.F32))
+              .hasMessage("experts: topK is 8; it must lie in [1, 2]");
           assertThatThrownBy(() -> ExpertOptions.of(4, 2, 8, Long.MAX_VALUE, DType.F32))
               .hasMessage(
                   "experts: tokens is 9223372036854775807; it must lie in [1, 4194304]");
@@ -238,7 +240,9 @@ class ExpertCallsTest {
               assertThatThrownBy(() -> experts.dispatch(routing, many))
                   .hasMessageContaining("brings 4 tokens, and experts of 3 have been stated");
               assertThatThrownBy(experts::scales).hasMessageContaining("only quantised ones");
-              assertThatThrownBy(() -> routing.count(4)).hasMessageContaining("0 to 3");
+              assertThatThrownBy(() -> routing.count(4))
+                  .hasMessage(
+                      "localExpert is 4; it must lie in [0, 4), and stands for experts 0 to 3");
               end(tokens);
               assertThatThrownBy(() -> experts.dispatch(routing, tokens, ids, null))
                   .isInstanceOf(ClosedException.class)
