@@ -5,8 +5,9 @@ import java.util.function.Supplier;
 
 /**
  * The demand of one target cell for data of one source cell: a region, and the number of ranks or
- * groups that get a copy of it. It lies on a line that {@link Shares} divides. If it is cut, the
- * cut goes through one dimension, between two rows: slices of that dimension with one index.
+ * groups that get a copy of it. It lies on a line that {@link Shares} divides. A cut goes through
+ * one dimension, between two of its rows. A row is the part of the region with one index of that
+ * dimension.
  */
 final class Demand {
   /** Cache line in bits. Parts begin at whole cache lines if that is precise enough. */
@@ -54,8 +55,8 @@ final class Demand {
   }
 
   /**
-   * Returns the row nearest to {@code fraction} of the region. If that misses the fraction by at
-   * most {@code tolerance} elements, the row begins at a whole cache line.
+   * Returns the row nearest to {@code fraction} of the region. Takes a row at which a cache line
+   * begins if that is off by at most {@code tolerance} elements.
    *
    * @param bits size of an element in bits
    */

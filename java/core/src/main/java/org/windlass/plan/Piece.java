@@ -21,7 +21,7 @@ record Piece(int tensor, Route route, Chunk.Box box) {
     return wire().bytesOf(Shapes.numel(box.length()));
   }
 
-  /** Returns the first index of the box within a copy that has exactly the box's extents: zeros. */
+  /** Returns the index of the first element in a staged copy of the box: zeros. */
   long[] corner() {
     return new long[box.length().length];
   }

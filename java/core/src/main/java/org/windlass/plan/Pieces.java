@@ -272,7 +272,7 @@ final class Pieces {
     return nearby;
   }
 
-  /** Returns true if {@code rank} sends parts of the piece. It needs no other sender. */
+  /** Returns true if {@code rank} sends parts of the piece. It copies its own part itself. */
   boolean isSender(Piece piece, int rank) {
     int place = source.mesh.placeOf(rank);
     return place >= 0

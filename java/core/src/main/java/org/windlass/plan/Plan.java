@@ -289,7 +289,9 @@ public final class Plan {
     return options.mode() == TransferMode.GATHER_BROADCAST;
   }
 
-  /** Returns an upper bound for the wire bytes of a route, from both largest parts. */
+  /**
+   * Returns an upper bound for the wire bytes of a route, which is within one part of each layout.
+   */
   long mostRouteBytes() {
     long held = source.localRegion(from.mesh().rankAtPlace(0)).numel();
     long wanted = target.localRegion(to.mesh().rankAtPlace(0)).numel();

@@ -13,7 +13,7 @@ import org.windlass.DType;
  * use {@link Slices}. Otherwise they use {@link Copies}.
  */
 abstract sealed class Shares {
-  /** Number of the row at which a cut lies that is the end of a region. */
+  /** Row number that means the end of a region. */
   static final long END = Long.MAX_VALUE;
 
   /** Wire bytes of the smallest part of {@link Slices}, divided by the number of senders. */

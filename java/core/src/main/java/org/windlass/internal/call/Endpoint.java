@@ -17,10 +17,10 @@ import org.windlass.internal.memory.Lifetime;
 /**
  * One rank's native communicator and the state of its calls: the one call in progress, its
  * arguments, and an error record. {@link OwnThreads} makes calls that don't run on their caller. It
- * holds no reference to the public object, so the cleaner may free it.
+ * holds no reference to the public object, and the cleaner frees it once that is unreachable.
  *
- * <p>A call is {@link #begin}, then the native function with {@link #error}. After success
- * {@link #end} follows, otherwise {@link #settle}.
+ * <p>A call is {@link #begin}, then the native function with {@link #error}. After success {@link
+ * #end} follows, otherwise {@link #settle}.
  */
 public final class Endpoint {
   private static final VarHandle CALLER;

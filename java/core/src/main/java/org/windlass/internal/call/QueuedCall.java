@@ -19,8 +19,8 @@ import org.windlass.internal.memory.Leaks;
 
 /**
  * One call in a {@link CallQueue}, and its outcome. If the communicator fails or is closed while
- * the call waits, the call ends with that failure and does not run. {@link
- * Endpoint#callAfterFailure} makes calls that run even so.
+ * the call waits, the call ends with that failure and does not run. A call of {@link
+ * Endpoint#callAfterFailure} runs on a failed communicator too, unless that is closed.
  *
  * @param <T> type of the result
  */

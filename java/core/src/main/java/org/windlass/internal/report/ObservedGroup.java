@@ -47,7 +47,7 @@ public final class ObservedGroup implements AutoCloseable {
   }
 
   /**
-   * Finds the communicators whose memory a process has mapped. Returns a number for each, which
+   * Finds the communicators whose memory a process has open. Returns a number for each, which
    * {@link #open} takes.
    *
    * @throws WindlassException PeerLost if the process has ended; Unsupported if it lives in another
