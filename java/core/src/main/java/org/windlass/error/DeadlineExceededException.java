@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Thrown by a call that did not complete before its deadline. The message names the ranks that are
@@ -17,7 +18,7 @@ public final class DeadlineExceededException extends WindlassException {
   }
 
   /** Makes the exception with the failure that caused it. */
-  public DeadlineExceededException(String message, Throwable cause) {
+  public DeadlineExceededException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -33,7 +34,7 @@ public final class DeadlineExceededException extends WindlassException {
    * @param faultyRanks the faulty ranks
    */
   public DeadlineExceededException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.DEADLINE_EXCEEDED, message, cause, operation, faultyRanks);
   }
 }

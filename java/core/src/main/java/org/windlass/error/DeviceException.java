@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Thrown when a device fails. The communicator is dead. */
 public final class DeviceException extends WindlassException {
@@ -13,7 +14,7 @@ public final class DeviceException extends WindlassException {
   }
 
   /** Makes the exception with the failure that caused it. */
-  public DeviceException(String message, Throwable cause) {
+  public DeviceException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -24,7 +25,7 @@ public final class DeviceException extends WindlassException {
    * @param faultyRanks the faulty ranks
    */
   public DeviceException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.DEVICE, message, cause, operation, faultyRanks);
   }
 }

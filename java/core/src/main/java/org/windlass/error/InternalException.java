@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Thrown when Windlass itself has a defect. */
 public final class InternalException extends WindlassException {
@@ -13,7 +14,7 @@ public final class InternalException extends WindlassException {
   }
 
   /** Makes the exception with the failure that caused it. */
-  public InternalException(String message, Throwable cause) {
+  public InternalException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -24,7 +25,7 @@ public final class InternalException extends WindlassException {
    * @param faultyRanks the faulty ranks
    */
   public InternalException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.INTERNAL, message, cause, operation, faultyRanks);
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Thrown when ranks disagree about an operation. The message names both sides. The communicator is
@@ -16,7 +17,7 @@ public final class MismatchException extends WindlassException {
   }
 
   /** Makes the exception with the failure that caused it. */
-  public MismatchException(String message, Throwable cause) {
+  public MismatchException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -32,7 +33,7 @@ public final class MismatchException extends WindlassException {
    * @param faultyRanks the faulty ranks
    */
   public MismatchException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.MISMATCH, message, cause, operation, faultyRanks);
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Thrown when a target, dtype or feature is not available here. Windlass never emulates one
@@ -16,7 +17,7 @@ public final class UnsupportedException extends WindlassException {
   }
 
   /** Makes the exception with the failure that caused it. */
-  public UnsupportedException(String message, Throwable cause) {
+  public UnsupportedException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -32,7 +33,7 @@ public final class UnsupportedException extends WindlassException {
    * @param faultyRanks the faulty ranks
    */
   public UnsupportedException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.UNSUPPORTED, message, cause, operation, faultyRanks);
   }
 }

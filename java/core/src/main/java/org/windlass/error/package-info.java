@@ -3,4 +3,7 @@
  * The exceptions that Windlass throws: {@link org.windlass.error.WindlassException} has eleven
  * kinds. All other packages depend on this one.
  */
+@NullMarked
 package org.windlass.error;
+
+import org.jspecify.annotations.NullMarked;

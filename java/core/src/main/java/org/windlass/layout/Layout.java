@@ -182,7 +182,7 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
 
   /** Returns the real elements that {@code rank} holds if the layout cuts {@code paddedShape}. */
   Region localRegion(long[] shape, long[] paddedShape, int rank) {
-    int[] coordinates = mesh.coordinates(rank);
+    int[] coordinates = Objects.requireNonNull(mesh.coordinates(rank));
     if (coordinates == null) {
       throw new InvalidArgumentException("rank " + rank + " is not in the mesh of " + this);
     }

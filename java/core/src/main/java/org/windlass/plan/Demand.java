@@ -2,6 +2,7 @@
 package org.windlass.plan;
 
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The demand of the ranks of one target cell for one source cell, on a line that {@link Shares}
@@ -21,7 +22,7 @@ final class Demand {
   final int copies;
 
   private final Supplier<Overlap[]> region;
-  private Overlap[] overlaps;
+  private Overlap @Nullable [] overlaps;
 
   /** Dimension that cuts go through; -1 until it is chosen. */
   private int dim = -1;
@@ -68,7 +69,7 @@ final class Demand {
     if (dim < 0) {
       choose(tolerance, bits);
     }
-    long rows = overlaps[dim].extent;
+    long rows = overlaps()[dim].extent;
     long row = Math.round(fraction * rows / step) * step;
     return row >= rows ? Shares.END : row;
   }
@@ -76,7 +77,8 @@ final class Demand {
   /** Chooses the outermost dimension whose rows are small enough, so that rows stay whole. */
   private void choose(double tolerance, int bits) {
     long inner = size;
-    for (int d = 0; d < overlaps().length; d++) {
+    Overlap[] overlaps = overlaps();
+    for (int d = 0; d < overlaps.length; d++) {
       long rows = overlaps[d].extent;
       inner /= rows;
       long whole = d == overlaps.length - 1 && bits < 8 ? 8 / gcd(8, bits) : 1; // whole bytes

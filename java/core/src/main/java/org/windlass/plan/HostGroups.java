@@ -31,7 +31,7 @@ final class HostGroups {
   private final Hosts hosts;
 
   /**
-   * Distance of each member's position from that of the first member; null if hosts are ignored.
+   * Distance of each member's position from that of the first member; empty if hosts are ignored.
    */
   private final int[] offsets;
 
@@ -49,7 +49,7 @@ final class HostGroups {
 
   /** Returns groups of one member each. */
   static HostGroups single(Grid target) {
-    return new HostGroups(target, Hosts.one(), null);
+    return new HostGroups(target, Hosts.one(), new int[0]);
   }
 
   static HostGroups of(Grid target, Hosts hosts) {
@@ -90,7 +90,7 @@ final class HostGroups {
   }
 
   boolean areSingle() {
-    return offsets == null;
+    return offsets.length == 0;
   }
 
   /** Returns the largest number of groups of a cell. */

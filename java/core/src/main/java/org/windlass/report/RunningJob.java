@@ -16,6 +16,7 @@ import java.util.Set;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
@@ -101,10 +102,10 @@ public final class RunningJob implements AutoCloseable {
     boolean isAnyAlive;
 
     /** Failure to read a process; null if all were read. */
-    WindlassException refusal;
+    @Nullable WindlassException refusal;
 
     /** Failure to read some shared memory as a communicator; null if all was read. */
-    WindlassException other;
+    @Nullable WindlassException other;
 
     void read(ProcessName process) {
       try {
@@ -212,7 +213,7 @@ public final class RunningJob implements AutoCloseable {
     }
   }
 
-  private WindlassException nothingIn(long pid, WindlassException other) {
+  private WindlassException nothingIn(long pid, @Nullable WindlassException other) {
     String ranks =
         ProcessHandle.of(pid).stream().flatMap(ProcessHandle::descendants).map(ProcessHandle::pid)
             .filter(this::hasCommunicator)
@@ -298,7 +299,7 @@ public final class RunningJob implements AutoCloseable {
     for (JobReport.Group group : over) {
       long id = Long.parseUnsignedLong(group.id(), 16);
       observed.left.add(id);
-      observed.groups.remove(id).close();
+      Objects.requireNonNull(observed.groups.remove(id)).close();
     }
     return new JobReport(living, false);
   }

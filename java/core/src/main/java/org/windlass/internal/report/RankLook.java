@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.ProcessName;
@@ -32,9 +33,9 @@ public record RankLook(
     boolean closed,
     int awaited,
     int contested,
-    String item,
+    @Nullable String item,
     List<Recorded> recorded,
-    ProcessName process,
+    @Nullable ProcessName process,
     int processState,
     int former,
     int host,
@@ -206,7 +207,7 @@ public record RankLook(
         : Native.WL_PROCESS_ENDED;
   }
 
-  private static String item(ByteBuffer state) {
+  private static @Nullable String item(ByteBuffer state) {
     int owner = state.getInt(Structs.RankState.ITEM_OWNER);
     return owner < 0
         ? null
