@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.Arrays;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
@@ -24,7 +25,7 @@ final class Arguments {
    *
    * @param operation number of the collective in the C ABI
    */
-  static void buffers(int operation, Tensor in, Tensor out) {
+  static void buffers(int operation, @Nullable Tensor in, @Nullable Tensor out) {
     if ((in != null && !in.contiguous)
         || (out != null && (!out.contiguous || out.memory.readOnly))
         || (in != null && out != null && in.dtype != out.dtype)) {
@@ -67,7 +68,8 @@ final class Arguments {
   }
 
   /** Checks the arguments of a collective on a stream. {@code root} is 0 if there is none. */
-  static void onStream(int operation, Tensor in, Tensor out, int root, int ranks) {
+  static void onStream(
+      int operation, @Nullable Tensor in, @Nullable Tensor out, int root, int ranks) {
     if (root < 0 || root >= ranks) {
       throw new InvalidArgumentException(
           call(operation) + ": root is " + root + "; it must lie in [0, " + ranks + ")");
@@ -91,7 +93,7 @@ final class Arguments {
     }
   }
 
-  private static void requireDeviceMemory(int operation, String name, Tensor tensor) {
+  private static void requireDeviceMemory(int operation, String name, @Nullable Tensor tensor) {
     if (tensor != null && tensor.numel > 0 && !tensor.memory.onDevice) {
       throw new UnsupportedException(
           call(operation) + " on a stream: " + name + " (" + tensor + ") lies in the host's memory; copy it to a"
@@ -104,14 +106,17 @@ final class Arguments {
     return Native.wl_call_name(operation);
   }
 
-  private static InvalidArgumentException badBuffers(String what, Tensor in, Tensor out) {
+  private static InvalidArgumentException badBuffers(
+      String what, @Nullable Tensor in, @Nullable Tensor out) {
     requireContiguous(what, "out", out);
     requireContiguous(what, "in", in);
     if (out != null) {
       writable(what, "out", out);
     }
     return refused(
-        what, "in has dtype " + in.dtype + ", out has " + out.dtype + "; they must agree");
+        what,
+        "in has dtype " + Objects.requireNonNull(in).dtype + ", out has "
+            + Objects.requireNonNull(out).dtype + "; they must agree");
   }
 
   /**
@@ -166,7 +171,7 @@ final class Arguments {
     }
   }
 
-  private static void requireContiguous(String what, String name, Tensor tensor) {
+  private static void requireContiguous(String what, String name, @Nullable Tensor tensor) {
     if (tensor != null && !tensor.contiguous) {
       throw refused(
           what, name + " (" + tensor + ") is not contiguous; copy it to a contiguous tensor first");

@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
@@ -61,14 +62,14 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   private final Membership membership;
 
   /** Keeps the group reachable, so that it is not reported as a leak. */
-  private final LocalGroup group;
+  private final @Nullable LocalGroup group;
 
   /**
    * Keeps the communicator reachable from which this one was made. Then {@link #abortAll} of its
    * ancestors reaches this one.
    */
   @SuppressWarnings("unused")
-  private Communicator origin;
+  private @Nullable Communicator origin;
 
   /**
    * Takes over a native handle.
@@ -76,7 +77,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * @param group the group that owns the handle and closes it; null if there is none
    * @param maker the call that made it, for the report of a communicator that was never closed
    */
-  Communicator(long handle, Duration deadline, LocalGroup group, String maker) {
+  Communicator(long handle, Duration deadline, @Nullable LocalGroup group, String maker) {
     super(new Endpoint(handle), Deadline.DEFAULT, null);
     this.deadline = deadline;
     this.group = group;
@@ -169,7 +170,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * Takes over a native handle. If that fails, closes the handle, since its peers would wait for
    * this rank.
    */
-  static Communicator of(long handle, Duration deadline, LocalGroup group, String maker) {
+  static Communicator of(long handle, Duration deadline, @Nullable LocalGroup group, String maker) {
     try {
       return new Communicator(handle, deadline, group, maker);
     } catch (Throwable e) {
@@ -255,16 +256,16 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * @param color 0 or more; a rank with a negative color takes part but joins nothing
    * @return null for a negative color
    */
-  public Communicator split(int color, int key) {
+  public @Nullable Communicator split(int color, int key) {
     return split(color, key, Deadline.DEFAULT);
   }
 
   /** Runs {@link #split(int, int)} with a deadline for the call. */
-  public Communicator split(int color, int key, Duration deadline) {
+  public @Nullable Communicator split(int color, int key, Duration deadline) {
     return split(color, key, Deadline.nanos(deadline));
   }
 
-  private Communicator split(int color, int key, long deadlineNs) {
+  private @Nullable Communicator split(int color, int key, long deadlineNs) {
     return join(
         "from split",
         (out, error) -> Native.wl_comm_split(endpoint.handle, color, key, deadlineNs, out, error));
@@ -278,7 +279,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    *
    * @return null on a rank that isn't listed
    */
-  public Communicator subgroup(int... ranks) {
+  public @Nullable Communicator subgroup(int... ranks) {
     ByteBuffer list = NativeMemory.copy(Objects.requireNonNull(ranks, "ranks"));
     long address = NativeMemory.address(list);
     int count = ranks.length;
@@ -373,14 +374,12 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    *
    * @param maker the call that made it, for the report of a communicator that was never closed
    */
-  Communicator join(String maker, Endpoint.NativeCall nativeCall) {
-    return adopt(maker, call(nativeCall));
+  @Nullable Communicator join(String maker, Endpoint.NativeCall nativeCall) {
+    long handle = call(nativeCall);
+    return handle == 0 ? null : adopt(maker, handle);
   }
 
   private Communicator adopt(String maker, long handle) {
-    if (handle == 0) {
-      return null;
-    }
     Communicator child = of(handle, deadline, null, maker);
     try {
       membership.joined(child);
@@ -394,7 +393,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /** Closes {@code other}, which may be null, when this communicator is closed. */
-  void keep(OwnStore other) {
+  void keep(@Nullable OwnStore other) {
     membership.keep(other);
   }
 
@@ -413,7 +412,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    *
    * @param reason may be null, as an exception's message may
    */
-  public void abort(String reason) {
+  public void abort(@Nullable String reason) {
     endpoint.abortAsAsked(reason == null ? "no reason given" : reason);
     Reference.reachabilityFence(this);
   }
@@ -423,7 +422,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * example by {@link #split}. Use it for a rank that ends with an error, since peers may wait in
    * any of them.
    */
-  public void abortAll(String reason) {
+  public void abortAll(@Nullable String reason) {
     abort(reason);
     children().forEach(child -> child.abortAll(reason));
   }

@@ -14,6 +14,7 @@ import java.util.UUID;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.PeerLostException;
@@ -55,7 +56,7 @@ final class EnvironmentStart {
    * Store that this process opened for its job. It is closed with the communicator. Null if another
    * process has opened the store.
    */
-  private OwnStore kept;
+  private @Nullable OwnStore kept;
 
   /**
    * Prepares a start.

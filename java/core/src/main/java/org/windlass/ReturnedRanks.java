@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.util.BitSet;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Native;
 import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
@@ -25,13 +26,13 @@ final class ReturnedRanks {
   private final List<Communicator> communicators;
 
   /** Buffer for a {@code wl_rank_state_t}; made on first use. */
-  private ByteBuffer state;
+  private @Nullable ByteBuffer state;
 
   /** Index in {@link #communicators} at which the next check begins. */
   private int next;
 
   /** The result of the last check, or null. */
-  private Missing last;
+  private @Nullable Missing last;
 
   /**
    * An operation in which one rank waits, and which another rank has not entered.
@@ -74,7 +75,7 @@ final class ReturnedRanks {
     return communicators.get(0).rank();
   }
 
-  private Missing find(List<Thread> threads, BitSet returned) {
+  private @Nullable Missing find(List<Thread> threads, BitSet returned) {
     int size = communicators.size();
     int[] ranks = IntStream.range(0, communicators.get(0).size()).toArray();
     int looks = Math.max(1, MOST_READ / ranks.length);
@@ -100,7 +101,8 @@ final class ReturnedRanks {
    * @param body the thread of the rank's body
    * @param ranks for each rank of {@code communicator}, its rank in the communicator of the run
    */
-  private Missing find(Communicator communicator, Thread body, int[] ranks, BitSet returned) {
+  private @Nullable Missing find(
+      Communicator communicator, Thread body, int[] ranks, BitSet returned) {
     Endpoint endpoint = communicator.endpoint();
     boolean lives = communicator.failure().isEmpty();
     // Queued calls may complete in the next run, unless the body waits for them.
@@ -128,7 +130,7 @@ final class ReturnedRanks {
     return RankLook.awaited(endpoint, state);
   }
 
-  private Missing findIn(Communicator communicator, int[] ranks, BitSet returned) {
+  private @Nullable Missing findIn(Communicator communicator, int[] ranks, BitSet returned) {
     List<RankLook> all = RankLook.all(communicator.endpoint());
     RankLook own = all.get(communicator.rank());
     if (own.recorded().isEmpty() || !own.recorded().get(0).inside()) {

@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.lang.ref.Reference;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
@@ -310,7 +311,7 @@ public final class Window implements AutoCloseable {
    *
    * @param other the memory that the call has pinned in addition to the window's; null if none
    */
-  void leave(Endpoint own, int code, Memory other) {
+  void leave(Endpoint own, int code, @Nullable Memory other) {
     if (code != Native.WL_OK) {
       throw own.settle(code, memory, other);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.experts;
 
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
 import org.windlass.internal.Native;
@@ -16,7 +17,7 @@ final class ExpertCall {
   private static final int MOST = 5;
 
   private final Endpoint endpoint;
-  private final Memory[] pinned = new Memory[MOST];
+  private final @Nullable Memory[] pinned = new Memory[MOST];
 
   ExpertCall(Endpoint endpoint) {
     this.endpoint = endpoint;
@@ -38,7 +39,7 @@ final class ExpertCall {
    * @throws ClosedException if the tensor's memory was closed
    * @throws RuntimeException if the tensor is in a device's memory
    */
-  void pin(int index, Tensor tensor, String call, String name) {
+  void pin(int index, @Nullable Tensor tensor, String call, String name) {
     if (tensor == null) {
       return;
     }

@@ -2,6 +2,7 @@
 package org.windlass.internal;
 
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 
@@ -12,11 +13,11 @@ import org.windlass.error.UnsupportedException;
  */
 public final class Natives {
   /** Reason why the library did not load, or null if it loaded. */
-  private static final UnsatisfiedLinkError REFUSAL = load();
+  private static final @Nullable UnsatisfiedLinkError REFUSAL = load();
 
   private Natives() {}
 
-  private static UnsatisfiedLinkError load() {
+  private static @Nullable UnsatisfiedLinkError load() {
     try {
       NativeLoader.load();
       return null;
@@ -39,9 +40,10 @@ public final class Natives {
    */
   public static void require() {
     if (REFUSAL != null) {
+      String message = String.valueOf(REFUSAL.getMessage());
       throw REFUSAL instanceof NativeLoader.UnknownTargetError
-          ? new InvalidArgumentException(REFUSAL.getMessage())
-          : new UnsupportedException(REFUSAL.getMessage());
+          ? new InvalidArgumentException(message)
+          : new UnsupportedException(message);
     }
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass.plan;
 
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What the ranks of one target cell need from one source cell: a region, and the number of ranks or
@@ -22,7 +23,7 @@ final class Demand {
   final int copies;
 
   private final Supplier<Overlap[]> region;
-  private Overlap[] overlaps;
+  private Overlap @Nullable [] overlaps;
 
   /** Dimension that cuts go through; -1 until it is chosen. */
   private int dim = -1;
@@ -74,7 +75,7 @@ final class Demand {
     if (dim < 0) {
       choose(tolerance, bits);
     }
-    long rows = overlaps[dim].extent;
+    long rows = overlaps()[dim].extent;
     long row = Math.round(fraction * rows / step) * step;
     return row >= rows ? Shares.END : row;
   }
@@ -85,7 +86,8 @@ final class Demand {
    */
   private void choose(double tolerance, int bits) {
     long inner = size;
-    for (int d = 0; d < overlaps().length; d++) {
+    Overlap[] overlaps = overlaps();
+    for (int d = 0; d < overlaps.length; d++) {
       long rows = overlaps[d].extent;
       inner /= rows;
       long whole = d == overlaps.length - 1 && bits < 8 ? 8 / gcd(8, bits) : 1; // whole bytes

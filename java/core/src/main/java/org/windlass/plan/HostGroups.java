@@ -47,7 +47,7 @@ final class HostGroups {
 
   /** Returns groups of one member each. */
   static HostGroups single(Grid target) {
-    return new HostGroups(target, Hosts.one(), null);
+    return new HostGroups(target, Hosts.one(), new int[0]);
   }
 
   static HostGroups of(Grid target, Hosts hosts) {
@@ -88,7 +88,7 @@ final class HostGroups {
   }
 
   boolean areSingle() {
-    return offsets == null;
+    return offsets.length == 0;
   }
 
   /** Returns the largest number of groups of a cell. */

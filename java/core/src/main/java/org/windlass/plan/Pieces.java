@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 
 /**
@@ -294,14 +295,16 @@ final class Pieces {
   }
 
   /** Returns the part of the piece that {@code rank} needs, or null if it needs none. */
-  private Nearby.Need need(Piece piece, int rank) {
+  private Nearby.@Nullable Need need(Piece piece, int rank) {
     int place = target.mesh.placeOf(rank);
-    int[] cells = place < 0 ? null : target.cellsOf(place);
-    long size = place < 0 ? 0 : common(piece, cells);
-    if (size == 0) {
+    if (place < 0) {
       return null;
     }
-    return new Nearby.Need(rank, cells, elementsBefore(piece, cells), size);
+    int[] cells = target.cellsOf(place);
+    long size = common(piece, cells);
+    return size == 0
+        ? null
+        : new Nearby.Need(rank, cells, elementsBefore(piece, cells), size);
   }
 
   /**

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.Tensor;
@@ -54,7 +55,7 @@ public final class TransferBuilder {
    * Name of the {@code default} method that was called after the last tensor was added; null for
    * none.
    */
-  private String unused;
+  private @Nullable String unused;
 
   private TransferBuilder(Communicator communicator) {
     this.communicator = communicator;
@@ -125,9 +126,9 @@ public final class TransferBuilder {
       long[] shape,
       DType dtype,
       Layout from,
-      Tensor source,
+      @Nullable Tensor source,
       Layout to,
-      Tensor target) {
+      @Nullable Tensor target) {
     Objects.requireNonNull(from, "from");
     Objects.requireNonNull(to, "to");
     return add(
@@ -146,7 +147,8 @@ public final class TransferBuilder {
    *     its layout holds no {@code Partial}
    * @param target this rank's piece of {@code to}, or null
    */
-  public TransferBuilder add(TensorSpec from, Tensor source, TensorSpec to, Tensor target) {
+  public TransferBuilder add(
+      TensorSpec from, @Nullable Tensor source, TensorSpec to, @Nullable Tensor target) {
     if (registered) {
       throw new InvalidArgumentException("add: the builder was registered already; make another");
     }

@@ -4,6 +4,7 @@ package org.windlass.internal.call;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
@@ -30,7 +31,7 @@ final class CommHandle extends Lifetime {
   }
 
   /** Returns the failure record as an exception, or null while the communicator lives. */
-  WindlassException failure() {
+  @Nullable WindlassException failure() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_status(comm, scratch.error());
       return code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());
@@ -86,7 +87,7 @@ final class CommHandle extends Lifetime {
   }
 
   /** Leaves the communicator. Returns the failure that the native close reports, or null. */
-  RuntimeException leave() {
+  @Nullable RuntimeException leave() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_close(comm, scratch.error());
       return code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());

@@ -3,6 +3,7 @@ package org.windlass.internal.call;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.memory.Lifetime;
 
 /**
@@ -30,9 +31,13 @@ final class LeftPins {
   }
 
   /** Keeps {@code a} and {@code b}, each of which may be null, until {@link #releaseCaptured}. */
-  synchronized void capture(Lifetime a, Lifetime b) {
-    captured.add(a);
-    captured.add(b == a ? null : b);
+  synchronized void capture(@Nullable Lifetime a, @Nullable Lifetime b) {
+    if (a != null) {
+      captured.add(a);
+    }
+    if (b != null && b != a) {
+      captured.add(b);
+    }
   }
 
   synchronized boolean hasFailed() {
@@ -57,11 +62,7 @@ final class LeftPins {
     synchronized (this) {
       pinned = taken(captured);
     }
-    for (Lifetime each : pinned) {
-      if (each != null) {
-        each.unpin();
-      }
-    }
+    pinned.forEach(Lifetime::unpin);
   }
 
   private static List<Lifetime> taken(List<Lifetime> pins) {

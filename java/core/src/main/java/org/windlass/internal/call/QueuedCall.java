@@ -3,6 +3,7 @@ package org.windlass.internal.call;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -10,9 +11,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 import org.windlass.internal.memory.Leaks;
@@ -33,7 +36,7 @@ public final class QueuedCall<T> implements Runnable {
 
   private final Endpoint endpoint;
   private final CallQueue queue;
-  private final Supplier<RuntimeException> obstacle;
+  private final Supplier<@Nullable RuntimeException> obstacle;
 
   /** True if the call waits for an operation in progress. Such a call can't be withdrawn. */
   private final boolean follows;
@@ -50,7 +53,7 @@ public final class QueuedCall<T> implements Runnable {
    * The code of the call, which refers to the communicator and to the call's objects. Null after
    * the end.
    */
-  private Supplier<T> call;
+  private @Nullable Supplier<T> call;
 
   /** True if some thread has asked for the outcome. */
   private volatile boolean asked;
@@ -67,7 +70,7 @@ public final class QueuedCall<T> implements Runnable {
   QueuedCall(
       Endpoint endpoint,
       CallQueue queue,
-      Supplier<RuntimeException> obstacle,
+      Supplier<@Nullable RuntimeException> obstacle,
       boolean follows,
       Supplier<T> call) {
     this.endpoint = endpoint;
@@ -88,7 +91,7 @@ public final class QueuedCall<T> implements Runnable {
     try {
       failure = obstacle.get();
       if (failure == null) {
-        result = call.get();
+        result = Objects.requireNonNull(call).get();
       }
     } catch (Throwable thrown) {
       failure = thrown;
@@ -96,7 +99,7 @@ public final class QueuedCall<T> implements Runnable {
     finish(result, failure);
   }
 
-  private void finish(T result, Throwable failure) {
+  private void finish(@Nullable T result, @Nullable Throwable failure) {
     untold = failure != null && !endpoint.failed();
     call = null;
     queue.left();
@@ -136,9 +139,12 @@ public final class QueuedCall<T> implements Runnable {
         } catch (TimeoutException e) {
           aborted = true;
           endpoint.abort(endpoint.interrupted(Thread.currentThread()));
-          withdraw(endpoint.failure());
+          WindlassException failure = endpoint.failure();
+          if (failure != null) {
+            withdraw(failure);
+          }
         } catch (ExecutionException e) {
-          throw thrown(e.getCause());
+          throw thrown(Objects.requireNonNull(e.getCause()));
         }
       }
     } finally {
@@ -169,7 +175,7 @@ public final class QueuedCall<T> implements Runnable {
     try {
       return outcome.get(nanos, TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
-      throw thrown(e.getCause());
+      throw thrown(Objects.requireNonNull(e.getCause()));
     } catch (TimeoutException e) {
       throw new DeadlineExceededException(
           "await: the operation of rank " + endpoint.rank + " is not over after "

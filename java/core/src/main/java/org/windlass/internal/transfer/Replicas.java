@@ -6,7 +6,9 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.Tensor;
 import org.windlass.error.InternalException;
@@ -79,7 +81,7 @@ public final class Replicas {
    * Compares each part with its first replica. Returns the first tensor and rank that differ; null
    * if all parts are equal.
    */
-  private Suspects compare(List<BoundTensor> tensors) {
+  private @Nullable Suspects compare(List<BoundTensor> tensors) {
     if (tensors.isEmpty()) {
       return null;
     }
@@ -104,7 +106,7 @@ public final class Replicas {
    * replicate, and the same on others.
    */
   private static int firstReplica(Layout layout, int rank) {
-    int[] coordinates = layout.mesh().coordinates(rank);
+    int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
     for (int m = 0; m < coordinates.length; m++) {
       if (layout.placements().get(m) instanceof Placement.Replicate) {
         coordinates[m] = 0;
@@ -118,7 +120,7 @@ public final class Replicas {
   }
 
   /** Returns this rank's source without its padding, which may have any values. */
-  private Tensor held(BoundTensor tensor) {
+  private @Nullable Tensor held(BoundTensor tensor) {
     Tensor part = tensor.source();
     if (part == null) {
       return null;
@@ -130,7 +132,7 @@ public final class Replicas {
     return part;
   }
 
-  private long hash(Tensor part) {
+  private long hash(@Nullable Tensor part) {
     return part == null ? 0 : Views.hash(communicator, "checkReplicas", part, 0);
   }
 
@@ -180,7 +182,7 @@ public final class Replicas {
       long high = shape[d];
       while (high - low > 1) {
         long middle = (low + high) >>> 1;
-        Tensor lower = compares ? part.narrow(0, low, middle - low) : null;
+        Tensor lower = part != null ? part.narrow(0, low, middle - low) : null;
         long[][] hashes =
             Gathered.words(
             communicator, until::leftNs, Native.WL_OP_CHECK_REPLICAS, hash(lower));
@@ -191,7 +193,7 @@ public final class Replicas {
         }
       }
       at[d] = low;
-      part = compares ? part.select(0, low) : null;
+      part = part != null ? part.select(0, low) : null;
     }
     return at;
   }
