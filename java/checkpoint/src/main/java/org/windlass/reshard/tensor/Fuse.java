@@ -144,11 +144,6 @@ public record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
     return new Layout(to.mesh(), placements);
   }
 
-  /** Returns where the piece of the part at {@code offset} begins in each rank's tensor. */
-  long place(long offset) {
-    return offset / pieces;
-  }
-
   /** Returns a rank's part of the concatenation of the parts. */
   Runs runs(long[] shape, int rank) {
     List<Runs> held = new ArrayList<>();

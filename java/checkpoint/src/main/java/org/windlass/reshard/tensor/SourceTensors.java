@@ -265,7 +265,7 @@ public final class SourceTensors {
   private static boolean onEdge(Layout layout, int rank, int dim) {
     int[] coordinates = layout.mesh().coordinates(rank);
     for (int m = 0; m < coordinates.length; m++) {
-      if (Leg.dimension(layout.placements().get(m)) != dim && coordinates[m] != 0) {
+      if (Axes.dimension(layout.placements().get(m)) != dim && coordinates[m] != 0) {
         return false;
       }
     }
