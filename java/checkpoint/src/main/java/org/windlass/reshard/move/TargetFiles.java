@@ -6,7 +6,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.windlass.checkpoint.Checkpoint;
-import org.windlass.checkpoint.SafetensorsWriter;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.ByteIndices;

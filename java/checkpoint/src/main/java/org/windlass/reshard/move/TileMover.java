@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.Tensor;
-import org.windlass.checkpoint.SafetensorsWriter;
+import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.TargetTensor;

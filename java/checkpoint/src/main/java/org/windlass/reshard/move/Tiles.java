@@ -2,8 +2,11 @@
 package org.windlass.reshard.move;
 
 import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.reshard.output.Output;
+import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
