@@ -34,8 +34,17 @@ final class SourceFiles {
                   Runs.whole(tensor.shape()))));
       return;
     }
-    Layout layout = tensor.from();
     Map<List<Integer>, List<Part>> byTerm = new LinkedHashMap<>();
+    List<Layout> layouts = tensor.division().layouts();
+    for (int part = 0; part < layouts.size(); part++) {
+      add(in, byTerm, layouts.get(part), part);
+    }
+    terms.addAll(byTerm.values());
+  }
+
+  /** Adds the files that hold one part of a fused tensor, or all of another one. */
+  private void add(
+      Checkpoint in, Map<List<Integer>, List<Part>> byTerm, Layout layout, int part) {
     for (int rank : layout.mesh().ranks()) {
       int[] coordinates = layout.mesh().coordinates(rank);
       List<Integer> term = new ArrayList<>();
@@ -51,10 +60,9 @@ final class SourceFiles {
         Stored stored = new Stored(in.ranks().get(rank), tensor.stored());
         byTerm
             .computeIfAbsent(term, key -> new ArrayList<>())
-            .add(new Part(stored, tensor.held(rank)));
+            .add(new Part(stored, tensor.division().held(tensor.shape(), rank, part)));
       }
     }
-    terms.addAll(byTerm.values());
   }
 
   /** Returns the number of terms from which one element is reduced; 1 without a reduction. */

@@ -7,7 +7,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Optional;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsHeader.Item;
@@ -87,15 +86,7 @@ public final class Output {
     }
     Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
     for (TargetTensor target : targets) {
-      Optional<LayoutFile.Parts> parts =
-          target.fuse().flatMap(fuse -> fuse.parts(target.files()));
-      tensors.put(
-          target.name(),
-          new LayoutFile.Entry(
-              target.shapeList(),
-              Optional.of(target.dtype()),
-              parts.isPresent() ? Optional.empty() : Optional.of(new Layout(target.files(), target.to().placements())),
-              parts));
+      tensors.put(target.name(), target.shown().entry(target.shapeList(), target.dtype()));
     }
     writer.text(LayoutFile.NAME, new LayoutFile(tensors).encode());
   }

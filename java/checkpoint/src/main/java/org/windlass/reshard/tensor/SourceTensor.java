@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.tensor;
 
+import java.util.Arrays;
+import java.util.List;
 import org.windlass.DType;
 import org.windlass.layout.Layout;
 
@@ -11,18 +13,28 @@ import org.windlass.layout.Layout;
  * @param stored the tensor's name in the files, which differs if metadata tie {@code name} to it
  * @param shape the global shape
  * @param dtype the dtype
- * @param from the layout as it applies to this tensor
+ * @param division how ranks hold it; its layouts are as they apply to this tensor
  * @param defaulted whether a default layout shards a dimension that the tensor lacks
  */
 public record SourceTensor(
-    String name, String stored, long[] shape, DType dtype, Layout from, boolean defaulted) {
+    String name, String stored, long[] shape, DType dtype, Division division, boolean defaulted) {
+  /** Returns the layout of the tensor, or of its first part. */
+  public Layout from() {
+    return division.layout();
+  }
+
   /** Returns the part of the tensor that a rank of {@link #from} holds. */
   public Runs held(int rank) {
-    return Runs.of(from, shape, rank);
+    return division.held(shape, rank);
+  }
+
+  /** Returns the global shape as a list. */
+  public List<Long> shapeList() {
+    return Arrays.stream(shape).boxed().toList();
   }
 
   /** Returns this tensor under a name that is tied to it. */
   public SourceTensor tied(String name) {
-    return new SourceTensor(name, stored, shape, dtype, from, defaulted);
+    return new SourceTensor(name, stored, shape, dtype, division, defaulted);
   }
 }

@@ -40,6 +40,11 @@ public record TensorMove(
     segments = List.copyOf(segments);
   }
 
+  /** Returns the indices of a written dimension that move. */
+  public List<Segment> segments(int along) {
+    return along == dim ? segments : List.of(new Segment(0, 0, shape()[along]));
+  }
+
   /** Returns the first index of {@link #dim} in the target. */
   public long start() {
     return segments.get(0).target();
@@ -93,10 +98,18 @@ public record TensorMove(
    * Returns the parts in which the tensor moves between these layouts of its source and its target.
    */
   public List<Leg> legs(Layout from, Layout to) {
-    if (target.fuse().isPresent() && to.equals(target.to())) {
-      Fuse fuse = target.fuse().get();
-      Leg all = Leg.all(from, fuse.layout(), shape());
-      all.targetStart()[dim] = fuse.place(start());
+    Division written = target.division();
+    boolean isOne =
+        segments.size() == 1 && source.division().isPlain()
+            && !written.isPadded(target.shape()) && !source.division().isPadded(source.shape())
+            && written.layouts().stream().distinct().count() == 1;
+    if (!isOne) {
+      return List.of();
+    }
+    if (!written.isPlain() && to.equals(target.to())) {
+      Leg all = Leg.all(from, to, shape());
+      long held = target.held(to.mesh().rankAtPlace(0)).shape()[dim];
+      all.targetStart()[dim] = start() * held / target.shape()[dim];
       return List.of(all);
     }
     return Arrays.equals(shape(), target.shape())
