@@ -108,18 +108,18 @@ public record LayoutFile(Map<String, Entry> tensors) {
     public Parts {
       if (dim < 0 || dim >= Native.WL_MAX_DIMS) {
         throw new InvalidArgumentException(
-            "parts: dim is " + dim + ", not 0 to " + (Native.WL_MAX_DIMS - 1));
+            "dim is " + dim + ", not 0 to " + (Native.WL_MAX_DIMS - 1));
       }
       extents = Copies.list(extents, "extents");
       layouts = Copies.list(layouts, "layouts");
       if (layouts.size() != extents.size()) {
         throw new InvalidArgumentException(
-            "parts: there are " + extents.size() + " extents and " + layouts.size() + " layouts");
+            "there are " + extents.size() + " extents and " + layouts.size() + " layouts");
       }
       for (Layout each : layouts) {
         if (!Set.copyOf(each.mesh().ranks()).equals(Set.copyOf(layouts.get(0).mesh().ranks()))) {
           throw new InvalidArgumentException(
-              "parts: " + layouts.get(0) + " and " + each + " are not on the same ranks");
+              layouts.get(0) + " and " + each + " are not on the same ranks");
         }
       }
     }

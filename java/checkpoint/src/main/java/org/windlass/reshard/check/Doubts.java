@@ -14,9 +14,9 @@ import java.util.stream.IntStream;
 import org.windlass.ReduceOp;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
+import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.Casts;
 import org.windlass.reshard.tensor.Division;
-import org.windlass.reshard.tensor.Leg;
 import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TensorMove;
@@ -135,7 +135,7 @@ public final class Doubts {
               .anyMatch(
                   t ->
                       to.mesh().size(t) > 1
-                          && Leg.dimension(to.placements().get(t)) == strided.dim()
+                          && Axes.dimension(to.placements().get(t)) == strided.dim()
                           && !to.placements().get(t).equals(strided))) {
         add(
             move.source().name(),

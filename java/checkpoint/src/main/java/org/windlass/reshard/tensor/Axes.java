@@ -115,6 +115,14 @@ public record Axes(List<Integer> stored) {
     return new Layout(layout.mesh(), placements);
   }
 
+  /** Returns the dimension of a tensor that a placement cuts; -1 if none. */
+  public static int dimension(Placement placement) {
+    if (placement instanceof Placement.Shard shard) {
+      return shard.dim();
+    }
+    return placement instanceof Placement.StridedShard strided ? strided.dim() : -1;
+  }
+
   /**
    * Returns the stored tensor as a view in written order. Dimensions after the stored ones stay
    * last.

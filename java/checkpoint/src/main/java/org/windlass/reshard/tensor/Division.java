@@ -167,7 +167,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
   private static Layout grouped(String where, Layout layout, int dim, long size) {
     List<Placement> placements = new ArrayList<>();
     for (Placement placement : layout.placements()) {
-      if (Leg.dimension(placement) == dim) {
+      if (Axes.dimension(placement) == dim) {
         long unit = placement instanceof Placement.Shard shard ? shard.unit() : 0;
         if (unit == 0 || size % unit != 0 && unit % size != 0) {
           throw new InvalidArgumentException(
@@ -191,7 +191,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     List<Placement> placements = new ArrayList<>();
     for (Placement placement : layout.placements()) {
       boolean isStrided = placement instanceof Placement.StridedShard;
-      if (Leg.dimension(placement) == dim && kinds.add(isStrided) && kinds.size() == 2) {
+      if (Axes.dimension(placement) == dim && kinds.add(isStrided) && kinds.size() == 2) {
         throw new InvalidArgumentException(
             where + " cuts dimension " + dim + ", along which the parts are joined, both"
                 + " plainly and strided; S" + dim + " alone cuts each part by itself");
@@ -215,14 +215,14 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     return new Layout(
         layout.mesh(),
         layout.placements().stream()
-            .map(each -> Leg.dimension(each) == dim ? Placement.stridedShard(dim, parts) : each)
+            .map(each -> Axes.dimension(each) == dim ? Placement.stridedShard(dim, parts) : each)
             .toList());
   }
 
   /** Returns the number of pieces into which a layout cuts a dimension. */
   public static int pieces(Layout layout, int dim) {
     return IntStream.range(0, layout.mesh().ndim())
-        .filter(m -> Leg.dimension(layout.placements().get(m)) == dim)
+        .filter(m -> Axes.dimension(layout.placements().get(m)) == dim)
         .map(layout.mesh()::size)
         .reduce(1, (a, b) -> a * b);
   }
@@ -270,6 +270,11 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
         throw new InvalidArgumentException(
             where + ": the layouts of the parts, such as " + layout() + " and " + other
                 + ", are not on the same ranks");
+      }
+      if (other.hasPartial() && !other.equals(layout())) {
+        throw new InvalidArgumentException(
+            where + ": holds P in " + other + " and not in " + layout()
+                + "; terms are reduced by one layout of all parts");
       }
     }
     for (int rank : layout().mesh().ranks()) {

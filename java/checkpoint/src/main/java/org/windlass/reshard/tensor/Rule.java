@@ -113,7 +113,7 @@ public record Rule(
       public long[] padded(Layout layout, long[] shape) {
         long[] padded = shape.clone();
         for (Placement placement : layout.placements()) {
-          int dim = Leg.dimension(placement);
+          int dim = Axes.dimension(placement);
           if (dim >= 0) {
             padded[dim] = (shape[dim] + to - 1) / to * to;
           }
@@ -194,7 +194,7 @@ public record Rule(
   public void requireFit(String key, Layout layout, String tensor, int ndim) {
     for (int m = 0; m < layout.mesh().ndim(); m++) {
       Placement placement = layout.placements().get(m);
-      int dim = Leg.dimension(placement);
+      int dim = Axes.dimension(placement);
       if (dim >= ndim) {
         throw new InvalidArgumentException(
             where + "." + key + ": " + placement + " cuts dimension " + dim + ", and tensor \""

@@ -298,7 +298,7 @@ public final class SourceTensors {
       return own;
     }
     for (Placement placement : division.layout().placements()) {
-      int dim = Leg.dimension(placement);
+      int dim = Axes.dimension(placement);
       if (dim >= 0 && held[dim] > 0 && held[dim] % pad.get().to() == 0) {
         throw new InvalidArgumentException(
             ruleOf.apply(name).get().where() + ".pad_to: the files of tensor \"" + name + "\" make "
@@ -348,7 +348,7 @@ public final class SourceTensors {
   private static boolean onEdge(Layout layout, int rank, int dim) {
     int[] coordinates = layout.mesh().coordinates(rank);
     for (int m = 0; m < coordinates.length; m++) {
-      if (Leg.dimension(layout.placements().get(m)) != dim && coordinates[m] != 0) {
+      if (Axes.dimension(layout.placements().get(m)) != dim && coordinates[m] != 0) {
         return false;
       }
     }

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.windlass.DType;
+import org.windlass.error.UnsupportedException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
@@ -89,32 +90,18 @@ public record TensorMove(
     return wire.orElseGet(() -> Plan.defaultWire(source.dtype(), target.dtype()));
   }
 
-  /** Returns the parts in which the tensor moves from its layout to the target's. */
-  public List<Leg> legs() {
-    return legs(from(), target.to());
-  }
-
   /**
-   * Returns the parts in which the tensor moves between these layouts of its source and its target.
+   * Checks that the dtypes allow this move.
+   *
+   * @throws UnsupportedException if the source's terms do not reduce, or a cut is inside a byte
    */
-  public List<Leg> legs(Layout from, Layout to) {
-    Division written = target.division();
-    boolean isOne =
-        segments.size() == 1 && source.division().isPlain()
-            && !written.isPadded(target.shape()) && !source.division().isPadded(source.shape())
-            && written.layouts().stream().distinct().count() == 1;
-    if (!isOne) {
-      return List.of();
+  public void require() {
+    try {
+      source.requireReduce();
+      new ByteIndices(source.dtype()).require(this);
+    } catch (UnsupportedException refused) {
+      throw new UnsupportedException(label() + ": " + refused.getMessage(), refused);
     }
-    if (!written.isPlain() && to.equals(target.to())) {
-      Leg all = Leg.all(from, to, shape());
-      long held = target.held(to.mesh().rankAtPlace(0)).shape()[dim];
-      all.targetStart()[dim] = start() * held / target.shape()[dim];
-      return List.of(all);
-    }
-    return Arrays.equals(shape(), target.shape())
-        ? List.of(Leg.all(from, to, shape()))
-        : Leg.part(from, to, shape(), dim, start(), target.shape()[dim]);
   }
 
   /** Returns the move's name for messages. */
