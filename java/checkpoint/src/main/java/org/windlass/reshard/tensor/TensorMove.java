@@ -41,6 +41,11 @@ public record TensorMove(
     segments = List.copyOf(segments);
   }
 
+  /** Returns the indices of a written dimension that move. */
+  public List<Segment> segments(int along) {
+    return along == dim ? segments : List.of(new Segment(0, 0, shape()[along]));
+  }
+
   /** Returns the first index of {@link #dim} in the target. */
   public long start() {
     return segments.get(0).target();

@@ -289,6 +289,11 @@ public final class JsonText implements AutoCloseable {
     return parser.currentToken() == JsonToken.START_ARRAY;
   }
 
+  /** Returns true if the value at the parser is an object. */
+  public boolean isObject() {
+    return parser.currentToken() == JsonToken.START_OBJECT;
+  }
+
   /** Returns true if the value at the parser is {@code true}. */
   public boolean isTrue() {
     return parser.currentToken() == JsonToken.VALUE_TRUE;
