@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.Arrays;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
@@ -19,7 +20,7 @@ final class Arguments {
   private Arguments() {}
 
   /** Checks the tensors of a collective. A tensor may be null if this rank has none. */
-  static void buffers(int operation, Tensor in, Tensor out) {
+  static void buffers(int operation, @Nullable Tensor in, @Nullable Tensor out) {
     if ((in != null && !in.contiguous)
         || (out != null && (!out.contiguous || out.memory.readOnly))
         || (in != null && out != null && in.dtype != out.dtype)) {
@@ -58,7 +59,8 @@ final class Arguments {
   }
 
   /** Checks the arguments of a collective on a stream. {@code root} is 0 if there is none. */
-  static void onStream(int operation, Tensor in, Tensor out, int root, int ranks) {
+  static void onStream(
+      int operation, @Nullable Tensor in, @Nullable Tensor out, int root, int ranks) {
     if (root < 0 || root >= ranks) {
       throw new InvalidArgumentException(
           call(operation) + ": root is " + root + "; it must lie in [0, " + ranks + ")");
@@ -81,7 +83,7 @@ final class Arguments {
     }
   }
 
-  private static void requireDeviceMemory(int operation, String name, Tensor tensor) {
+  private static void requireDeviceMemory(int operation, String name, @Nullable Tensor tensor) {
     if (tensor != null && tensor.numel > 0 && !tensor.memory.onDevice) {
       throw new UnsupportedException(
           call(operation) + " on a stream: " + name + " (" + tensor + ") lies in the host's memory; copy it to a"
@@ -94,14 +96,17 @@ final class Arguments {
     return Native.wl_call_name(operation);
   }
 
-  private static InvalidArgumentException badBuffers(String what, Tensor in, Tensor out) {
+  private static InvalidArgumentException badBuffers(
+      String what, @Nullable Tensor in, @Nullable Tensor out) {
     requireContiguous(what, "out", out);
     requireContiguous(what, "in", in);
     if (out != null) {
       writable(what, "out", out);
     }
     return refused(
-        what, "in has dtype " + in.dtype + ", out has " + out.dtype + "; they must agree");
+        what,
+        "in has dtype " + Objects.requireNonNull(in).dtype + ", out has "
+            + Objects.requireNonNull(out).dtype + "; they must agree");
   }
 
   /** Checks the tensors of an all-gather along {@code dim}. Returns its C ABI operation. */
@@ -150,7 +155,7 @@ final class Arguments {
     }
   }
 
-  private static void requireContiguous(String what, String name, Tensor tensor) {
+  private static void requireContiguous(String what, String name, @Nullable Tensor tensor) {
     if (tensor != null && !tensor.contiguous) {
       throw refused(
           what, name + " (" + tensor + ") is not contiguous; copy it to a contiguous tensor first");

@@ -5,6 +5,7 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -96,7 +97,8 @@ final class ArrayCopy {
    * @param like a dtype as wide as the array's elements
    * @param cast the dtype of the array's elements if they are cast; null if their bits are copied
    */
-  private static DType check(String what, Tensor tensor, int length, DType like, DType cast) {
+  private static DType check(
+      String what, Tensor tensor, int length, DType like, @Nullable DType cast) {
     DType dtype = tensor.dtype;
     boolean fits;
     if (cast != null) {

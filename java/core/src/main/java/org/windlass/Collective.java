@@ -2,6 +2,8 @@
 package org.windlass;
 
 import java.lang.ref.Reference;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.CallStruct;
 import org.windlass.internal.call.Endpoint;
@@ -23,12 +25,13 @@ final class Collective {
    * @param out null if this rank writes nothing
    * @param owner kept reachable until the operation is over
    */
-  static Operation<Void> enqueue(Endpoint own, long stream, Tensor in, Tensor out, Object owner) {
+  static Operation<Void> enqueue(
+      Endpoint own, long stream, @Nullable Tensor in, @Nullable Tensor out, Object owner) {
     own.call.on(stream, own.scratch.out());
     int code = own.submit();
-    Tensor any = in != null ? in : out;
-    Memory source = any == null ? null : any.memory;
-    Memory target = any == null ? null : (out != null ? out : in).memory;
+    boolean hasNone = in == null && out == null;
+    Memory source = hasNone ? null : either(in, out).memory;
+    Memory target = hasNone ? null : either(out, in).memory;
     if (code != Native.WL_OK) {
       throw own.settle(code, source, target);
     }
@@ -42,15 +45,22 @@ final class Collective {
    * call. {@code in} or {@code out} is null if this rank reads or writes nothing.
    */
   static CallStruct begin(
-      Endpoint own, Thread thread, int operation, Tensor in, Tensor out, long deadlineNs) {
+      Endpoint own,
+      Thread thread,
+      int operation,
+      @Nullable Tensor in,
+      @Nullable Tensor out,
+      long deadlineNs) {
     own.begin(thread);
-    Tensor any = in != null ? in : out;
+    Tensor any = either(in, out);
     Memory source = any.memory;
-    if (!hold(source, (out != null ? out : in).memory)) {
+    if (!hold(source, either(out, in).memory)) {
       own.end();
       String what = Arguments.call(operation);
-      boolean isIn = out == null || (in != null && in != out && !source.usable());
-      throw isIn ? in.closed(what, "in") : out.closed(what, "out");
+      if (out != null && (in == null || in == out || source.usable())) {
+        throw out.closed(what, "out");
+      }
+      throw any.closed(what, "in");
     }
     return own.call
         .of(operation, any.dtype.code(), deadlineNs)
@@ -59,9 +69,9 @@ final class Collective {
   }
 
   /** Ends the call that {@link #begin} began. Throws unless {@code code} is {@code WL_OK}. */
-  static void end(Endpoint own, int code, Tensor in, Tensor out) {
-    Memory source = (in != null ? in : out).memory;
-    Memory target = (out != null ? out : in).memory;
+  static void end(Endpoint own, int code, @Nullable Tensor in, @Nullable Tensor out) {
+    Memory source = either(in, out).memory;
+    Memory target = either(out, in).memory;
     if (code != Native.WL_OK) {
       throw own.settle(code, source, target);
     }
@@ -72,6 +82,11 @@ final class Collective {
     }
     Reference.reachabilityFence(in);
     Reference.reachabilityFence(out);
+  }
+
+  /** Returns {@code first}, or {@code second} if that is null. */
+  private static Tensor either(@Nullable Tensor first, @Nullable Tensor second) {
+    return first != null ? first : Objects.requireNonNull(second);
   }
 
   private static boolean hold(Memory a, Memory b) {

@@ -5,6 +5,7 @@ import java.lang.ref.Reference;
 import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -34,7 +35,7 @@ public sealed class Collectives permits Communicator {
   /** Keeps the native handle alive while an operation runs. */
   private final Object owner;
 
-  Collectives(Endpoint endpoint, long deadlineNs, Object owner) {
+  Collectives(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
     this.endpoint = endpoint;
     this.deadlineNs = deadlineNs;
     this.owner = owner == null ? this : owner;
@@ -103,7 +104,7 @@ public sealed class Collectives permits Communicator {
    * @param in read only on the root; may be null on other ranks. In place, the root's {@code in} is
    *     its {@code out}
    */
-  public final void broadcast(Tensor in, Tensor out, int root) {
+  public final void broadcast(@Nullable Tensor in, Tensor out, int root) {
     broadcast(in, out, root, Algorithm.AUTO);
   }
 
@@ -113,7 +114,7 @@ public sealed class Collectives permits Communicator {
    * @param algorithm {@link Algorithm#AUTO} or {@link Algorithm#STAGED}
    * @throws InvalidArgumentException for another algorithm
    */
-  public final void broadcast(Tensor in, Tensor out, int root, Algorithm algorithm) {
+  public final void broadcast(@Nullable Tensor in, Tensor out, int root, Algorithm algorithm) {
     int code = code(algorithm);
     Tensor from = rank() == root ? given(in, "in") : null;
     run(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, 0, code);
@@ -184,7 +185,7 @@ public sealed class Collectives permits Communicator {
    *     and may be null on other ranks. In place, the root's {@code out} is its own part of {@code
    *     in}
    */
-  public final void scatter(Tensor in, Tensor out, int root) {
+  public final void scatter(@Nullable Tensor in, Tensor out, int root) {
     Tensor from = rank() == root ? given(in, "in") : null;
     run(Native.WL_OP_SCATTER, from, given(out, "out"), 0, root, 0, 0);
   }
@@ -196,7 +197,7 @@ public sealed class Collectives permits Communicator {
    *     and may be null on other ranks. In place, the root's {@code in} is its own part of {@code
    *     out}
    */
-  public final void gather(Tensor in, Tensor out, int root) {
+  public final void gather(Tensor in, @Nullable Tensor out, int root) {
     Tensor to = rank() == root ? given(out, "out") : null;
     run(Native.WL_OP_GATHER, given(in, "in"), to, 0, root, 0, 0);
   }
@@ -206,7 +207,7 @@ public sealed class Collectives permits Communicator {
    *
    * @param out written only on the root; may be null on other ranks. In place, it is {@code in}
    */
-  public final void reduce(Tensor in, Tensor out, ReduceOp op, int root) {
+  public final void reduce(Tensor in, @Nullable Tensor out, ReduceOp op, int root) {
     Tensor to = rank() == root ? given(out, "out") : null;
     run(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), root, 0, 0);
   }
@@ -311,10 +312,10 @@ public sealed class Collectives permits Communicator {
   private void exchange(
       Tensor in,
       long[] sendCounts,
-      long[] sendOffsets,
+      long @Nullable [] sendOffsets,
       Tensor out,
       long[] receiveCounts,
-      long[] receiveOffsets) {
+      long @Nullable [] receiveOffsets) {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(
@@ -360,7 +361,8 @@ public sealed class Collectives permits Communicator {
    * Submits a call that has a result, as {@link #runAsync} does: {@code comm.supplyAsync(c ->
    * c.allToAllv(in, counts, out))}.
    */
-  public final <T> Operation<T> supplyAsync(Function<? super Collectives, ? extends T> call) {
+  public final <T extends @Nullable Object> Operation<T> supplyAsync(
+      Function<? super Collectives, ? extends T> call) {
     Objects.requireNonNull(call, "call");
     return new Operation<>(endpoint.submit(() -> call.apply(this)));
   }
@@ -411,7 +413,13 @@ public sealed class Collectives permits Communicator {
   }
 
   private void run(
-      int operation, Tensor in, Tensor out, int op, int root, long rows, int algorithm) {
+      int operation,
+      @Nullable Tensor in,
+      @Nullable Tensor out,
+      int op,
+      int root,
+      long rows,
+      int algorithm) {
     Arguments.buffers(operation, in, out);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
@@ -434,7 +442,7 @@ public sealed class Collectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
-  private static Tensor given(Tensor tensor, String name) {
+  private static Tensor given(@Nullable Tensor tensor, String name) {
     return Objects.requireNonNull(tensor, name);
   }
 

@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
@@ -61,11 +62,11 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   private final Membership membership;
 
   /** Keeps the group reachable, so that it is not reported as a leak. */
-  private final LocalGroup group;
+  private final @Nullable LocalGroup group;
 
   /** Communicator from which this one was made. Its {@link #abortAll} aborts this one too. */
   @SuppressWarnings("unused")
-  private Communicator origin;
+  private @Nullable Communicator origin;
 
   /**
    * Takes over a native handle.
@@ -73,7 +74,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * @param group the group that closes the communicator; null if there is none
    * @param maker the call that made it, for the report of a communicator that was never closed
    */
-  Communicator(long handle, Duration deadline, LocalGroup group, String maker) {
+  Communicator(long handle, Duration deadline, @Nullable LocalGroup group, String maker) {
     super(new Endpoint(handle), Deadline.DEFAULT, null);
     this.deadline = deadline;
     this.group = group;
@@ -163,7 +164,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /** Takes over a native handle, and closes it if the constructor throws. */
-  static Communicator of(long handle, Duration deadline, LocalGroup group, String maker) {
+  static Communicator of(long handle, Duration deadline, @Nullable LocalGroup group, String maker) {
     try {
       return new Communicator(handle, deadline, group, maker);
     } catch (Throwable e) {
@@ -246,16 +247,16 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * @param color 0 or more; a rank with a negative color takes part but joins nothing
    * @return null for a negative color
    */
-  public Communicator split(int color, int key) {
+  public @Nullable Communicator split(int color, int key) {
     return split(color, key, Deadline.DEFAULT);
   }
 
   /** Runs {@link #split(int, int)} with a deadline for the call. */
-  public Communicator split(int color, int key, Duration deadline) {
+  public @Nullable Communicator split(int color, int key, Duration deadline) {
     return split(color, key, Deadline.nanos(deadline));
   }
 
-  private Communicator split(int color, int key, long deadlineNs) {
+  private @Nullable Communicator split(int color, int key, long deadlineNs) {
     return join(
         "from split",
         (out, error) -> Native.wl_comm_split(endpoint.handle, color, key, deadlineNs, out, error));
@@ -269,7 +270,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    *
    * @return null on a rank that isn't listed
    */
-  public Communicator subgroup(int... ranks) {
+  public @Nullable Communicator subgroup(int... ranks) {
     ByteBuffer list = NativeMemory.copy(Objects.requireNonNull(ranks, "ranks"));
     long address = NativeMemory.address(list);
     int count = ranks.length;
@@ -359,14 +360,12 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /** Makes a communicator from this one. Returns null if the native call returns no handle. */
-  Communicator join(String maker, Endpoint.NativeCall nativeCall) {
-    return adopt(maker, call(nativeCall));
+  @Nullable Communicator join(String maker, Endpoint.NativeCall nativeCall) {
+    long handle = call(nativeCall);
+    return handle == 0 ? null : adopt(maker, handle);
   }
 
   private Communicator adopt(String maker, long handle) {
-    if (handle == 0) {
-      return null;
-    }
     Communicator child = of(handle, deadline, null, maker);
     try {
       membership.joined(child);
@@ -379,7 +378,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     }
   }
 
-  void keep(OwnStore other) {
+  void keep(@Nullable OwnStore other) {
     membership.keep(other);
   }
 
@@ -397,7 +396,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    *
    * @param reason may be null, as an exception's message may
    */
-  public void abort(String reason) {
+  public void abort(@Nullable String reason) {
     endpoint.abortAsAsked(reason == null ? "no reason given" : reason);
     Reference.reachabilityFence(this);
   }
@@ -407,7 +406,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * example by {@link #split}. Use it for a rank that ends with an error, since peers may wait in
    * any of them.
    */
-  public void abortAll(String reason) {
+  public void abortAll(@Nullable String reason) {
     abort(reason);
     children().forEach(child -> child.abortAll(reason));
   }

@@ -14,6 +14,7 @@ import java.util.UUID;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.PeerLostException;
@@ -52,7 +53,7 @@ final class EnvironmentStart {
   private final Host host;
 
   /** Store that this process opened for its job, or null. It is closed with the communicator. */
-  private OwnStore kept;
+  private @Nullable OwnStore kept;
 
   EnvironmentStart(
       Map<String, String> variables, int ranks, CommunicatorOptions options, Duration deadline) {

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -142,7 +143,7 @@ public final class LocalGroup implements AutoCloseable {
     execute(
         communicator -> {
           body.run(communicator);
-          return null;
+          return true;
         });
   }
 
@@ -150,12 +151,14 @@ public final class LocalGroup implements AutoCloseable {
    * Runs a function like {@link #run}, and returns the result of each rank of this process in rank
    * order.
    */
-  public <T, E extends Exception> List<T> call(RankFunction<T, E> function) throws E {
+  public <T extends @Nullable Object, E extends Exception> List<T> call(
+      RankFunction<T, E> function) throws E {
     Objects.requireNonNull(function, "function");
     return execute(function);
   }
 
-  private <T, E extends Exception> List<T> execute(RankFunction<T, E> function) throws E {
+  private <T extends @Nullable Object, E extends Exception> List<T> execute(
+      RankFunction<T, E> function) throws E {
     if (!running.compareAndSet(false, true)) {
       throw new InvalidArgumentException(
           "run: another run of this group is in progress; each rank has one thread at a time");

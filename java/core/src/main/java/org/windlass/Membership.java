@@ -5,6 +5,7 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.rendezvous.OwnStore;
@@ -14,14 +15,14 @@ final class Membership extends Leaks.Resource {
   private final Endpoint endpoint;
   private final List<WeakReference<Communicator>> children = new ArrayList<>();
 
-  private OwnStore store;
+  private @Nullable OwnStore store;
 
-  Membership(String what, Endpoint endpoint) {
+  Membership(@Nullable String what, Endpoint endpoint) {
     super(what);
     this.endpoint = endpoint;
   }
 
-  synchronized void keep(OwnStore store) {
+  synchronized void keep(@Nullable OwnStore store) {
     this.store = store;
   }
 

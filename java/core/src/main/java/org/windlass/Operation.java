@@ -4,6 +4,7 @@ package org.windlass;
 import java.time.Duration;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.internal.Deadline;
@@ -27,7 +28,7 @@ import org.windlass.internal.call.QueuedCall;
  *
  * @param <T> what its call returns
  */
-public final class Operation<T> {
+public final class Operation<T extends @Nullable Object> {
   private final QueuedCall<T> call;
 
   Operation(QueuedCall<T> call) {

@@ -7,6 +7,7 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.ResourceException;
@@ -19,7 +20,7 @@ import org.windlass.internal.Log;
  * @param <T> its result
  * @param <E> the exception that it may throw
  */
-final class RankThreads<T, E extends Exception> {
+final class RankThreads<T extends @Nullable Object, E extends Exception> {
   /** Time from the first failure to the warning that names the ranks that are still inside. */
   private static final long PATIENCE_MS = 5_000;
 
@@ -211,13 +212,14 @@ final class RankThreads<T, E extends Exception> {
   }
 
   /** Returns the first failure that no other rank caused, with the others suppressed in it. */
-  private Throwable root() {
+  private @Nullable Throwable root() {
     synchronized (failures) {
-      Throwable root = null;
+      if (failures.isEmpty()) {
+        return null;
+      }
+      Throwable root = failures.get(0);
       for (Throwable failure : failures) {
-        if (root == null
-            || (isConsequence(root) && !isConsequence(failure))
-            || isLater(root, failure)) {
+        if ((isConsequence(root) && !isConsequence(failure)) || isLater(root, failure)) {
           root = failure;
         }
       }

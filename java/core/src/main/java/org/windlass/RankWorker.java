@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.internal.Native;
 
@@ -19,8 +21,8 @@ final class RankWorker {
   /** True once the thread has started. Guarded by this, like all fields below. */
   private boolean hasBegun;
 
-  private Runnable body;
-  private ClassLoader loader;
+  private @Nullable Runnable body;
+  private @Nullable ClassLoader loader;
   private boolean hasEnded;
 
   /**
@@ -100,7 +102,7 @@ final class RankWorker {
   private void runNext() {
     Runnable next;
     synchronized (this) {
-      next = body;
+      next = Objects.requireNonNull(body);
     }
     try {
       next.run();

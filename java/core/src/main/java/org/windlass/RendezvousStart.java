@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.time.Duration;
+import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.AllGatherStart;
@@ -21,9 +22,14 @@ final class RendezvousStart {
               + Native.WL_MAX_RANKS + " ranks, from rank 0 on");
     }
     return new AllGatherStart(
-            (own, isLast, limit) -> rendezvous.allGather(own.get(rank), limit), rank, size,
-            options.config(), Host.of(System.getenv()),
-            () -> LocalHandles.create(size, options), deadline)
+            (own, isLast, limit) ->
+                rendezvous.allGather(Objects.requireNonNull(own.get(rank)), limit),
+            rank,
+            size,
+            options.config(),
+            Host.of(System.getenv()),
+            () -> LocalHandles.create(size, options),
+            deadline)
         .join();
   }
 }

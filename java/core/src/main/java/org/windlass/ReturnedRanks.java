@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.util.BitSet;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Native;
 import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
@@ -23,11 +24,11 @@ final class ReturnedRanks {
 
   private final List<Communicator> communicators;
 
-  private ByteBuffer state;
+  private @Nullable ByteBuffer state;
 
   private int next;
 
-  private Missing last;
+  private @Nullable Missing last;
 
   /**
    * An operation in which rank {@code waits} waits, and which rank {@code returned} has not
@@ -64,7 +65,7 @@ final class ReturnedRanks {
     return communicators.get(0).rank();
   }
 
-  private Missing find(List<Thread> threads, BitSet returned) {
+  private @Nullable Missing find(List<Thread> threads, BitSet returned) {
     int size = communicators.size();
     int[] ranks = IntStream.range(0, communicators.get(0).size()).toArray();
     int looks = Math.max(1, MOST_READ / ranks.length);
@@ -89,7 +90,8 @@ final class ReturnedRanks {
    *
    * @param ranks for each rank of {@code communicator}, its rank in the communicator of the run
    */
-  private Missing find(Communicator communicator, Thread body, int[] ranks, BitSet returned) {
+  private @Nullable Missing find(
+      Communicator communicator, Thread body, int[] ranks, BitSet returned) {
     Endpoint endpoint = communicator.endpoint();
     boolean lives = communicator.failure().isEmpty();
     // Queued calls may complete in the next run, unless the body waits for them.
@@ -117,7 +119,7 @@ final class ReturnedRanks {
     return RankLook.awaited(endpoint, state);
   }
 
-  private Missing findIn(Communicator communicator, int[] ranks, BitSet returned) {
+  private @Nullable Missing findIn(Communicator communicator, int[] ranks, BitSet returned) {
     List<RankLook> all = RankLook.all(communicator.endpoint());
     RankLook own = all.get(communicator.rank());
     if (own.recorded().isEmpty() || !own.recorded().get(0).inside()) {

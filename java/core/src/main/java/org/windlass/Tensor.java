@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
@@ -87,7 +88,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    *
    * @param owner the object that owns the memory; null if it is never freed
    */
-  public static Tensor of(long address, long bytes, Object owner, DType dtype, long... shape) {
+  public static Tensor of(
+      long address, long bytes, @Nullable Object owner, DType dtype, long... shape) {
     requireExtent("of", address, bytes);
     long[] checked = ShapeChecks.checked("of", dtype, shape);
     // The library's own packages know how long their memory lives.
@@ -107,7 +109,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    * @param owner the object that owns the memory; null if it is never freed
    */
   public static Tensor ofDevice(
-      long address, long bytes, Object owner, DType dtype, long... shape) {
+      long address, long bytes, @Nullable Object owner, DType dtype, long... shape) {
     requireExtent("ofDevice", address, bytes);
     long[] checked = ShapeChecks.checked("ofDevice", dtype, shape);
     return over("ofDevice", Memory.ofDevice(address, bytes, owner), 0, dtype, checked);

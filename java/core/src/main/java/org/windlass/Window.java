@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.lang.ref.Reference;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
@@ -291,7 +292,7 @@ public final class Window implements AutoCloseable {
   }
 
   /** Ends a call, unpins the window and {@code other}, and throws unless {@code code} is Ok. */
-  void leave(Endpoint own, int code, Memory other) {
+  void leave(Endpoint own, int code, @Nullable Memory other) {
     if (code != Native.WL_OK) {
       throw own.settle(code, memory, other);
     }

@@ -30,4 +30,7 @@
  * plan copy the arrays and collections that they are given. The arrays that a value returns belong
  * to the caller. Returned lists and maps are unmodifiable, unless they were made for the call.
  */
+@NullMarked
 package org.windlass;
+
+import org.jspecify.annotations.NullMarked;

@@ -3,11 +3,14 @@ package org.windlass.checkpoint;
 
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
@@ -36,14 +39,20 @@ public record LayoutFile(Map<String, Entry> tensors) {
    * @param dtype the dtype, if the file gives it
    * @param layout the layout, if the file gives it
    * @param parts how the tensor is cut if its ranks hold it in parts; it then has no layout
+   * @param padded the extents that the layout cuts, if zeros follow the tensor's own
    */
   public record Entry(
-      List<Long> shape, Optional<DType> dtype, Optional<Layout> layout, Optional<Parts> parts) {
+      List<Long> shape,
+      Optional<DType> dtype,
+      Optional<Layout> layout,
+      Optional<Parts> parts,
+      Optional<List<Long>> padded) {
     public Entry {
       shape = Copies.list(shape, "shape");
       Objects.requireNonNull(dtype, "dtype");
       Objects.requireNonNull(layout, "layout");
       Objects.requireNonNull(parts, "parts");
+      padded = padded.map(extents -> Copies.list(extents, "padded"));
       for (int d = 0; d < shape.size(); d++) {
         if (shape.get(d) < 0) {
           throw new InvalidArgumentException(
@@ -57,31 +66,58 @@ public record LayoutFile(Map<String, Entry> tensors) {
               "layout is " + layout.get() + " and there are parts, which have a layout of their own");
         }
       }
+      if (padded.isPresent()) {
+        checkPadded(shape, parts, padded.get());
+      }
+    }
+
+    private static void checkPadded(
+        List<Long> shape, Optional<Parts> parts, List<Long> padded) {
+      boolean fits = parts.isEmpty() && padded.size() == shape.size();
+      for (int d = 0; d < shape.size() && fits; d++) {
+        fits = padded.get(d) >= shape.get(d);
+      }
+      if (!fits) {
+        throw new InvalidArgumentException(
+            parts.isPresent()
+                ? "padded stands beside parts, which are not padded"
+                : "padded is " + padded + ", which does not hold the shape " + shape);
+      }
     }
 
     /** Creates the entry of a tensor that is not in parts. */
     public Entry(List<Long> shape, Optional<DType> dtype, Optional<Layout> layout) {
-      this(shape, dtype, layout, Optional.empty());
+      this(shape, dtype, layout, Optional.empty(), Optional.empty());
     }
   }
 
   /**
-   * Describes the cut of a tensor that is fused of parts with unequal extents. The layout cuts each
-   * part separately. A rank's tensor is its piece of the first part, then its piece of the second,
-   * and so on. No layout of the whole tensor describes such a cut.
+   * Describes the cut of a tensor that is fused of parts with unequal extents or layouts. A layout
+   * cuts each part separately. A rank's tensor is its piece of the first part, then its piece of the
+   * second, and so on. No layout of the whole tensor describes such a cut.
    *
    * @param dim the dimension along which the parts lie one after another
    * @param extents each part's extent of that dimension
-   * @param layout the layout that cuts each part
+   * @param layouts each part's layout; all are on the same ranks
    */
-  public record Parts(int dim, List<Long> extents, Layout layout) {
+  public record Parts(int dim, List<Long> extents, List<Layout> layouts) {
     public Parts {
       if (dim < 0 || dim >= Native.WL_MAX_DIMS) {
         throw new InvalidArgumentException(
-            "parts: dim is " + dim + ", not 0 to " + (Native.WL_MAX_DIMS - 1));
+            "dim is " + dim + ", not 0 to " + (Native.WL_MAX_DIMS - 1));
       }
       extents = Copies.list(extents, "extents");
-      Objects.requireNonNull(layout, "layout");
+      layouts = Copies.list(layouts, "layouts");
+      if (layouts.size() != extents.size()) {
+        throw new InvalidArgumentException(
+            "there are " + extents.size() + " extents and " + layouts.size() + " layouts");
+      }
+      for (Layout each : layouts) {
+        if (!Set.copyOf(each.mesh().ranks()).equals(Set.copyOf(layouts.get(0).mesh().ranks()))) {
+          throw new InvalidArgumentException(
+              layouts.get(0) + " and " + each + " are not on the same ranks");
+        }
+      }
     }
 
     private void check(List<Long> shape) {
@@ -156,6 +192,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
           DType dtype;
           Layout layout;
           Parts parts;
+          List<Long> padded;
         };
     json.members(
         what,
@@ -172,6 +209,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
             }
             case "layout" -> fields.layout = layout(json, what + ": layout");
             case "parts" -> fields.parts = parts(json, what + ": parts");
+            case "padded" -> fields.padded = json.naturals(what + ": padded");
             default -> throw json.bad(what + ": unknown key " + JsonText.quoted(key));
           }
         });
@@ -183,7 +221,8 @@ public record LayoutFile(Map<String, Entry> tensors) {
           fields.shape,
           Optional.ofNullable(fields.dtype),
           Optional.ofNullable(fields.layout),
-          Optional.ofNullable(fields.parts));
+          Optional.ofNullable(fields.parts),
+          Optional.ofNullable(fields.padded));
     } catch (InvalidArgumentException unfit) {
       throw json.bad(what + ": " + unfit.getMessage());
     }
@@ -203,7 +242,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
         new Object() {
           long dim = -1;
           List<Long> extents;
-          Layout layout;
+          final List<Layout> layouts = new ArrayList<>();
         };
     json.members(
         what,
@@ -211,15 +250,30 @@ public record LayoutFile(Map<String, Entry> tensors) {
           switch (key) {
             case "dim" -> fields.dim = json.natural(what + ": dim");
             case "extents" -> fields.extents = json.naturals(what + ": extents");
-            case "layout" -> fields.layout = layout(json, what + ": layout");
+            case "layout" -> {
+              JsonText.Element each = index -> fields.layouts.add(layout(json, what + ": layout"));
+              if (json.isList()) {
+                json.elements(what + ": layout", each);
+              } else {
+                each.read(0);
+              }
+            }
             default -> throw json.bad(what + ": unknown key " + JsonText.quoted(key));
           }
         });
-    if (fields.dim < 0 || fields.extents == null || fields.layout == null) {
+    if (fields.dim < 0 || fields.extents == null || fields.layouts.isEmpty()) {
       String missing = fields.dim < 0 ? "dim" : fields.extents == null ? "extents" : "layout";
       throw json.bad(what + ": " + missing + " is missing");
     }
-    return new Parts((int) Math.min(fields.dim, Integer.MAX_VALUE), fields.extents, fields.layout);
+    List<Layout> layouts =
+        fields.layouts.size() == 1
+            ? Collections.nCopies(fields.extents.size(), fields.layouts.get(0))
+            : fields.layouts;
+    try {
+      return new Parts((int) Math.min(fields.dim, Integer.MAX_VALUE), fields.extents, layouts);
+    } catch (InvalidArgumentException unfit) {
+      throw json.bad(what + ": " + unfit.getMessage());
+    }
   }
 
   /**
@@ -239,7 +293,8 @@ public record LayoutFile(Map<String, Entry> tensors) {
                   "shape", entry.shape(),
                   "dtype", entry.dtype().map(DType::safetensorsName),
                   "layout", entry.layout(),
-                  "parts", entry.parts().map(LayoutFile::json)));
+                  "parts", entry.parts().map(LayoutFile::json),
+                  "padded", entry.padded()));
         });
     byte[] bytes = JsonObject.lines(JsonObject.of("version", 1, "tensors", written));
     JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
@@ -250,6 +305,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
     return JsonObject.of(
         "dim", parts.dim(),
         "extents", parts.extents(),
-        "layout", parts.layout());
+        "layout",
+            Set.copyOf(parts.layouts()).size() == 1 ? parts.layouts().get(0) : parts.layouts());
   }
 }

@@ -188,10 +188,10 @@ final class ReshardCommand implements Runnable {
     int cores = Runtime.getRuntime().availableProcessors();
     int processes = Math.max(FEWEST_PROCESSES, Math.min(cores, MOST_PROCESSES));
     // Refuse invalid requests before any process starts.
-    int ranks = (reshard.leastRanks() + processes - 1) / processes;
+    reshard.check();
     AtomicReference<ReshardResult> result = new AtomicReference<>();
     try {
-      moving.onProcesses(spec, processes, ranks, group -> result.set(reshard.run(group)));
+      moving.onProcesses(spec, processes, 1, group -> result.set(reshard.run(group)));
     } catch (RuntimeException failure) {
       if (result.get() == null) {
         throw failure;

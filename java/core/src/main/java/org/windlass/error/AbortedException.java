@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Thrown when a rank, or a call such as {@link org.windlass.Communicator#abort}, ended the
@@ -15,7 +16,7 @@ public final class AbortedException extends WindlassException {
     this(message, null, "", List.of());
   }
 
-  public AbortedException(String message, Throwable cause) {
+  public AbortedException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -24,7 +25,7 @@ public final class AbortedException extends WindlassException {
   }
 
   public AbortedException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.ABORTED, message, cause, operation, faultyRanks);
   }
 }

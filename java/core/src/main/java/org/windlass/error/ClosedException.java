@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Thrown by a call on an object that was closed. */
 public final class ClosedException extends WindlassException {
@@ -11,12 +12,12 @@ public final class ClosedException extends WindlassException {
     this(message, null);
   }
 
-  public ClosedException(String message, Throwable cause) {
+  public ClosedException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
   public ClosedException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.CLOSED, message, cause, operation, faultyRanks);
   }
 }

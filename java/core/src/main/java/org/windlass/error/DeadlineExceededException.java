@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Thrown by a call that did not complete before its deadline. The message names the ranks that are
@@ -15,7 +16,7 @@ public final class DeadlineExceededException extends WindlassException {
     this(message, null, "", List.of());
   }
 
-  public DeadlineExceededException(String message, Throwable cause) {
+  public DeadlineExceededException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -24,7 +25,7 @@ public final class DeadlineExceededException extends WindlassException {
   }
 
   public DeadlineExceededException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.DEADLINE_EXCEEDED, message, cause, operation, faultyRanks);
   }
 }

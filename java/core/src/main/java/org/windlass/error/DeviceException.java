@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Thrown when a device fails. The communicator is dead. */
 public final class DeviceException extends WindlassException {
@@ -11,12 +12,12 @@ public final class DeviceException extends WindlassException {
     this(message, null);
   }
 
-  public DeviceException(String message, Throwable cause) {
+  public DeviceException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
   public DeviceException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.DEVICE, message, cause, operation, faultyRanks);
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Thrown when Windlass itself has a defect. */
 public final class InternalException extends WindlassException {
@@ -11,12 +12,12 @@ public final class InternalException extends WindlassException {
     this(message, null);
   }
 
-  public InternalException(String message, Throwable cause) {
+  public InternalException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
   public InternalException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.INTERNAL, message, cause, operation, faultyRanks);
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Thrown by a call that is not valid as written. Nothing was sent. */
 public final class InvalidArgumentException extends WindlassException {
@@ -11,7 +12,7 @@ public final class InvalidArgumentException extends WindlassException {
     this(message, null, "", List.of());
   }
 
-  public InvalidArgumentException(String message, Throwable cause) {
+  public InvalidArgumentException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -20,7 +21,7 @@ public final class InvalidArgumentException extends WindlassException {
   }
 
   public InvalidArgumentException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.INVALID_ARGUMENT, message, cause, operation, faultyRanks);
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Thrown when ranks disagree about an operation. The message names both sides. The communicator is
@@ -14,7 +15,7 @@ public final class MismatchException extends WindlassException {
     this(message, null, "", List.of());
   }
 
-  public MismatchException(String message, Throwable cause) {
+  public MismatchException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -23,7 +24,7 @@ public final class MismatchException extends WindlassException {
   }
 
   public MismatchException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.MISMATCH, message, cause, operation, faultyRanks);
   }
 }

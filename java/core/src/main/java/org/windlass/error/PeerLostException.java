@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Thrown by an operation when one of its peers is gone. The communicator is dead. */
 public final class PeerLostException extends WindlassException {
@@ -11,7 +12,7 @@ public final class PeerLostException extends WindlassException {
     this(message, null, "", List.of());
   }
 
-  public PeerLostException(String message, Throwable cause) {
+  public PeerLostException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -20,7 +21,7 @@ public final class PeerLostException extends WindlassException {
   }
 
   public PeerLostException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.PEER_LOST, message, cause, operation, faultyRanks);
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Thrown when memory, disk space, /dev/shm or a permission is missing. */
 public final class ResourceException extends WindlassException {
@@ -11,7 +12,7 @@ public final class ResourceException extends WindlassException {
     this(message, null, "", List.of());
   }
 
-  public ResourceException(String message, Throwable cause) {
+  public ResourceException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -20,7 +21,7 @@ public final class ResourceException extends WindlassException {
   }
 
   public ResourceException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.RESOURCE, message, cause, operation, faultyRanks);
   }
 }

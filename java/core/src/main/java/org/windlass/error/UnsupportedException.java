@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Thrown when a target, dtype or feature is not available here. Windlass never replaces it with a
@@ -14,7 +15,7 @@ public final class UnsupportedException extends WindlassException {
     this(message, null, "", List.of());
   }
 
-  public UnsupportedException(String message, Throwable cause) {
+  public UnsupportedException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -23,7 +24,7 @@ public final class UnsupportedException extends WindlassException {
   }
 
   public UnsupportedException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.UNSUPPORTED, message, cause, operation, faultyRanks);
   }
 }

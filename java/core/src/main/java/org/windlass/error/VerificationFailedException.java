@@ -2,6 +2,7 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Thrown when the data that arrived differs from the data that was sent. */
 public final class VerificationFailedException extends WindlassException {
@@ -11,12 +12,12 @@ public final class VerificationFailedException extends WindlassException {
     this(message, null);
   }
 
-  public VerificationFailedException(String message, Throwable cause) {
+  public VerificationFailedException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
   public VerificationFailedException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.VERIFICATION_FAILED, message, cause, operation, faultyRanks);
   }
 }

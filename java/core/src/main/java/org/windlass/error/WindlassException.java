@@ -3,6 +3,7 @@ package org.windlass.error;
 
 import java.util.List;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The base class of all exceptions that Windlass throws. Every exception has a code, and a message
@@ -32,7 +33,7 @@ public abstract sealed class WindlassException extends RuntimeException
   WindlassException(
       ErrorCode code,
       String message,
-      Throwable cause,
+      @Nullable Throwable cause,
       String operation,
       List<Integer> faultyRanks) {
     super(message, cause);
@@ -55,7 +56,11 @@ public abstract sealed class WindlassException extends RuntimeException
    * @param faultyRanks the faulty ranks; empty if no rank is at fault
    */
   public static WindlassException of(
-      int code, String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      int code,
+      String message,
+      @Nullable Throwable cause,
+      String operation,
+      List<Integer> faultyRanks) {
     for (ErrorCode known : ErrorCode.values()) {
       if (known.number() == code) {
         return of(known, message, cause, operation, faultyRanks);
@@ -76,7 +81,7 @@ public abstract sealed class WindlassException extends RuntimeException
   private static WindlassException of(
       ErrorCode code,
       String message,
-      Throwable cause,
+      @Nullable Throwable cause,
       String operation,
       List<Integer> faultyRanks) {
     return switch (code) {
@@ -95,6 +100,12 @@ public abstract sealed class WindlassException extends RuntimeException
       case DEVICE -> new DeviceException(message, cause, operation, faultyRanks);
       case INTERNAL -> new InternalException(message, cause, operation, faultyRanks);
     };
+  }
+
+  /** Returns the failure, its location and the remedy. */
+  @Override
+  public final String getMessage() {
+    return String.valueOf(super.getMessage());
   }
 
   /** Returns the kind of failure. Each kind has one subclass. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.experts;
 
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
 import org.windlass.internal.Native;
@@ -15,7 +16,7 @@ final class ExpertCall {
   private static final int MOST = 5;
 
   private final Endpoint endpoint;
-  private final Memory[] pinned = new Memory[MOST];
+  private final @Nullable Memory[] pinned = new Memory[MOST];
 
   ExpertCall(Endpoint endpoint) {
     this.endpoint = endpoint;
@@ -34,7 +35,7 @@ final class ExpertCall {
    * @param tensor the argument; null is ignored
    * @throws ClosedException if the tensor's memory was closed
    */
-  void pin(int index, Tensor tensor, String call, String name) {
+  void pin(int index, @Nullable Tensor tensor, String call, String name) {
     if (tensor == null) {
       return;
     }

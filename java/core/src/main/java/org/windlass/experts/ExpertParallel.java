@@ -9,6 +9,7 @@ import java.util.Objects;
 import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
@@ -63,7 +64,7 @@ public final class ExpertParallel implements AutoCloseable {
   private final Window window;
   private final ExpertCall call;
   private final DistributedTensor rows;
-  private final DistributedTensor scales;
+  private final @Nullable DistributedTensor scales;
   private final DistributedTensor sources;
   private final DistributedTensor weights;
 
@@ -241,7 +242,7 @@ public final class ExpertParallel implements AutoCloseable {
    *     sent; the message names the token and the rank. Also on all ranks, if any rank has too
    *     little room for its rows; then nothing has moved.
    */
-  public void dispatch(ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
+  public void dispatch(ExpertRouting routing, Tensor tokens, Tensor ids, @Nullable Tensor weights) {
     requireGiven(routing, tokens);
     Objects.requireNonNull(ids, "ids");
     Thread thread = Thread.currentThread();
@@ -312,7 +313,7 @@ public final class ExpertParallel implements AutoCloseable {
    * can compute. Until the operation ends, do not close or change the tensors.
    */
   public Operation<Void> dispatchAsync(
-      ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
+      ExpertRouting routing, Tensor tokens, Tensor ids, @Nullable Tensor weights) {
     requireGiven(routing, tokens);
     Objects.requireNonNull(ids, "ids");
     return communicator.runAsync(operations -> dispatch(routing, tokens, ids, weights));
@@ -428,7 +429,7 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /** Ends the call, and throws unless {@code code} is Ok. A combine passes no routing. */
-  private void end(int code, ExpertRouting routing) {
+  private void end(int code, @Nullable ExpertRouting routing) {
     if (code == Native.WL_OK && routing != null) {
       routing.update();
       last.set(routing);

@@ -3,4 +3,7 @@
  * Expert parallelism: ranks send tokens to the experts that a router chose. Ranks that hold
  * experts return the results. They are multiplied by weights and added up for each token.
  */
+@NullMarked
 package org.windlass.experts;
+
+import org.jspecify.annotations.NullMarked;

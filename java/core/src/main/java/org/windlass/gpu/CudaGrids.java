@@ -2,6 +2,7 @@
 package org.windlass.gpu;
 
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Failures;
@@ -77,7 +78,7 @@ public final class CudaGrids {
     use((byte[]) null);
   }
 
-  private static void use(byte[] table) {
+  private static void use(byte @Nullable [] table) {
     Natives.require();
     try (Scratch scratch = Scratch.take()) {
       check(Native.wl_cuda_grids_use(table, scratch.error()), scratch);

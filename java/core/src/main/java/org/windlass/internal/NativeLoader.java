@@ -19,9 +19,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Loads the native library and its JNI library, once for each class loader. It takes them from the
@@ -85,16 +87,16 @@ public final class NativeLoader {
   /** Advice for a path that the JVM's locale can't name. */
   private static final String LOCALE = "in the JVM's locale; set LC_ALL=C.UTF-8";
 
-  private static String loadedFrom;
+  private static @Nullable String loadedFrom;
 
   /** Source from which the loaded libraries were copied. Null if they were loaded from a folder. */
-  private static Source copied;
+  private static @Nullable Source copied;
 
   /** Target that was passed to {@link #select}, or that the settings name. Null before either. */
-  private static String selected;
+  private static @Nullable String selected;
 
   /** Reason why the target of the settings is not available here. Null before that was checked. */
-  private static String absence;
+  private static @Nullable String absence;
 
   private NativeLoader() {}
 
@@ -104,7 +106,7 @@ public final class NativeLoader {
       if (!has(target())) {
         if (TargetToolkit.of(target()) == null) {
           throw new UnknownTargetError(
-              setting() + " is " + unknown(named())
+              setting() + " is " + unknown(Objects.requireNonNull(named()))
                   + "; name one or unset it: without that setting, windlass doctor tells which of"
                   + " them run here");
         }
@@ -141,7 +143,7 @@ public final class NativeLoader {
     return selected;
   }
 
-  private static String named() {
+  private static @Nullable String named() {
     return System.getProperty(TARGET_PROPERTY, System.getenv(TARGET_VARIABLE));
   }
 
@@ -154,7 +156,7 @@ public final class NativeLoader {
         find();
         absence =
             setting() + " is \"" + named() + "\": target " + target + " is not available here: "
-                + TargetToolkit.of(target).lacking(target);
+                + Objects.requireNonNull(TargetToolkit.of(target)).lacking(target);
       } finally {
         selected = target;
       }
@@ -219,7 +221,7 @@ public final class NativeLoader {
   /** Returns the place from which the libraries were loaded. */
   public static synchronized String loadedFrom() {
     load();
-    return loadedFrom;
+    return Objects.requireNonNull(loadedFrom);
   }
 
   /**
@@ -353,7 +355,7 @@ public final class NativeLoader {
   }
 
   private interface Source {
-    InputStream open(String file) throws IOException;
+    @Nullable InputStream open(String file) throws IOException;
   }
 
   private static boolean fromCopy(String place, Source source, List<String> tried) {
@@ -373,7 +375,7 @@ public final class NativeLoader {
       folder = privateFolder(temporary);
       for (String file : files()) {
         try (InputStream in = source.open(file)) {
-          copy(in, folder.resolve(file));
+          copy(Objects.requireNonNull(in), folder.resolve(file));
         }
       }
       loadAll(folder);
@@ -462,7 +464,7 @@ public final class NativeLoader {
   }
 
   /** Deletes the copies. Loaded libraries stay mapped after their files are deleted. */
-  private static void delete(Path folder, List<String> files) {
+  private static void delete(@Nullable Path folder, List<String> files) {
     if (folder == null) {
       return;
     }
@@ -479,8 +481,8 @@ public final class NativeLoader {
   private static native int abiVersion();
 
   /** Returns why the Ascend runtime can't be opened, with the places searched. Null if it can. */
-  static native String ascendRefusal();
+  static native @Nullable String ascendRefusal();
 
   /** Returns the CUDA driver's reason why no driver or device is available. Null if both are. */
-  static native String cudaRefusal();
+  static native @Nullable String cudaRefusal();
 }

@@ -2,6 +2,7 @@
 package org.windlass.internal;
 
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 
@@ -11,11 +12,11 @@ import org.windlass.error.UnsupportedException;
  * only once for a class that fails to initialise.
  */
 public final class Natives {
-  private static final UnsatisfiedLinkError REFUSAL = load();
+  private static final @Nullable UnsatisfiedLinkError REFUSAL = load();
 
   private Natives() {}
 
-  private static UnsatisfiedLinkError load() {
+  private static @Nullable UnsatisfiedLinkError load() {
     try {
       NativeLoader.load();
       return null;
@@ -38,9 +39,10 @@ public final class Natives {
    */
   public static void require() {
     if (REFUSAL != null) {
+      String message = String.valueOf(REFUSAL.getMessage());
       throw REFUSAL instanceof NativeLoader.UnknownTargetError
-          ? new InvalidArgumentException(REFUSAL.getMessage())
-          : new UnsupportedException(REFUSAL.getMessage());
+          ? new InvalidArgumentException(message)
+          : new UnsupportedException(message);
     }
   }
 }

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.RandomAccess;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Shapes;
@@ -30,12 +31,12 @@ public final class DeviceMesh {
   private final int first;
 
   /** Ranks in row-major order; null if the ranks are consecutive from {@code first}. */
-  private final int[] listed;
+  private final int @Nullable [] listed;
 
   /** Ascending: rank in the upper 32 bits, position in the lower. Null for consecutive ranks. */
   private final long[] places;
 
-  private DeviceMesh(List<String> names, int[] sizes, int first, int[] listed) {
+  private DeviceMesh(List<String> names, int[] sizes, int first, int @Nullable [] listed) {
     this.names = names;
     this.sizes = sizes;
     this.size = checkedSize(sizes);
@@ -47,7 +48,7 @@ public final class DeviceMesh {
           "a mesh of " + size + " ranks from rank " + this.first + " leaves 0 to "
               + (MAX_RANKS - 1));
     }
-    this.places = consecutive ? null : places(listed);
+    this.places = this.listed == null ? new long[0] : places(this.listed);
   }
 
   /**
@@ -232,7 +233,7 @@ public final class DeviceMesh {
   }
 
   /** Returns the coordinates of {@code rank}, or null if the mesh does not contain it. */
-  public int[] coordinates(int rank) {
+  public int @Nullable [] coordinates(int rank) {
     int place = placeOf(rank);
     if (place < 0) {
       return null;

@@ -112,7 +112,7 @@ public final class CommContext {
 
   /** Returns the slot with the dtype and shape of a host tensor, which fits. */
   private DistributedTensor as(Slot slot, Tensor host) {
-    return window.tensorAt(tensors.get(slot.name()).offset(), host.dtype(), host.shape());
+    return window.tensorAt(Objects.requireNonNull(tensors.get(slot.name())).offset(), host.dtype(), host.shape());
   }
 
   /** Returns text such as {@code group 0 ("experts"), rank 1 of 2}. */

@@ -131,7 +131,7 @@ public record CommManifest(List<CommGroup> groups) {
    */
   public static CommManifest parse(String where, byte[] json) {
     Objects.requireNonNull(where, "where");
-    return new ManifestReader(where).manifest(Objects.requireNonNull(json, "json"));
+    return ManifestReader.manifest(where, Objects.requireNonNull(json, "json"));
   }
 
   /** Returns the manifest as JSON. {@link #parse} makes an equal value from it. */

@@ -6,6 +6,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 
@@ -35,9 +36,9 @@ public enum ElementType {
   private static final int HALF_BYTE = 4;
 
   /** Dtype of tensors with these elements; null if there is none. */
-  private final DType dtype;
+  private final @Nullable DType dtype;
 
-  ElementType(DType dtype) {
+  ElementType(@Nullable DType dtype) {
     this.dtype = dtype;
   }
 

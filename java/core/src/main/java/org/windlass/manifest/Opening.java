@@ -4,7 +4,9 @@ package org.windlass.manifest;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
@@ -19,13 +21,13 @@ final class Opening {
   private final HostTensors hosts;
   private final Deadline until;
 
-  private Bootstrap bootstrap;
-  private List<HostBinding> bindings;
+  private @Nullable Bootstrap bootstrap;
+  private List<HostBinding> bindings = List.of();
 
   /** Communicator of each group that exists; null if this rank is not a member. */
-  private List<Communicator> communicators = List.of();
+  private List<@Nullable Communicator> communicators = List.of();
 
-  private List<CommContext> contexts = List.of();
+  private List<@Nullable CommContext> contexts = List.of();
 
   Opening(
       CommManifest manifest,
@@ -55,7 +57,10 @@ final class Opening {
       }
     }
     return new CommContexts(
-        communicator, bootstrap, Collections.unmodifiableList(contexts), bindings);
+        communicator,
+        Objects.requireNonNull(bootstrap),
+        Collections.unmodifiableList(contexts),
+        bindings);
   }
 
   private void check() {
@@ -73,7 +78,8 @@ final class Opening {
   /** Makes all communicators, then all windows, and loads the slots. All ranks use one order. */
   private void make() {
     try {
-      List<Bootstrap.Group> groups = bootstrap.groups();
+      Bootstrap checked = Objects.requireNonNull(bootstrap);
+      List<Bootstrap.Group> groups = checked.groups();
       communicators = new ArrayList<>(Collections.nCopies(groups.size(), null));
       contexts = new ArrayList<>(Collections.nCopies(groups.size(), null));
       for (int i = 0; i < groups.size(); i++) {
@@ -87,7 +93,7 @@ final class Opening {
           contexts.set(
               i,
               new CommContext(
-                  bootstrap,
+                  checked,
                   i,
                   group,
                   memory.window(group, groups.get(i).windowBytes(), until.left())));

@@ -4,7 +4,9 @@ package org.windlass.manifest;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.MismatchException;
@@ -55,7 +57,7 @@ final class RankAgreement {
             .filter(rank -> codes[rank] != ErrorCode.ABORTED.number())
             .findFirst()
             .orElse(failed[0]);
-    String text = first == communicator.rank() ? text(own) : "";
+    String text = first == communicator.rank() ? text(Objects.requireNonNull(own)) : "";
     byte[][] texts = bytes(text.getBytes(StandardCharsets.UTF_8));
     String told = new String(texts[first], StandardCharsets.UTF_8);
     if (own instanceof Error error) {
@@ -70,7 +72,7 @@ final class RankAgreement {
         isOfAll ? List.of() : List.of(first));
   }
 
-  private static long code(Throwable failure) {
+  private static long code(@Nullable Throwable failure) {
     if (failure == null) {
       return 0;
     }
@@ -82,7 +84,7 @@ final class RankAgreement {
   }
 
   private static String text(Throwable failure) {
-    return failure instanceof WindlassException ? failure.getMessage() : failure.toString();
+    return failure instanceof WindlassException known ? known.getMessage() : failure.toString();
   }
 
   /**

@@ -2,6 +2,7 @@
 package org.windlass.plan;
 
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The demand of one target cell for data of one source cell: a region, and the number of ranks or
@@ -19,7 +20,7 @@ final class Demand {
   final int copies;
 
   private final Supplier<Overlap[]> region;
-  private Overlap[] overlaps;
+  private Overlap @Nullable [] overlaps;
 
   private int dim = -1;
 
@@ -64,7 +65,7 @@ final class Demand {
     if (dim < 0) {
       choose(tolerance, bits);
     }
-    long rows = overlaps[dim].extent;
+    long rows = overlaps()[dim].extent;
     long row = Math.round(fraction * rows / step) * step;
     return row >= rows ? Shares.END : row;
   }
@@ -72,7 +73,8 @@ final class Demand {
   /** Chooses the outermost dimension in which cuts can be precise enough. */
   private void choose(double tolerance, int bits) {
     long inner = size;
-    for (int d = 0; d < overlaps().length; d++) {
+    Overlap[] overlaps = overlaps();
+    for (int d = 0; d < overlaps.length; d++) {
       long rows = overlaps[d].extent;
       inner /= rows;
       long whole = d == overlaps.length - 1 && bits < 8 ? 8 / gcd(8, bits) : 1; // whole bytes

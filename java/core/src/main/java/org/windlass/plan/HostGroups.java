@@ -46,7 +46,7 @@ final class HostGroups {
   }
 
   static HostGroups single(Grid target) {
-    return new HostGroups(target, Hosts.one(), null);
+    return new HostGroups(target, Hosts.one(), new int[0]);
   }
 
   static HostGroups of(Grid target, Hosts hosts) {
@@ -87,7 +87,7 @@ final class HostGroups {
   }
 
   boolean areSingle() {
-    return offsets == null;
+    return offsets.length == 0;
   }
 
   int most() {

@@ -10,6 +10,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.function.IntConsumer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 
@@ -24,14 +25,14 @@ public final class Hosts {
   private final int ranksPerHost;
 
   /** Host of each rank; null if all hosts have {@link #ranksPerHost} ranks. */
-  private final int[] numbers;
+  private final int @Nullable [] numbers;
 
   private final int[][] ranks;
 
-  private Hosts(int ranksPerHost, int[] numbers) {
+  private Hosts(int ranksPerHost, int @Nullable [] numbers) {
     this.ranksPerHost = ranksPerHost;
     this.numbers = numbers;
-    this.ranks = numbers == null ? null : byHost(numbers);
+    this.ranks = numbers == null ? new int[0][] : byHost(numbers);
   }
 
   private static int[][] byHost(int[] numbers) {

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 
 /**
@@ -280,14 +281,16 @@ final class Pieces {
         && piece.senders.share(source.memberOf(place)) >= 0;
   }
 
-  private Nearby.Need need(Piece piece, int rank) {
+  private Nearby.@Nullable Need need(Piece piece, int rank) {
     int place = target.mesh.placeOf(rank);
-    int[] cells = place < 0 ? null : target.cellsOf(place);
-    long size = place < 0 ? 0 : common(piece, cells);
-    if (size == 0) {
+    if (place < 0) {
       return null;
     }
-    return new Nearby.Need(rank, cells, elementsBefore(piece, cells), size);
+    int[] cells = target.cellsOf(place);
+    long size = common(piece, cells);
+    return size == 0
+        ? null
+        : new Nearby.Need(rank, cells, elementsBefore(piece, cells), size);
   }
 
   /** Returns the number of elements that a piece has in common with a target's cells. */

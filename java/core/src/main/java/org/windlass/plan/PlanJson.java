@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonObject;
@@ -54,20 +55,20 @@ final class PlanJson {
   }
 
   private static final class Fields {
-    Long version;
-    Layout from;
-    Layout to;
-    List<Long> shape;
-    List<Long> paddedFrom;
-    List<Long> paddedTo;
-    DType dtype;
-    DType wire;
-    DType targetDtype;
-    TransferMode mode;
-    Long bucketBytes;
-    Integer turn;
+    @Nullable Long version;
+    @Nullable Layout from;
+    @Nullable Layout to;
+    @Nullable List<Long> shape;
+    @Nullable List<Long> paddedFrom;
+    @Nullable List<Long> paddedTo;
+    @Nullable DType dtype;
+    @Nullable DType wire;
+    @Nullable DType targetDtype;
+    @Nullable TransferMode mode;
+    @Nullable Long bucketBytes;
+    @Nullable Integer turn;
     Hosts hosts = Hosts.one();
-    String fingerprint;
+    @Nullable String fingerprint;
   }
 
   static Plan decode(String text) {
@@ -173,7 +174,7 @@ final class PlanJson {
     }
   }
 
-  private static <T> T require(String key, T value) {
+  private static <T> T require(String key, @Nullable T value) {
     if (value == null) {
       throw new InvalidArgumentException(WHERE + ": " + key + " is missing");
     }

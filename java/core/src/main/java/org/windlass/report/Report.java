@@ -10,6 +10,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
@@ -222,7 +223,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    * @hidden
    */
   @SuppressWarnings("exports")
-  public static Report of(List<RankLook> looks, WindlassException failure, String peerMemory) {
+  public static Report of(
+      List<RankLook> looks, @Nullable WindlassException failure, String peerMemory) {
     long now = Native.wl_clock_ns();
     List<Rank> ranks =
         IntStream.range(0, looks.size())

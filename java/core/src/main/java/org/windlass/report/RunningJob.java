@@ -16,6 +16,7 @@ import java.util.Set;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
@@ -99,10 +100,10 @@ public final class RunningJob implements AutoCloseable {
     boolean isAnyAlive;
 
     /** Failure to read a process; null if all were read. */
-    WindlassException refusal;
+    @Nullable WindlassException refusal;
 
     /** Failure to read a communicator; null if all were read. */
-    WindlassException other;
+    @Nullable WindlassException other;
 
     void read(ProcessName process) {
       try {
@@ -210,7 +211,7 @@ public final class RunningJob implements AutoCloseable {
     }
   }
 
-  private WindlassException nothingIn(long pid, WindlassException other) {
+  private WindlassException nothingIn(long pid, @Nullable WindlassException other) {
     String ranks =
         ProcessHandle.of(pid).stream().flatMap(ProcessHandle::descendants).map(ProcessHandle::pid)
             .filter(this::hasCommunicator)
@@ -296,7 +297,7 @@ public final class RunningJob implements AutoCloseable {
     for (JobReport.Group group : over) {
       long id = Long.parseUnsignedLong(group.id(), 16);
       observed.left.add(id);
-      observed.groups.remove(id).close();
+      Objects.requireNonNull(observed.groups.remove(id)).close();
     }
     return new JobReport(living, false);
   }

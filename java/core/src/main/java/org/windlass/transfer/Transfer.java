@@ -10,8 +10,8 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
@@ -83,17 +83,20 @@ public final class Transfer implements AutoCloseable {
     this.tensors = tensors;
     this.handle = handle;
     this.memories = memories;
-    Map<Boolean, List<Tensor>> padded =
-        tensors.stream()
-            .flatMap(t -> t.padding(communicator.rank()).stream())
-            .collect(Collectors.partitioningBy(Tensor::isOnDevice));
-    this.padding = padded.get(false).toArray(Tensor[]::new);
-    this.devicePadding = padded.get(true).toArray(Tensor[]::new);
+    this.padding = padding(tensors, communicator.rank(), false);
+    this.devicePadding = padding(tensors, communicator.rank(), true);
     this.tensorBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).toArray();
     this.totalBytes = Arrays.stream(tensorBytes).sum();
     String what = "Transfer of " + tensors.size() + " tensors of rank " + communicator.rank();
     this.bound = new Bound(isOfLink ? null : what, handle);
     this.cleanable = Leaks.watch(this, bound);
+  }
+
+  private static Tensor[] padding(List<BoundTensor> tensors, int rank, boolean isOnDevice) {
+    return tensors.stream()
+        .flatMap(tensor -> tensor.padding(rank).stream())
+        .filter(view -> view.isOnDevice() == isOnDevice)
+        .toArray(Tensor[]::new);
   }
 
   /**
@@ -147,7 +150,7 @@ public final class Transfer implements AutoCloseable {
    * binding for the source and target of every tensor. So a tensor has the same binding index on
    * all ranks.
    */
-  private static TransferWords.Binding binding(TensorSpec spec, Tensor view) {
+  private static TransferWords.Binding binding(TensorSpec spec, @Nullable Tensor view) {
     if (view == null || view.numel() == 0) {
       return TransferWords.Binding.empty(spec);
     }
@@ -329,7 +332,7 @@ public final class Transfer implements AutoCloseable {
   }
 
   /** Returns the exception for a view whose memory was closed; null if there is none. */
-  private ClosedException closedView() {
+  private @Nullable ClosedException closedView() {
     for (Memory memory : memories) {
       if (!memory.usable()) {
         return closedView(memory);
@@ -472,7 +475,7 @@ public final class Transfer implements AutoCloseable {
   private static final class Bound extends Leaks.Resource {
     private final TransferHandle handle;
 
-    Bound(String what, TransferHandle handle) {
+    Bound(@Nullable String what, TransferHandle handle) {
       super(what);
       this.handle = handle;
     }

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.Tensor;
@@ -51,7 +52,7 @@ public final class TransferBuilder {
   private boolean registered;
 
   /** The {@code default} method that was called after the last tensor was added; or null. */
-  private String unused;
+  private @Nullable String unused;
 
   private TransferBuilder(Communicator communicator) {
     this.communicator = communicator;
@@ -122,9 +123,9 @@ public final class TransferBuilder {
       long[] shape,
       DType dtype,
       Layout from,
-      Tensor source,
+      @Nullable Tensor source,
       Layout to,
-      Tensor target) {
+      @Nullable Tensor target) {
     Objects.requireNonNull(from, "from");
     Objects.requireNonNull(to, "to");
     return add(
@@ -143,7 +144,8 @@ public final class TransferBuilder {
    *     its layout holds no {@code Partial}
    * @param target this rank's piece of {@code to}, or null
    */
-  public TransferBuilder add(TensorSpec from, Tensor source, TensorSpec to, Tensor target) {
+  public TransferBuilder add(
+      TensorSpec from, @Nullable Tensor source, TensorSpec to, @Nullable Tensor target) {
     if (registered) {
       throw new InvalidArgumentException("add: the builder was registered already; make another");
     }

@@ -3,11 +3,11 @@ package org.windlass.reshard.output;
 
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import org.windlass.layout.Layout;
-import org.windlass.reshard.tensor.Fuse;
+import org.windlass.reshard.tensor.Division;
 import org.windlass.reshard.tensor.TargetTensor;
 
 /**
@@ -15,40 +15,33 @@ import org.windlass.reshard.tensor.TargetTensor;
  * results.
  */
 final class LocalShapes {
-  private static final int MOST = 4096;
+  private static final int MOST = 100_000;
 
-  /** Identifies targets whose parts have the same shapes. Equal layouts are mostly one object. */
-  private record Key(Layout to, List<Long> shape, Optional<Fuse> fuse) {
-    @Override
-    public boolean equals(Object other) {
-      return other instanceof Key key
-          && to == key.to
-          && shape.equals(key.shape)
-          && fuse.equals(key.fuse);
-    }
+  /** Shapes by rank, of a division and then of the whole tensor. Equal divisions are one object. */
+  private final Map<Division, Map<List<Long>, Map<Integer, List<Long>>>> known =
+      new IdentityHashMap<>();
 
-    @Override
-    public int hashCode() {
-      return System.identityHashCode(to) * 31 + shape.hashCode();
-    }
-  }
-
-  private final Map<Key, Map<Integer, List<Long>>> known = new HashMap<>();
+  private int count;
 
   /** Returns the shape of the part that a rank holds; empty if the rank is not of the mesh. */
   Optional<List<Long>> of(TargetTensor target, int rank) {
     if (!target.to().mesh().contains(rank)) {
       return Optional.empty();
     }
-    if (known.size() > MOST) {
+    if (count > MOST) {
       known.clear();
+      count = 0;
     }
     return Optional.of(
         known
-            .computeIfAbsent(
-                new Key(target.to(), target.shapeList(), target.fuse()), key -> new HashMap<>())
-            .computeIfAbsent(
-                rank, key -> Arrays.stream(target.held(rank).shape()).boxed().toList()));
+            .computeIfAbsent(target.division(), key -> new HashMap<>())
+            .computeIfAbsent(target.shapeList(), key -> new HashMap<>())
+            .computeIfAbsent(rank, key -> compute(target, rank)));
+  }
+
+  private List<Long> compute(TargetTensor target, int rank) {
+    count++;
+    return Arrays.stream(target.held(rank).shape()).boxed().toList();
   }
 
   /** Returns the size in bytes of the part that a rank of the mesh holds. */

@@ -10,7 +10,6 @@ import java.util.TreeMap;
 import java.util.IdentityHashMap;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Optional;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsHeader.Item;
@@ -84,16 +83,7 @@ public final class Output {
     Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
     Map<Layout, Layout> shown = new IdentityHashMap<>();
     for (TargetTensor target : targets) {
-      Optional<LayoutFile.Parts> parts =
-          target.fuse().flatMap(fuse -> fuse.parts(target.files()));
-      Layout layout = shown.computeIfAbsent(target.to(), key -> target.shown());
-      tensors.put(
-          target.name(),
-          new LayoutFile.Entry(
-              target.shapeList(),
-              Optional.of(target.dtype()),
-              parts.isPresent() ? Optional.empty() : Optional.of(layout),
-              parts));
+      tensors.put(target.name(), target.shown().entry(target.shapeList(), target.dtype()));
     }
     writer.text(LayoutFile.NAME, new LayoutFile(tensors).encode());
   }

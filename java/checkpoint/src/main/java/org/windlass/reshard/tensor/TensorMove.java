@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.windlass.DType;
+import org.windlass.error.UnsupportedException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
@@ -38,6 +39,11 @@ public record TensorMove(
 
   public TensorMove {
     segments = List.copyOf(segments);
+  }
+
+  /** Returns the indices of a written dimension that move. */
+  public List<Segment> segments(int along) {
+    return along == dim ? segments : List.of(new Segment(0, 0, shape()[along]));
   }
 
   /** Returns the first index of {@link #dim} in the target. */
@@ -84,24 +90,18 @@ public record TensorMove(
     return wire.orElseGet(() -> Plan.defaultWire(source.dtype(), target.dtype()));
   }
 
-  /** Returns the parts in which the tensor moves from its layout to the target's. */
-  public List<Leg> legs() {
-    return legs(from(), target.to());
-  }
-
   /**
-   * Returns the parts in which the tensor moves between these layouts of its source and its target.
+   * Checks that the dtypes allow this move.
+   *
+   * @throws UnsupportedException if the source's terms do not reduce, or a cut is inside a byte
    */
-  public List<Leg> legs(Layout from, Layout to) {
-    if (target.fuse().isPresent() && to.equals(target.to())) {
-      Fuse fuse = target.fuse().get();
-      Leg all = Leg.all(from, fuse.layout(), shape());
-      all.targetStart()[dim] = fuse.place(start());
-      return List.of(all);
+  public void require() {
+    try {
+      source.requireReduce();
+      new ByteIndices(source.dtype()).require(this);
+    } catch (UnsupportedException refused) {
+      throw new UnsupportedException(label() + ": " + refused.getMessage(), refused);
     }
-    return Arrays.equals(shape(), target.shape())
-        ? List.of(Leg.all(from, to, shape()))
-        : Leg.part(from, to, shape(), dim, start(), target.shape()[dim]);
   }
 
   /** Returns the move's name for messages. */

@@ -9,6 +9,7 @@ import java.util.concurrent.ForkJoinWorkerThread;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Native;
 
@@ -27,7 +28,7 @@ import org.windlass.internal.Native;
  */
 final class CallQueue {
   private static final long IDLE_SECONDS = 10;
-  private static final MethodHandle IS_VIRTUAL = isVirtual();
+  private static final @Nullable MethodHandle IS_VIRTUAL = isVirtual();
   private static final VarHandle UNFINISHED;
 
   static {
@@ -47,7 +48,7 @@ final class CallQueue {
   private volatile int unfinished;
 
   /** Thread that makes the calls, or the last one that did. Null before the first call. */
-  private volatile Thread thread;
+  private volatile @Nullable Thread thread;
 
   CallQueue(String name, Runnable started) {
     this.name = name;
@@ -130,7 +131,7 @@ final class CallQueue {
     }
   }
 
-  private static MethodHandle isVirtual() {
+  private static @Nullable MethodHandle isVirtual() {
     try {
       return MethodHandles.lookup()
           .findVirtual(Thread.class, "isVirtual", MethodType.methodType(boolean.class));

@@ -4,6 +4,7 @@ package org.windlass.internal.call;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
@@ -29,7 +30,8 @@ final class CommHandle extends Lifetime {
     return Native.wl_comm_status(comm, 0) != Native.WL_OK;
   }
 
-  WindlassException failure() {
+  /** Returns why the communicator has failed; null if it has not. */
+  @Nullable WindlassException failure() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_status(comm, scratch.error());
       return code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());
@@ -77,7 +79,8 @@ final class CommHandle extends Lifetime {
     }
   }
 
-  RuntimeException leave() {
+  /** Leaves the communicator. Returns the failure that the native close reports, or null. */
+  @Nullable RuntimeException leave() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_close(comm, scratch.error());
       return code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());

@@ -7,6 +7,7 @@ import java.lang.ref.Reference;
 import java.util.List;
 import java.util.function.Supplier;
 import jdk.jfr.FlightRecorder;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Failures;
@@ -61,13 +62,13 @@ public final class Endpoint {
   private final LeftPins pins;
   private final OwnThreads threads;
 
-  private volatile Thread caller;
+  private volatile @Nullable Thread caller;
 
   /** Number of calls begun so far. Only the caller writes it. */
   private long calls;
 
   /** Event of the call in progress. Null if no recording wants it. Only the caller uses it. */
-  private CollectiveEvent event;
+  private @Nullable CollectiveEvent event;
 
   /** Value of {@link #calls} when the {@link Watcher} last looked, or -1. */
   private long watchedCalls = -1;
@@ -77,11 +78,11 @@ public final class Endpoint {
   private volatile boolean isOwned;
 
   /** Communicator that {@link #abortAsAsked} ends too, or null. */
-  private volatile Endpoint abortedToo;
+  private volatile @Nullable Endpoint abortedToo;
 
-  private volatile RankLists lists;
+  private volatile @Nullable RankLists lists;
 
-  private CallWords words;
+  private @Nullable CallWords words;
 
   /**
    * Takes ownership of a native handle.
@@ -155,7 +156,7 @@ public final class Endpoint {
    *
    * @param obstacle returns the exception that ends a queued call in place of running it, or null
    */
-  private long call(NativeCall nativeCall, Supplier<RuntimeException> obstacle) {
+  private long call(NativeCall nativeCall, Supplier<@Nullable RuntimeException> obstacle) {
     Thread thread = Thread.currentThread();
     if (mustHandOff(thread)) {
       return submit(() -> call(nativeCall, obstacle), obstacle).join();
@@ -200,13 +201,12 @@ public final class Endpoint {
   /** Ends a call that succeeded, or that was not made. */
   public void end() {
     if (event != null) {
-      finishEvent();
+      finishEvent(event);
     }
     CALLER.setRelease(this, (Thread) null);
   }
 
-  private void finishEvent() {
-    CollectiveEvent recorded = event;
+  private void finishEvent(CollectiveEvent recorded) {
     event = null;
     try {
       recorded.finish(handle);
@@ -220,7 +220,7 @@ public final class Endpoint {
    * Ends a call that failed, and returns its exception. Unpins {@code a} and {@code b}, which may
    * be null, once no rank can access them.
    */
-  public RuntimeException settle(int code, Lifetime a, Lifetime b) {
+  public RuntimeException settle(int code, @Nullable Lifetime a, @Nullable Lifetime b) {
     try {
       return Failures.of(code, scratch.errorBuffer());
     } finally { // also where the heap has no room to say what failed
@@ -230,7 +230,7 @@ public final class Endpoint {
   }
 
   /** Ends a failed call like {@link #settle(int, Lifetime, Lifetime)}. Elements may be null. */
-  public RuntimeException settle(int code, Lifetime[] pinned) {
+  public RuntimeException settle(int code, @Nullable Lifetime[] pinned) {
     try {
       return Failures.of(code, scratch.errorBuffer());
     } finally {
@@ -242,7 +242,7 @@ public final class Endpoint {
     }
   }
 
-  private void unpinOnceQuiet(int code, Lifetime a, Lifetime b) {
+  private void unpinOnceQuiet(int code, @Nullable Lifetime a, @Nullable Lifetime b) {
     boolean quiet = comm.isQuietAfter(code);
     settle(a, quiet);
     if (b != a) {
@@ -250,7 +250,7 @@ public final class Endpoint {
     }
   }
 
-  private void settle(Lifetime pinned, boolean quiet) {
+  private void settle(@Nullable Lifetime pinned, boolean quiet) {
     if (pinned == null) {
       return;
     }
@@ -272,7 +272,7 @@ public final class Endpoint {
   }
 
   /** Returns why the communicator has failed; null if it has not. */
-  public WindlassException failure() {
+  public @Nullable WindlassException failure() {
     return comm.failure();
   }
 
@@ -291,7 +291,7 @@ public final class Endpoint {
     comm.fail(code, faultyRanks, message);
   }
 
-  public void abortsToo(Endpoint other) {
+  public void abortsToo(@Nullable Endpoint other) {
     abortedToo = other;
   }
 
@@ -316,7 +316,7 @@ public final class Endpoint {
     }
   }
 
-  private RuntimeException leave() {
+  private @Nullable RuntimeException leave() {
     try {
       return comm.leave();
     } finally {
@@ -339,7 +339,7 @@ public final class Endpoint {
     return threads.hasQueuedBeside(caller);
   }
 
-  void waits(Thread caller) {
+  void waits(@Nullable Thread caller) {
     threads.waits(caller);
   }
 
@@ -391,7 +391,8 @@ public final class Endpoint {
     return submit(call, this::failure);
   }
 
-  private <T> QueuedCall<T> submit(Supplier<T> call, Supplier<RuntimeException> obstacle) {
+  private <T> QueuedCall<T> submit(
+      Supplier<T> call, Supplier<@Nullable RuntimeException> obstacle) {
     QueuedCall<T> queued = new QueuedCall<>(this, threads.calls, obstacle, false, call);
     threads.calls.add(queued);
     return queued;
@@ -406,7 +407,8 @@ public final class Endpoint {
    * @param b a second memory like {@code a}; may be the same
    * @param reachable object that stays reachable until the operation is over
    */
-  public QueuedCall<Void> follow(long ticket, Lifetime a, Lifetime b, Object reachable) {
+  public QueuedCall<Void> follow(
+      long ticket, @Nullable Lifetime a, @Nullable Lifetime b, Object reachable) {
     if (ticket == 0) {
       pins.capture(a, b);
     }
@@ -430,7 +432,7 @@ public final class Endpoint {
     return following;
   }
 
-  private void awaitEnqueued(long ticket, Lifetime a, Lifetime b) {
+  private void awaitEnqueued(long ticket, @Nullable Lifetime a, @Nullable Lifetime b) {
     if (ticket == 0) {
       return;
     }

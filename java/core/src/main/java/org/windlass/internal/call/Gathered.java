@@ -5,6 +5,7 @@ import java.lang.ref.Reference;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.MismatchException;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Native;
@@ -100,7 +101,12 @@ public final class Gathered {
    *     of words
    */
   private static void exchange(
-      EndpointOwner ranks, LongSupplier leftNs, int operation, Memory in, Memory out, long[] counts) {
+      EndpointOwner ranks,
+      LongSupplier leftNs,
+      int operation,
+      Memory in,
+      Memory out,
+      long @Nullable [] counts) {
     Endpoint own = ranks.endpoint();
     Thread thread = Thread.currentThread();
     if (own.mustHandOff(thread)) {

@@ -3,6 +3,7 @@ package org.windlass.internal.call;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.memory.Lifetime;
 
 /**
@@ -29,9 +30,13 @@ final class LeftPins {
     failed.add(pinned);
   }
 
-  synchronized void capture(Lifetime a, Lifetime b) {
-    captured.add(a);
-    captured.add(b == a ? null : b);
+  synchronized void capture(@Nullable Lifetime a, @Nullable Lifetime b) {
+    if (a != null) {
+      captured.add(a);
+    }
+    if (b != null && b != a) {
+      captured.add(b);
+    }
   }
 
   synchronized boolean hasFailed() {
@@ -56,11 +61,7 @@ final class LeftPins {
     synchronized (this) {
       pinned = taken(captured);
     }
-    for (Lifetime each : pinned) {
-      if (each != null) {
-        each.unpin();
-      }
-    }
+    pinned.forEach(Lifetime::unpin);
   }
 
   private static List<Lifetime> taken(List<Lifetime> pins) {

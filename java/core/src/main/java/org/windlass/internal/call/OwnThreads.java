@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.call;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * The two threads of a communicator. One makes the calls that don't run on their caller. The other
  * waits for the end of operations that calls have enqueued on streams. Each starts with its first
@@ -12,14 +14,14 @@ final class OwnThreads {
   final CallQueue calls;
 
   /** Queue of the calls that wait for enqueued operations. Made on first use. */
-  private volatile CallQueue streams;
+  private volatile @Nullable CallQueue streams;
 
-  private volatile OwnThreads origin;
+  private volatile @Nullable OwnThreads origin;
 
   private volatile boolean areUsed;
 
   /** Thread that waits in {@link QueuedCall#join} for a call in {@link #calls}, or null. */
-  private volatile Thread waiter;
+  private volatile @Nullable Thread waiter;
 
   OwnThreads(int rank) {
     this.rank = rank;
@@ -54,7 +56,7 @@ final class OwnThreads {
   }
 
   /** Records the thread that waits in {@link QueuedCall#join}; null if it waits no longer. */
-  void waits(Thread caller) {
+  void waits(@Nullable Thread caller) {
     waiter = caller;
   }
 

@@ -3,6 +3,7 @@ package org.windlass.internal.call;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -10,9 +11,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 import org.windlass.internal.memory.Leaks;
@@ -30,7 +33,7 @@ public final class QueuedCall<T> implements Runnable {
 
   private final Endpoint endpoint;
   private final CallQueue queue;
-  private final Supplier<RuntimeException> obstacle;
+  private final Supplier<@Nullable RuntimeException> obstacle;
 
   /** True if the call waits for an operation in progress. Such a call can't be withdrawn. */
   private final boolean follows;
@@ -41,7 +44,7 @@ public final class QueuedCall<T> implements Runnable {
   private final AtomicBoolean claimed = new AtomicBoolean();
 
   /** The code of the call. Keeps the objects that it uses reachable; null once over. */
-  private Supplier<T> call;
+  private @Nullable Supplier<T> call;
 
   private volatile boolean asked;
 
@@ -57,7 +60,7 @@ public final class QueuedCall<T> implements Runnable {
   QueuedCall(
       Endpoint endpoint,
       CallQueue queue,
-      Supplier<RuntimeException> obstacle,
+      Supplier<@Nullable RuntimeException> obstacle,
       boolean follows,
       Supplier<T> call) {
     this.endpoint = endpoint;
@@ -78,7 +81,7 @@ public final class QueuedCall<T> implements Runnable {
     try {
       failure = obstacle.get();
       if (failure == null) {
-        result = call.get();
+        result = Objects.requireNonNull(call).get();
       }
     } catch (Throwable thrown) {
       failure = thrown;
@@ -86,7 +89,7 @@ public final class QueuedCall<T> implements Runnable {
     finish(result, failure);
   }
 
-  private void finish(T result, Throwable failure) {
+  private void finish(@Nullable T result, @Nullable Throwable failure) {
     untold = failure != null && !endpoint.failed();
     call = null;
     queue.left();
@@ -123,9 +126,12 @@ public final class QueuedCall<T> implements Runnable {
         } catch (TimeoutException e) {
           aborted = true;
           endpoint.abort(endpoint.interrupted(Thread.currentThread()));
-          withdraw(endpoint.failure());
+          WindlassException failure = endpoint.failure();
+          if (failure != null) {
+            withdraw(failure);
+          }
         } catch (ExecutionException e) {
-          throw thrown(e.getCause());
+          throw thrown(Objects.requireNonNull(e.getCause()));
         }
       }
     } finally {
@@ -153,7 +159,7 @@ public final class QueuedCall<T> implements Runnable {
     try {
       return outcome.get(nanos, TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
-      throw thrown(e.getCause());
+      throw thrown(Objects.requireNonNull(e.getCause()));
     } catch (TimeoutException e) {
       throw new DeadlineExceededException(
           "await: the operation of rank " + endpoint.rank + " is not over after "

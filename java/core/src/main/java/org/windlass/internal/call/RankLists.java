@@ -2,6 +2,7 @@
 package org.windlass.internal.call;
 
 import java.nio.LongBuffer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Structs;
 
@@ -29,7 +30,7 @@ public final class RankLists {
   }
 
   /** Copies {@code list} to list number {@code slot}. Returns its address, or 0 for null. */
-  public long put(int slot, long[] list) {
+  public long put(int slot, long @Nullable [] list) {
     if (list == null) {
       return 0;
     }

@@ -3,6 +3,7 @@ package org.windlass.internal.call;
 
 import java.util.LinkedHashSet;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A daemon thread that looks at every open communicator of this process. It ends calls that have
@@ -22,7 +23,7 @@ final class Watcher {
   private static final Set<Endpoint> ENDPOINTS = new LinkedHashSet<>();
 
   /** Guarded by LOCK; null while nothing is watched. */
-  private static Thread thread;
+  private static @Nullable Thread thread;
 
   private Watcher() {}
 

@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reads one JSON text strictly: valid UTF-8, no duplicate key in an object, only white space after
@@ -71,7 +72,7 @@ public final class JsonText implements AutoCloseable {
   /** Creates the exception for an invalid text. */
   @FunctionalInterface
   public interface Refusal {
-    RuntimeException of(String message, Throwable cause);
+    RuntimeException of(String message, @Nullable Throwable cause);
   }
 
   /** Reads one element of a list; the parser is on its first token. */
@@ -285,6 +286,11 @@ public final class JsonText implements AutoCloseable {
   /** Returns true if the value at the parser is a list. */
   public boolean isList() {
     return parser.currentToken() == JsonToken.START_ARRAY;
+  }
+
+  /** Returns true if the value at the parser is an object. */
+  public boolean isObject() {
+    return parser.currentToken() == JsonToken.START_OBJECT;
   }
 
   /** Returns true if the value at the parser is {@code true}. */

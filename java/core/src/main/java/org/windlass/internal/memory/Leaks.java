@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Log;
 
 /**
@@ -39,8 +40,8 @@ public final class Leaks {
 
   /** A native resource of a closeable object. */
   public abstract static class Resource implements Runnable {
-    private final String what;
-    private final Throwable made;
+    private final @Nullable String what;
+    private final @Nullable Throwable made;
     private volatile boolean closed;
 
     /**
@@ -48,7 +49,7 @@ public final class Leaks {
      *
      * @param what the name that a leak report uses; null if dropping the object is no leak
      */
-    protected Resource(String what) {
+    protected Resource(@Nullable String what) {
       this.what = what;
       this.made =
           what != null && "full".equals(System.getProperty(PROPERTY))

@@ -4,6 +4,7 @@ package org.windlass.internal.memory;
 import java.lang.ref.Cleaner;
 import java.nio.ByteBuffer;
 import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
@@ -26,19 +27,19 @@ public final class Memory extends Lifetime {
   /** True for memory on a device, which threads of this process can't access directly. */
   public final boolean onDevice;
 
-  private final Object owner;
-  private final BooleanSupplier alive;
-  private final Leaks.Resource resource;
-  private final Cleaner.Cleanable cleanable;
+  private final @Nullable Object owner;
+  private final @Nullable BooleanSupplier alive;
+  private final Leaks.@Nullable Resource resource;
+  private final Cleaner.@Nullable Cleanable cleanable;
 
   private Memory(
       long address,
       long bytes,
       boolean readOnly,
       boolean onDevice,
-      Object owner,
-      BooleanSupplier alive,
-      Leaks.Resource resource) {
+      @Nullable Object owner,
+      @Nullable BooleanSupplier alive,
+      Leaks.@Nullable Resource resource) {
     this.address = address;
     this.bytes = bytes;
     this.readOnly = readOnly;
@@ -50,12 +51,12 @@ public final class Memory extends Lifetime {
   }
 
   /** Returns memory that is valid as long as {@code owner} is reachable. */
-  public static Memory of(long address, long bytes, boolean readOnly, Object owner) {
+  public static Memory of(long address, long bytes, boolean readOnly, @Nullable Object owner) {
     return new Memory(address, bytes, readOnly, false, owner, null, null);
   }
 
   /** Returns device memory that is valid as long as {@code owner} is reachable. */
-  public static Memory ofDevice(long address, long bytes, Object owner) {
+  public static Memory ofDevice(long address, long bytes, @Nullable Object owner) {
     return new Memory(address, bytes, false, true, owner, null, null);
   }
 
@@ -144,7 +145,7 @@ public final class Memory extends Lifetime {
    * Returns a buffer over {@code length} bytes from byte {@code from} on, or null if the memory has
    * ended. The memory stays pinned while the buffer, or any buffer derived from it, is reachable.
    */
-  public ByteBuffer lend(long from, int length) {
+  public @Nullable ByteBuffer lend(long from, int length) {
     if (!hold()) {
       return null;
     }
@@ -163,14 +164,14 @@ public final class Memory extends Lifetime {
 
   @Override
   protected void release() {
-    if (cleanable != null) {
+    if (resource != null && cleanable != null) {
       resource.closed();
       cleanable.clean();
     }
   }
 
   /** Returns the object that keeps the memory valid. Null if Windlass has allocated it. */
-  public Object owner() {
+  public @Nullable Object owner() {
     return owner;
   }
 

@@ -11,6 +11,8 @@ import org.windlass.internal.NativeMemory;
 public class PaddedWords {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
+  private static final VarHandle LONG_WORD =
+      MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
   private static final int PAD = 128;
 
   private final ByteBuffer words;
@@ -48,6 +50,16 @@ public class PaddedWords {
   /** Sets the word with release ordering: earlier writes of this thread become visible first. */
   public final void publish(int word, int value) {
     WORD.setRelease(words, word * PAD, value);
+  }
+
+  /** Returns a word of 64 bits without any ordering. */
+  public final long peekLong(int word) {
+    return (long) LONG_WORD.getOpaque(words, word * PAD);
+  }
+
+  /** Adds to a word of 64 bits, and returns its value before. All additions are ordered. */
+  public final long addLong(int word, long value) {
+    return (long) LONG_WORD.getAndAdd(words, word * PAD, value);
   }
 
   /** Adds one and returns the sum. All additions are ordered. */

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
 import java.util.function.ToIntBiFunction;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.ProcessName;
@@ -34,9 +35,9 @@ public record RankLook(
     boolean closed,
     int awaited,
     int contested,
-    String item,
+    @Nullable String item,
     List<Recorded> recorded,
-    ProcessName process,
+    @Nullable ProcessName process,
     int processState,
     int former,
     int host,
@@ -189,7 +190,7 @@ public record RankLook(
         : Native.WL_PROCESS_ENDED;
   }
 
-  private static String item(ByteBuffer state) {
+  private static @Nullable String item(ByteBuffer state) {
     int owner = state.getInt(Structs.RankState.ITEM_OWNER);
     return owner < 0
         ? null

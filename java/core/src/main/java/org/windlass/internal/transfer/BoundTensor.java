@@ -4,6 +4,7 @@ package org.windlass.internal.transfer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Fingerprint;
@@ -12,7 +13,8 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
 /** One tensor of a transfer, with this rank's views; null where this rank has none. */
-public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target, Plan plan) {
+public record BoundTensor(
+    TensorSpec from, @Nullable Tensor source, TensorSpec to, @Nullable Tensor target, Plan plan) {
   /**
    * Throws InvalidArgumentException unless {@code view} has the dtype and the shape of the part of
    * {@code spec} that {@code rank} holds.
@@ -20,7 +22,8 @@ public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor 
    * @param call method for messages
    * @param role {@code source} or {@code target}, for messages
    */
-  public static void checkView(String call, String role, TensorSpec spec, Tensor view, int rank) {
+  public static void checkView(
+      String call, String role, TensorSpec spec, @Nullable Tensor view, int rank) {
     boolean member = spec.layout().mesh().contains(rank);
     if (!member) {
       if (view != null) {

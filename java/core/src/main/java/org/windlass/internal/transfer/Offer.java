@@ -94,7 +94,7 @@ public record Offer(
     } catch (EOFException e) {
       throw malformed(rank, "it ends early", e);
     } catch (IOException | InvalidArgumentException e) {
-      throw malformed(rank, e.getMessage(), e);
+      throw malformed(rank, String.valueOf(e.getMessage()), e);
     }
   }
 

@@ -6,7 +6,9 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.Tensor;
 import org.windlass.error.InternalException;
@@ -72,7 +74,7 @@ public final class Replicas {
   }
 
   /** Compares replicas. Returns the first tensor and ranks that differ; null if none do. */
-  private Suspects compare(List<BoundTensor> tensors) {
+  private @Nullable Suspects compare(List<BoundTensor> tensors) {
     if (tensors.isEmpty()) {
       return null;
     }
@@ -94,7 +96,7 @@ public final class Replicas {
 
   /** Returns the rank with the same part whose coordinate is 0 where the mesh replicates. */
   private static int firstReplica(Layout layout, int rank) {
-    int[] coordinates = layout.mesh().coordinates(rank);
+    int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
     for (int m = 0; m < coordinates.length; m++) {
       if (layout.placements().get(m) instanceof Placement.Replicate) {
         coordinates[m] = 0;
@@ -108,7 +110,7 @@ public final class Replicas {
   }
 
   /** Returns this rank's source without its padding, which may have any values. */
-  private Tensor held(BoundTensor tensor) {
+  private @Nullable Tensor held(BoundTensor tensor) {
     Tensor part = tensor.source();
     if (part == null) {
       return null;
@@ -120,7 +122,7 @@ public final class Replicas {
     return part;
   }
 
-  private long hash(Tensor part) {
+  private long hash(@Nullable Tensor part) {
     return part == null ? 0 : Views.hash(communicator, "checkReplicas", part, 0);
   }
 
@@ -168,7 +170,7 @@ public final class Replicas {
       long high = shape[d];
       while (high - low > 1) {
         long middle = (low + high) >>> 1;
-        Tensor lower = compares ? part.narrow(0, low, middle - low) : null;
+        Tensor lower = part != null ? part.narrow(0, low, middle - low) : null;
         long[][] hashes =
             Gathered.words(
             communicator, until::leftNs, Native.WL_OP_CHECK_REPLICAS, hash(lower));
@@ -179,7 +181,7 @@ public final class Replicas {
         }
       }
       at[d] = low;
-      part = compares ? part.select(0, low) : null;
+      part = part != null ? part.select(0, low) : null;
     }
     return at;
   }

@@ -4,6 +4,7 @@ package org.windlass.internal.transfer;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 
@@ -38,7 +39,8 @@ public final class TargetViews {
     }
   }
 
-  private static void add(List<View> views, String name, Tensor tensor, boolean isTarget) {
+  private static void add(
+      List<View> views, String name, @Nullable Tensor tensor, boolean isTarget) {
     if (tensor != null && tensor.numel() != 0) {
       views.add(new View(name, tensor, isTarget));
     }

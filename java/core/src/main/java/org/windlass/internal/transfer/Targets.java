@@ -5,6 +5,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.memory.Memory;
@@ -21,7 +23,7 @@ public final class Targets {
   private static final class Stretch {
     public long low = Long.MAX_VALUE;
     public long high = Long.MIN_VALUE;
-    public Memory second;
+    private @Nullable Memory second;
 
     public void include(Tensor view) {
       low = Math.min(low, view.address());
@@ -76,7 +78,7 @@ public final class Targets {
    * @param view number of the view among those of the name
    * @return the view; null if this rank has no such view
    */
-  public Tensor view(String name, int view, int half) {
+  public @Nullable Tensor view(String name, int view, int half) {
     List<Tensor> known = views.get(name);
     return known == null || view >= known.size() ? null : in(half, known.get(view));
   }
@@ -97,7 +99,7 @@ public final class Targets {
 
   /** Returns the view of a name that has only one, in a half. */
   public Tensor view(String name, int half) {
-    return in(half, views.get(name).get(0));
+    return in(half, Objects.requireNonNull(views.get(name)).get(0));
   }
 
   /**
@@ -118,8 +120,9 @@ public final class Targets {
     if (half == 0 || !doubled) {
       return view;
     }
-    Stretch stretch = stretches.get(Views.memory(view));
-    long address = stretch.second.address + (view.address() - stretch.base());
-    return Views.at(stretch.second, address, view);
+    Stretch stretch = Objects.requireNonNull(stretches.get(Views.memory(view)));
+    Memory second = Objects.requireNonNull(stretch.second);
+    long address = second.address + (view.address() - stretch.base());
+    return Views.at(second, address, view);
   }
 }
