@@ -311,8 +311,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   /**
    * Returns a view of a contiguous tensor with another shape, in row-major order.
    *
-   * @param shape extents, all of which are given, and none is -1; the number of elements stays the
-   *     same
+   * @param shape all extents; -1 is not allowed. The number of elements stays the same
    */
   public Tensor reshape(long... shape) {
     long[] checked = ShapeChecks.checked("reshape", dtype, shape);

@@ -67,7 +67,9 @@ public record ExpertOptions(
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, 0, 1, false);
   }
 
-  /** Returns these options with another {@code rows}; 0 means room for all that can arrive. */
+  /**
+   * Returns these options with another {@code rows}; 0 means room for every row that can arrive.
+   */
   public ExpertOptions withRows(long rows) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
   }

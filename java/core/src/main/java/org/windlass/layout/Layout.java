@@ -104,7 +104,7 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     }
   }
 
-  /** Checks that no extent is negative, and that the tensor has all dimensions that are sharded. */
+  /** Checks that no extent is negative, and that the tensor has all sharded dimensions. */
   void checkDimensions(String tensor, long[] shape) {
     Objects.requireNonNull(tensor, "tensor");
     Objects.requireNonNull(shape, "shape");

@@ -145,7 +145,7 @@ final class RouteFinder {
    * Returns the routes to a target rank from other ranks.
    *
    * @param place position of the target rank in the target mesh
-   * @param placeInSource position of that rank in the source mesh; -1 if it is not there
+   * @param placeInSource its position in the source mesh; -1 if it has none
    */
   private List<Route> into(int place, int placeInSource) {
     int ndim = source.cuts.length;

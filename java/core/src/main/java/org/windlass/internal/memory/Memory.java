@@ -61,7 +61,7 @@ public final class Memory extends Lifetime {
   }
 
   /**
-   * Returns memory that {@code owner} may free by itself.
+   * Returns memory that {@code owner} may free at any time.
    *
    * @param alive returns false after that
    */
