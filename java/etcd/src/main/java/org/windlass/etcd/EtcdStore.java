@@ -32,7 +32,8 @@ import org.windlass.internal.store.Waits;
  *
  * <p>Held keys are removed when the store is closed, or when the lease of a killed process expires.
  * The store is lost if etcd does not answer for the term of a lease, or if the connection breaks
- * during a change. If another member of etcd takes over, calls continue otherwise.
+ * during a change. If another etcd server takes over, the store is kept, unless a change was in
+ * progress.
  *
  * <p>{@link Limits#TOTAL} bounds what each member has written. The quota of etcd bounds all.
  */

@@ -221,7 +221,7 @@ public final class Sampler {
     return micros;
   }
 
-  /** Returns the algorithm of rank 0's last call, which is the operation's. */
+  /** Returns the algorithm of rank 0's last call, which all ranks use; empty if it has only one. */
   private Optional<Algorithm> algorithm() {
     return group.communicators().get(0).report().ranks().get(0).recent().stream()
         .findFirst()

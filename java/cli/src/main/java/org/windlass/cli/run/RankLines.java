@@ -114,7 +114,7 @@ final class RankLines {
     to.accept(lines.bytes(), lines.size());
   }
 
-  /** Adds a prefix to lines, without a copy of all of them. */
+  /** Collects lines with a prefix. {@link #bytes} returns the array itself, not a copy. */
   private final class Lines extends ByteArrayOutputStream {
     Lines(int size) {
       super(size);

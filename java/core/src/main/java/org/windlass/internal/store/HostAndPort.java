@@ -63,7 +63,10 @@ public final class HostAndPort {
     return of(setting, text, host, port);
   }
 
-  /** Checks a host. Errors show {@code text}, the setting that includes it. */
+  /**
+   * Returns an address with a host name that is not looked up. Throws InvalidArgumentException if
+   * the host is malformed. Messages name {@code setting} and {@code text}, its value.
+   */
   public static InetSocketAddress of(String setting, String text, String host, int port) {
     if (!HOST.matcher(host).matches()) {
       throw wrong(setting, text, "'" + host + "' is no host; name one, or its address");
