@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.experts;
 
+import java.util.Arrays;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
 import org.windlass.internal.Native;
@@ -75,7 +76,7 @@ final class ExpertCall {
   void end(int code) {
     if (code != Native.WL_OK) {
       Memory[] held = pinned.clone();
-      forget();
+      Arrays.fill(pinned, null);
       throw endpoint.settle(code, held);
     }
     unpin();
@@ -88,12 +89,6 @@ final class ExpertCall {
         memory.unpin();
       }
     }
-    forget();
-  }
-
-  private void forget() {
-    for (int i = 0; i < MOST; i++) {
-      pinned[i] = null;
-    }
+    Arrays.fill(pinned, null);
   }
 }
