@@ -17,12 +17,7 @@ final class ExpertAgreement {
 
   private ExpertAgreement() {}
 
-  /**
-   * Checks that all ranks have the same options. The call is collective.
-   *
-   * @throws InvalidArgumentException on all ranks, if any rank's options differ from those of rank
-   *     0
-   */
+  /** Throws on all ranks if the options of any rank differ. The call is collective. */
   static void check(Communicator communicator, ExpertOptions options) {
     long[] own = {
       options.experts(),

@@ -24,9 +24,7 @@ record ExpertLayout(
     long scalesAt,
     long recordsAt) {
 
-  /**
-   * Returns the layout of options with a fixed number of rows. The native side checks the options.
-   */
+  /** Returns the layout of options with a number of rows. The native side checks them. */
   static ExpertLayout of(ExpertOptions options, int ranks) {
     Natives.require();
     ByteBuffer experts =

@@ -139,10 +139,7 @@ public final class ExpertParallel implements AutoCloseable {
         Deadline.DEFAULT);
   }
 
-  /**
-   * Returns the number of the next routing. All ranks make the routings of a communicator in the
-   * same order.
-   */
+  /** Returns the number of the next routing. Ranks make routings in the same order. */
   private static int number(Communicator communicator) {
     return ROUTINGS.computeIfAbsent(communicator, made -> new AtomicInteger()).getAndIncrement();
   }
@@ -430,9 +427,7 @@ public final class ExpertParallel implements AutoCloseable {
     call.pinOwn(1, routing.table(), what, ExpertRouting.class);
   }
 
-  /**
-   * Ends the call. If it succeeded, updates {@code routing}, which may be null, with the result.
-   */
+  /** Ends the call. If it succeeded, updates {@code routing} if that is not null. */
   private void end(int code, ExpertRouting routing) {
     if (code == Native.WL_OK && routing != null) {
       routing.update();

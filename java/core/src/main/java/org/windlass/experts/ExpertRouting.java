@@ -93,9 +93,7 @@ public final class ExpertRouting implements AutoCloseable {
     return expert;
   }
 
-  /**
-   * Returns true if this routing belongs to the experts whose rows are in the window {@code rows}.
-   */
+  /** Returns true if the rows of this routing's experts are in the window {@code rows}. */
   boolean isOf(Window rows) {
     return experts.rows().window() == rows;
   }
@@ -105,7 +103,6 @@ public final class ExpertRouting implements AutoCloseable {
     return number;
   }
 
-  /** Returns the memory of the native table. */
   DistributedTensor table() {
     return table;
   }

@@ -146,10 +146,7 @@ public final class CommContexts implements AutoCloseable {
     stored = true;
   }
 
-  /**
-   * Checks that no operation runs on the groups, no group has failed, and all host tensors are
-   * usable.
-   */
+  /** Checks that no operation runs, no group has failed, and host tensors are usable. */
   private void requireStorable(Duration deadline) {
     for (CommContext context : contexts) {
       if (context != null) {
@@ -180,10 +177,7 @@ public final class CommContexts implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns the part of a message that lists the host tensors from {@code failed} on, which were
-   * not written.
-   */
+  /** Returns the part of a message about the host tensors before {@code failed}. */
   private String torn(int failed) {
     return "; written before it: "
         + (failed == 0

@@ -33,7 +33,6 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     }
   }
 
-  /** Returns the bindings of a device: one for each of its slots that is loaded or stored. */
   static List<HostBinding> of(Bootstrap bootstrap, int device, HostTensors hosts) {
     List<Asking> asking = asking(bootstrap, device);
     Map<Asking, HostBinding> bound = new LinkedHashMap<>();
@@ -81,11 +80,7 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     return asking;
   }
 
-  /**
-   * Returns the slots that {@code given} matches, on this device or on others.
-   *
-   * @throws InvalidArgumentException if there is none
-   */
+  /** Returns the slots that {@code given} matches, here or elsewhere. Throws without any. */
   private static List<Asking> requireAsked(
       Bootstrap bootstrap, List<Asking> asking, HostTensors.Given given) {
     List<Asking> matching =
@@ -129,12 +124,10 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     requireUsable(what, tensor);
   }
 
-  /** Copies the tensor into its slot. */
   void load(CommContext context) {
     context.load(slot, tensor);
   }
 
-  /** Copies the slot into its tensor. */
   void store(CommContext context) {
     context.store(slot, tensor);
   }

@@ -60,10 +60,7 @@ final class ManifestReader {
     }
   }
 
-  /**
-   * Returns the exception for an invalid manifest. An error without a JSON position gets the root
-   * as its position.
-   */
+  /** Returns the exception for an invalid manifest, at the root if it has no position. */
   private InvalidArgumentException refused(String message, Throwable cause) {
     String what = message.substring(where.length() + ": ".length());
     return new InvalidArgumentException(
@@ -187,10 +184,7 @@ final class ManifestReader {
         at + ": the key " + JsonText.quoted(key) + " is unknown; known are " + known);
   }
 
-  /**
-   * Returns the value of a constructor whose error messages begin with the key, and adds the
-   * position to these messages.
-   */
+  /** Returns the value of a constructor, and adds the position to its error messages. */
   private <T> T checked(String at, Supplier<T> value) {
     try {
       return value.get();

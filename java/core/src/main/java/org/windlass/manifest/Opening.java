@@ -73,9 +73,7 @@ final class Opening {
     bindings = HostBinding.of(bootstrap, communicator.rank(), hosts);
   }
 
-  /**
-   * Makes all communicators, then all windows, in the same order on all ranks, and loads the slots.
-   */
+  /** Makes all communicators, then all windows, in the same order, and loads the slots. */
   private void make() {
     try {
       List<Bootstrap.Group> groups = bootstrap.groups();
@@ -109,9 +107,7 @@ final class Opening {
     }
   }
 
-  /**
-   * Closes everything that was made. Failures of other ranks are reported by {@link RankAgreement}.
-   */
+  /** Closes everything that was made. {@link RankAgreement} reports other failures. */
   private void leave() {
     for (CommContext context : contexts) {
       if (context != null) {

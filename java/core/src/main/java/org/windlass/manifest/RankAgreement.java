@@ -22,12 +22,7 @@ final class RankAgreement {
   private final String call;
   private final Deadline until;
 
-  /**
-   * @param communicator the ranks that agree
-   * @param operation number of the operation in the C ABI
-   * @param call text that begins the messages
-   * @param until deadline of all steps
-   */
+  /** Ranks agree under the number of an operation, and messages begin with {@code call}. */
   RankAgreement(Communicator communicator, int operation, String call, Deadline until) {
     this.communicator = communicator;
     this.operation = operation;
@@ -91,12 +86,7 @@ final class RankAgreement {
     return failure instanceof WindlassException ? failure.getMessage() : failure.toString();
   }
 
-  /**
-   * Checks that all ranks have the manifest of rank 0 and want slots in the same memory. The call
-   * is collective.
-   *
-   * @throws MismatchException on every rank, if one rank differs
-   */
+  /** Throws on every rank if one has another manifest or memory. The call is collective. */
   void requireSame(SlotMemory memory, CommManifest manifest) {
     byte[] json = manifest.toJson();
     byte[] own = Arrays.copyOf(json, json.length + 1);

@@ -152,11 +152,7 @@ public record RankLook(
     return looks;
   }
 
-  /**
-   * Returns the look at a rank.
-   *
-   * @param states states of the processes already queried
-   */
+  /** Returns the look at a rank. {@code states} has processes that were queried already. */
   private static RankLook look(
       ByteBuffer state, ByteBuffer records, int count, Map<ProcessName, Integer> states) {
     ProcessName process =
@@ -186,9 +182,7 @@ public record RankLook(
         elsewhere);
   }
 
-  /**
-   * Returns the process state that other ranks report for a rank whose process can't be queried.
-   */
+  /** Returns the state that other ranks report of a process that can't be queried. */
   private static int toldOf(ByteBuffer state) {
     return state.getInt(Structs.RankState.LOST) == 0
         ? Native.WL_PROCESS_UNKNOWN
