@@ -79,7 +79,6 @@ final class AllGathers {
       count--;
     }
 
-    /** Returns the nanoseconds until the first deadline of a request. */
     long untilDeadlineNs(long nowNs) {
       return waiting.stream()
           .mapToLong(request -> request.deadlineNs - nowNs)
@@ -237,7 +236,6 @@ final class AllGathers {
     }
   }
 
-  /** Ends a session's part in all all-gathers. */
   void leave(Session session) {
     List.copyOf(byName.keySet()).forEach(name -> quit(session, name));
   }
