@@ -5,6 +5,7 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -21,8 +22,8 @@ final class ArrayCopy {
   private ArrayCopy() {}
 
   /**
-   * Copies {@code count} elements, from element {@code start} of the array, between the array and
-   * the staging buffer.
+   * Copies {@code count} elements between the start of the staging buffer and the array, from the
+   * array's element {@code start} on.
    */
   @FunctionalInterface
   private interface Part {
@@ -100,7 +101,8 @@ final class ArrayCopy {
    * @param cast the dtype of the array's elements if they are cast; null if their bits are copied
    * @return the dtype of the staging buffer
    */
-  private static DType check(String what, Tensor tensor, int length, DType like, DType cast) {
+  private static DType check(
+      String what, Tensor tensor, int length, DType like, @Nullable DType cast) {
     DType dtype = tensor.dtype;
     boolean fits;
     if (cast != null) {
@@ -112,13 +114,26 @@ final class ArrayCopy {
     if (!fits) {
       throw new InvalidArgumentException(
           what + ": values has " + (cast != null ? "floating" : like.bits() + "-bit integer")
-              + " elements, which don't carry dtype " + dtype);
+              + " elements, which don't carry dtype " + dtype + "; use " + arrayOf(dtype));
     }
     if (length != tensor.numel) {
       throw new InvalidArgumentException(
           what + ": values has " + length + " elements, the tensor has " + tensor.numel);
     }
     return cast != null ? cast : dtype;
+  }
+
+  /** Returns the type of an array that holds elements of {@code dtype}, for messages. */
+  private static String arrayOf(DType dtype) {
+    if (DType.F32.canCast(dtype)) {
+      return "float[] or double[]";
+    }
+    return switch (dtype.bits()) {
+      case 8 -> "byte[]";
+      case 16 -> "short[]";
+      case 32 -> "int[]";
+      default -> dtype.isInteger() ? "long[]" : "asByteBuffer";
+    };
   }
 
   private static void run(String what, Tensor tensor, DType staged, boolean write, Part part) {
@@ -134,7 +149,7 @@ final class ArrayCopy {
     }
   }
 
-  /** Walks over a tensor in row-major order, in blocks that fit the staging buffer. */
+  /** Copies a tensor in row-major order, in blocks that fit the staging buffer. */
   private record Pass(
       DType staged, boolean write, Part part, ByteBuffer staging, long address, Scratch scratch) {
     void over(Tensor tensor, long at) {

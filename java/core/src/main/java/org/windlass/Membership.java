@@ -5,32 +5,31 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.rendezvous.OwnStore;
 
 /**
- * Holds the part of a {@link Communicator} that outlives it: the endpoint, which is freed once the
- * communicator is unreachable. Any thread may call.
+ * Frees the native part of a {@link Communicator} once it is closed or unreachable: its endpoint,
+ * and the store that its start has opened. Thread-safe.
  */
 final class Membership extends Leaks.Resource {
   private final Endpoint endpoint;
   private final List<WeakReference<Communicator>> children = new ArrayList<>();
 
-  /** Store to close with this; null for none. */
-  private OwnStore store;
+  /** Store of the job, which this process opened; null for none. */
+  private @Nullable OwnStore store;
 
-  Membership(String what, Endpoint endpoint) {
+  Membership(@Nullable String what, Endpoint endpoint) {
     super(what);
     this.endpoint = endpoint;
   }
 
-  /** Closes {@code store}, which may be null, with this. */
-  synchronized void keep(OwnStore store) {
+  synchronized void keep(@Nullable OwnStore store) {
     this.store = store;
   }
 
-  /** Closes the store. */
   synchronized void release() {
     if (store != null) {
       store.close();

@@ -21,7 +21,6 @@ public sealed interface Placement
    * @param unit elements that stay together, at least 1
    */
   record Shard(int dim, long unit) implements Placement {
-    /** Checks the components. */
     public Shard {
       requireDimension(dim);
       if (unit < 1) {
@@ -36,15 +35,20 @@ public sealed interface Placement
   }
 
   /**
-   * Cuts tensor dimension {@code dim} into {@code split} pieces, and each piece among the mesh
-   * dimension's ranks. The parts of a rank are joined in order. It corresponds to PyTorch's {@code
-   * _StridedShard}.
+   * Cuts tensor dimension {@code dim} after later mesh dimensions, as FSDP2 over tensor parallelism
+   * does. {@code split} is the size of a later mesh dimension that has {@code S<dim>}. That one
+   * cuts first, and this one cuts each of its pieces, both as {@link Shard} does. {@code split} may
+   * also be the product of the sizes of several such mesh dimensions. It corresponds to PyTorch's
+   * {@code _StridedShard}.
+   *
+   * <p>Without such mesh dimensions, it cuts the dimension into {@code split} pieces, and each
+   * piece among the mesh dimension's ranks. The parts of a rank are joined in order. All parts must
+   * be equal, and so must those of the cuts before it.
    *
    * @param dim tensor dimension, from 0
    * @param split number of pieces, at least 1
    */
   record StridedShard(int dim, int split) implements Placement {
-    /** Checks the components. */
     public StridedShard {
       requireDimension(dim);
       if (split < 1) {
@@ -67,13 +71,12 @@ public sealed interface Placement
   }
 
   /**
-   * Holds one term of a reduction at every coordinate. The tensor is the reduced value. It is
-   * allowed only in sources.
+   * Every coordinate holds a term, such as a summand. The tensor is the reduction of the terms.
+   * Only sources may hold terms.
    *
    * @param op the reduction
    */
   record Partial(ReduceOp op) implements Placement {
-    /** Checks the components. */
     public Partial {
       Objects.requireNonNull(op, "op");
     }
@@ -84,7 +87,7 @@ public sealed interface Placement
     }
   }
 
-  /** Returns a placement that cuts tensor dimension {@code dim} between any elements. */
+  /** Returns a placement that cuts tensor dimension {@code dim} between any two elements. */
   static Placement shard(int dim) {
     return new Shard(dim, 1);
   }
@@ -98,7 +101,7 @@ public sealed interface Placement
   }
 
   /**
-   * Returns a placement that cuts tensor dimension {@code dim} into {@code split} pieces, and each
+   * Returns a placement that cuts each of {@code split} pieces of tensor dimension {@code dim}
    * among the ranks.
    */
   static Placement stridedShard(int dim, int split) {
@@ -110,12 +113,15 @@ public sealed interface Placement
     return new Replicate();
   }
 
-  /** Returns a placement that holds a term of a sum at every coordinate. */
+  /** Returns a placement that holds a summand at every coordinate. The tensor is their sum. */
   static Placement partial() {
     return new Partial(ReduceOp.SUM);
   }
 
-  /** Returns a placement that holds a term of the reduction by {@code op} at every coordinate. */
+  /**
+   * Returns a placement that holds a term at every coordinate. The tensor is the reduction of the
+   * terms by {@code op}.
+   */
   static Placement partial(ReduceOp op) {
     return new Partial(op);
   }

@@ -6,6 +6,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 
@@ -34,14 +35,17 @@ public enum ElementType {
 
   private static final int HALF_BYTE = 4;
 
-  /** Matching dtype of tensors; null if there is none. */
-  private final DType dtype;
+  /** Dtype of tensors with these elements; null if there is none. */
+  private final @Nullable DType dtype;
 
-  ElementType(DType dtype) {
+  ElementType(@Nullable DType dtype) {
     this.dtype = dtype;
   }
 
-  /** Returns the matching dtype of tensors; empty for 4-bit elements, which tensors do not have. */
+  /**
+   * Returns the dtype of tensors with these elements; empty for 4 bits, for which tensors have
+   * none.
+   */
   public Optional<DType> dtype() {
     return Optional.ofNullable(dtype);
   }

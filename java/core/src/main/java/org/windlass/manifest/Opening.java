@@ -4,7 +4,9 @@ package org.windlass.manifest;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
@@ -12,8 +14,8 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 
 /**
- * Opens a manifest on one rank. Before a window is made, all ranks agree that none of them refuses.
- * Before the contexts are returned, all ranks agree that each has made and loaded its windows.
+ * Opens a manifest on one rank. All ranks go on only if no rank has found a wrong argument, and
+ * return only if each has made and loaded its windows.
  */
 final class Opening {
   private final CommManifest manifest;
@@ -22,13 +24,13 @@ final class Opening {
   private final HostTensors hosts;
   private final Deadline until;
 
-  private Bootstrap bootstrap;
-  private List<HostBinding> bindings;
+  private @Nullable Bootstrap bootstrap;
+  private List<HostBinding> bindings = List.of();
 
-  /** Communicator of each group; null if this rank is not a member, or before it is made. */
-  private List<Communicator> communicators = List.of();
+  /** Communicator of each group that exists; null if this rank is not a member. */
+  private List<@Nullable Communicator> communicators = List.of();
 
-  private List<CommContext> contexts = List.of();
+  private List<@Nullable CommContext> contexts = List.of();
 
   Opening(
       CommManifest manifest,
@@ -58,7 +60,10 @@ final class Opening {
       }
     }
     return new CommContexts(
-        communicator, bootstrap, Collections.unmodifiableList(contexts), bindings);
+        communicator,
+        Objects.requireNonNull(bootstrap),
+        Collections.unmodifiableList(contexts),
+        bindings);
   }
 
   private void check() {
@@ -78,7 +83,8 @@ final class Opening {
    */
   private void make() {
     try {
-      List<Bootstrap.Group> groups = bootstrap.groups();
+      Bootstrap checked = Objects.requireNonNull(bootstrap);
+      List<Bootstrap.Group> groups = checked.groups();
       communicators = new ArrayList<>(Collections.nCopies(groups.size(), null));
       contexts = new ArrayList<>(Collections.nCopies(groups.size(), null));
       for (int i = 0; i < groups.size(); i++) {
@@ -92,7 +98,7 @@ final class Opening {
           contexts.set(
               i,
               new CommContext(
-                  bootstrap,
+                  checked,
                   i,
                   group,
                   memory.window(group, groups.get(i).windowBytes(), until.left())));
@@ -110,7 +116,8 @@ final class Opening {
   }
 
   /**
-   * Closes everything that was made. Failures of other ranks are reported by {@link RankAgreement}.
+   * Closes everything that was made. {@link RankAgreement} throws the failure, so failures here are
+   * ignored.
    */
   private void leave() {
     for (CommContext context : contexts) {

@@ -4,7 +4,9 @@ package org.windlass.manifest;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.MismatchException;
@@ -23,7 +25,8 @@ final class RankAgreement {
   private final Deadline until;
 
   /**
-   * @param communicator the ranks that agree
+   * Creates the agreement of the ranks of {@code communicator}.
+   *
    * @param operation number of the operation in the C ABI
    * @param call text that begins the messages
    * @param until deadline of all steps
@@ -39,7 +42,7 @@ final class RankAgreement {
    * Runs {@code step} on each rank, and waits until all ranks have run it. The call is collective.
    *
    * @throws WindlassException on every rank, if the step failed on any rank. It is the failure of
-   *     the lowest rank that did not merely see another rank abort.
+   *     the lowest rank whose failure is not just that another rank aborted.
    */
   void carryOut(Runnable step) {
     Throwable own = null;
@@ -61,7 +64,7 @@ final class RankAgreement {
             .filter(rank -> codes[rank] != ErrorCode.ABORTED.number())
             .findFirst()
             .orElse(failed[0]);
-    String text = first == communicator.rank() ? text(own) : "";
+    String text = first == communicator.rank() ? text(Objects.requireNonNull(own)) : "";
     byte[][] texts = bytes(text.getBytes(StandardCharsets.UTF_8));
     String told = new String(texts[first], StandardCharsets.UTF_8);
     if (own instanceof Error error) {
@@ -76,7 +79,7 @@ final class RankAgreement {
         isOfAll ? List.of() : List.of(first));
   }
 
-  private static long code(Throwable failure) {
+  private static long code(@Nullable Throwable failure) {
     if (failure == null) {
       return 0;
     }
@@ -88,7 +91,7 @@ final class RankAgreement {
   }
 
   private static String text(Throwable failure) {
-    return failure instanceof WindlassException ? failure.getMessage() : failure.toString();
+    return failure instanceof WindlassException known ? known.getMessage() : failure.toString();
   }
 
   /**
@@ -133,7 +136,10 @@ final class RankAgreement {
     return CommManifest.parse(rank, Arrays.copyOf(said, said.length - 1));
   }
 
-  /** Exchanges bytes: returns those of each rank, which may be empty. The call is collective. */
+  /**
+   * Returns the bytes that each rank passes, in rank order. They may be empty. The call is
+   * collective.
+   */
   private byte[][] bytes(byte[] own) {
     return Gathered.bytes(communicator, this::leftNs, operation, own);
   }

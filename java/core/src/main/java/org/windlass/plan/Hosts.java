@@ -10,6 +10,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.function.IntConsumer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 
@@ -24,15 +25,15 @@ public final class Hosts {
   private final int ranksPerHost;
 
   /** Host of each rank; null if all hosts have {@link #ranksPerHost} ranks. */
-  private final int[] numbers;
+  private final int @Nullable [] numbers;
 
-  /** Ranks of each host; null if {@link #numbers} is null. */
+  /** Ranks of each host; empty if {@link #numbers} is null. */
   private final int[][] ranks;
 
-  private Hosts(int ranksPerHost, int[] numbers) {
+  private Hosts(int ranksPerHost, int @Nullable [] numbers) {
     this.ranksPerHost = ranksPerHost;
     this.numbers = numbers;
-    this.ranks = numbers == null ? null : byHost(numbers);
+    this.ranks = numbers == null ? new int[0][] : byHost(numbers);
   }
 
   private static int[][] byHost(int[] numbers) {
@@ -113,7 +114,7 @@ public final class Hosts {
     return of(rank);
   }
 
-  /** Returns the number of ranks whose hosts are known. */
+  /** Returns the number of ranks whose hosts are known: ranks 0 and up. */
   int known() {
     return numbers == null ? DeviceMesh.MAX_RANKS : numbers.length;
   }

@@ -20,6 +20,8 @@ final class PlanChecks {
           "tensor '" + to.name() + "' has shape " + to.shape() + ", its source has "
               + from.shape());
     }
+    from.layout().check(from.name(), from.paddedExtents());
+    to.layout().check(to.name(), to.paddedExtents());
     requireCountable(from, wire);
     if (to.layout().hasPartial()) {
       throw new InvalidArgumentException(
@@ -70,7 +72,10 @@ final class PlanChecks {
     }
   }
 
-  /** Checks that every row that a rank holds, and every cut in it, falls on a byte boundary. */
+  /**
+   * Checks, for elements smaller than a byte, that every row that a rank holds and every cut falls
+   * on a byte boundary.
+   */
   private static void requireWholeBytes(TensorSpec spec) {
     int last = spec.shape().size() - 1;
     int bits = spec.dtype().bits();

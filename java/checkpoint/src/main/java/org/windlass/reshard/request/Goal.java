@@ -26,10 +26,10 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
   }
 
   /**
-   * Returns the goal of a rule. If the rule names no ranks, it uses the ranks of this default goal.
+   * Returns the goal of a text in a rule. If it names no ranks, it uses the ranks of this default
+   * goal.
    */
-  Goal of(Rule rule) {
-    String own = rule.to().get();
+  Goal of(Rule rule, String own) {
     return of(own, rule.layout("to", own, to), firstFile);
   }
 

@@ -8,6 +8,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
@@ -25,7 +26,7 @@ import org.windlass.layout.Placement;
  * @param dtype the dtype in which floating tensors are written
  * @param as the names under which the result is written; if empty, it keeps its own
  * @param transpose the order of the dimensions before the tensors are joined
- * @param join how several tensors become one
+ * @param form what becomes of the tensors, if each is not written as it is
  */
 public record Rule(
     String where,
@@ -35,7 +36,7 @@ public record Rule(
     Optional<DType> dtype,
     List<String> as,
     Transpose transpose,
-    Optional<Join> join) {
+    Optional<Form> form) {
 
   /** Describes the new order of the dimensions. */
   public sealed interface Transpose {
@@ -49,18 +50,33 @@ public record Rule(
     record Order(List<Integer> order) implements Transpose {}
   }
 
-  /** Describes how the tensors that differ only in one capture become one tensor. */
-  public sealed interface Join {
-    /** Returns the dimension along which the tensors lie one after another. */
-    int dim();
-
+  /** Describes what becomes of tensors: they are joined, split, padded or left out. */
+  public sealed interface Form {
     /**
      * Joins the tensors whose capture is in {@code names}, in that order, along an existing
      * dimension.
      *
+     * @param to each part's target layout, if it is not the default
+     * @param groups how often the parts repeat, interleaved; 1 if they lie one after another
      * @param unit the number of indices that belong together and are never cut
      */
-    record Parts(List<String> names, int dim, OptionalLong unit) implements Join {}
+    record Parts(
+        List<String> names, List<Optional<String>> to, int dim, long groups, OptionalLong unit)
+        implements Form {
+      /**
+       * Returns the indices of one part, in its own tensor and in the fused one.
+       *
+       * @param extents each part's extent, in all groups together
+       */
+      List<TensorMove.Segment> segments(int part, List<Long> extents) {
+        long before = extents.stream().limit(part).mapToLong(Long::longValue).sum() / groups;
+        long group = extents.stream().mapToLong(Long::longValue).sum() / groups;
+        long piece = extents.get(part) / groups;
+        return LongStream.range(0, groups)
+            .mapToObj(g -> new TensorMove.Segment(g * piece, g * group + before, piece))
+            .toList();
+      }
+    }
 
     /**
      * Joins all tensors in the order of the captured number, along a new dimension.
@@ -68,7 +84,73 @@ public record Rule(
      * @param uneven whether numbers may begin above 0, and stacks of one rule may have different
      *     numbers of tensors
      */
-    record Stack(int dim, boolean uneven) implements Join {}
+    record Stack(int dim, boolean uneven) implements Form {}
+
+    /**
+     * Cuts each part of a fused tensor separately.
+     *
+     * @param sizes each part's size in one group, in units
+     * @param from each part's source layout; empty if the rule has none
+     * @param isApart whether each part becomes a tensor of its own
+     */
+    record Split(Parts parts, List<Long> sizes, List<String> from, boolean isApart)
+        implements Form {
+      /** Returns each part's extent, in all groups together. */
+      List<Long> extents() {
+        long factor = Math.multiplyExact(parts.groups(), parts.unit().orElse(1));
+        return sizes.stream().map(size -> Math.multiplyExact(size, factor)).toList();
+      }
+    }
+
+    /**
+     * Pads with zeros, along each dimension that a layout cuts.
+     *
+     * @param to extents become a multiple of this number
+     * @param shape the tensor's own extents, if files hold padded ones
+     */
+    record Pad(long to, Optional<List<Long>> shape) implements Form {
+      /** Returns the extents that {@code layout} cuts of a tensor of this shape. */
+      public long[] padded(Layout layout, long[] shape) {
+        long[] padded = shape.clone();
+        for (Placement placement : layout.placements()) {
+          int dim = Axes.dimension(placement);
+          if (dim >= 0) {
+            padded[dim] = (shape[dim] + to - 1) / to * to;
+          }
+        }
+        return padded;
+      }
+    }
+
+    /** Leaves the tensors out. */
+    record Drop() implements Form {}
+  }
+
+  /** Returns whether the rule joins several tensors. */
+  public boolean joins() {
+    return form.filter(each -> each instanceof Form.Parts || each instanceof Form.Stack).isPresent();
+  }
+
+  /** Returns the parts of the fused tensor that the rule writes, if it writes one. */
+  public Optional<Form.Parts> fuses() {
+    return form.filter(Form.Parts.class::isInstance)
+        .map(Form.Parts.class::cast)
+        .or(() -> split().filter(split -> !split.isApart()).map(Form.Split::parts));
+  }
+
+  /** Returns how the rule splits tensors, if it does. */
+  public Optional<Form.Split> split() {
+    return form.filter(Form.Split.class::isInstance).map(Form.Split.class::cast);
+  }
+
+  /** Returns how the rule pads tensors, if it does. */
+  public Optional<Form.Pad> pad() {
+    return form.filter(Form.Pad.class::isInstance).map(Form.Pad.class::cast);
+  }
+
+  /** Returns whether the rule leaves its tensors out. */
+  public boolean drops() {
+    return form.filter(Form.Drop.class::isInstance).isPresent();
   }
 
   /**
@@ -112,7 +194,7 @@ public record Rule(
   public void requireFit(String key, Layout layout, String tensor, int ndim) {
     for (int m = 0; m < layout.mesh().ndim(); m++) {
       Placement placement = layout.placements().get(m);
-      int dim = Leg.dimension(placement);
+      int dim = Axes.dimension(placement);
       if (dim >= ndim) {
         throw new InvalidArgumentException(
             where + "." + key + ": " + placement + " cuts dimension " + dim + ", and tensor \""
@@ -128,8 +210,8 @@ public record Rule(
     return match.match(name)
         .filter(
             captured ->
-                join.isEmpty()
-                    || !(join.get() instanceof Join.Parts parts)
+                form.isEmpty()
+                    || !(form.get() instanceof Form.Parts parts)
                     || parts.names().contains(captured.get(joined())));
   }
 

@@ -29,11 +29,11 @@ final class CollectiveEvent extends Event {
   private static final CollectiveEvent ANY = new CollectiveEvent();
 
   @Label("Operation")
-  String operation;
+  String operation = "";
 
   @Label("Algorithm")
   @Description("Empty where the operation has one alone")
-  String algorithm;
+  String algorithm = "";
 
   @Label("Rank")
   int rank;
@@ -63,7 +63,7 @@ final class CollectiveEvent extends Event {
 
   @Label("Result")
   @Description("Ok, or the code of the failure")
-  String result;
+  String result = "";
 
   /** Sequence number of the rank's last operation before this call. */
   private transient int before;
