@@ -53,9 +53,9 @@ class SlowCheckTest {
       List<SourcePart> parts =
           List.of(
               SourcePart.ofWhole("w", new long[] {4}, whole, Optional.empty(), q)
-                  .placed(List.of(0), 0, 0),
+                  .placed(List.of(0), 0, 0, 0, 4),
               SourcePart.ofWhole("w", new long[] {2}, whole, Optional.empty(), k)
-                  .placed(List.of(0), 0, 4));
+                  .placed(List.of(0), 0, 0, 4, 2));
       SlowCheck check = new SlowCheck("w", new long[] {6}, parts, () -> {});
       Layout each = Layout.parse("2:S0");
       List<Long> extents = List.of(4L, 2L);

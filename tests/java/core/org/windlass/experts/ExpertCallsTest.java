@@ -36,7 +36,7 @@ class ExpertCallsTest {
               var tokens = Tensor.allocate(DType.F32, 3, 8);
               var ids = Tensor.allocate(DType.I64, 3, 2)) {
             ids.copyFrom(new long[] {0, 1, 2, -1, 3, 4});
-            String rank = "expertDispatch: rank " + comm.rank() + ": ";
+            String rank = "dispatch: rank " + comm.rank() + ": ";
             assertThatThrownBy(() -> experts.dispatch(routing, tokens, ids, null))
                 .isInstanceOf(InvalidArgumentException.class)
                 .hasMessage(
@@ -242,20 +242,20 @@ class ExpertCallsTest {
               end(tokens);
               assertThatThrownBy(() -> experts.dispatch(routing, tokens, ids, null))
                   .isInstanceOf(ClosedException.class)
-                  .hasMessageContaining("expertDispatch: tokens (");
+                  .hasMessageContaining("dispatch: tokens (");
               end(routing);
               assertThatThrownBy(
                       () -> experts.dispatch(routing, Tensor.allocate(DType.F32, 3, 8), ids, null))
                   .isInstanceOf(ClosedException.class)
-                  .hasMessage("expertDispatch: the ExpertRouting is closed");
+                  .hasMessage("dispatch: the ExpertRouting is closed");
               end(experts);
               Tensor others = Tensor.allocate(DType.F32, 3, 8);
               assertThatThrownBy(() -> experts.dispatch(routing, others, ids, null))
                   .isInstanceOf(ClosedException.class)
-                  .hasMessage("expertDispatch: the ExpertParallel is closed");
+                  .hasMessage("dispatch: the ExpertParallel is closed");
               assertThatThrownBy(() -> experts.combine(routing, others))
                   .isInstanceOf(ClosedException.class)
-                  .hasMessage("expertCombine: the ExpertParallel is closed");
+                  .hasMessage("combine: the ExpertParallel is closed");
             }
           });
     }

@@ -18,7 +18,12 @@ import org.windlass.kernel.Target;
 final class Arguments {
   private Arguments() {}
 
-  /** Checks the tensors of a collective. Either may be null if this rank has none. */
+  /**
+   * Checks the tensors of a collective. {@code in} or {@code out} may be null if this rank has
+   * none.
+   *
+   * @param operation number of the collective in the C ABI
+   */
   static void buffers(int operation, Tensor in, Tensor out) {
     if ((in != null && !in.contiguous)
         || (out != null && (!out.contiguous || out.memory.readOnly))
@@ -33,7 +38,7 @@ final class Arguments {
     }
   }
 
-  /** Checks the only tensor of a collective in place. */
+  /** Checks the tensor of a collective that works in place. */
   static void inPlace(int operation, Tensor tensor) {
     Objects.requireNonNull(tensor, "tensor");
     if (!tensor.contiguous || tensor.memory.readOnly) {
@@ -48,7 +53,10 @@ final class Arguments {
     }
   }
 
-  /** Refuses a tensor in a device's memory unless kernels run on devices. */
+  /**
+   * Throws an exception for a tensor in a device's memory, unless the kernels of this process run
+   * on devices.
+   */
   static void requireDevices(String what, String name, Tensor tensor) {
     Target target = Target.loaded();
     if (target != Target.CUDA) {
@@ -106,7 +114,10 @@ final class Arguments {
         what, "in has dtype " + in.dtype + ", out has " + out.dtype + "; they must agree");
   }
 
-  /** Checks the tensors of an all-gather along {@code dim}; returns the operation that does it. */
+  /**
+   * Checks the tensors of an all-gather along {@code dim}. Returns the number of the collective in
+   * the C ABI that does it.
+   */
   static int alongDim(Tensor in, Tensor out, int dim) {
     int ndim = Objects.requireNonNull(in, "in").shape.length;
     long[] expected = Objects.requireNonNull(out, "out").shape.clone();
@@ -129,7 +140,7 @@ final class Arguments {
     return dim == 0 ? Native.WL_OP_ALL_GATHER : Native.WL_OP_ALL_GATHER_DIM;
   }
 
-  /** Checks that a list has one value for each rank. */
+  /** Checks that a list has {@code size} values, one for each rank. */
   static void list(String what, String name, long[] list, int size) {
     Objects.requireNonNull(list, name);
     if (list.length != size) {

@@ -21,8 +21,8 @@ final class ArrayCopy {
   private ArrayCopy() {}
 
   /**
-   * Copies {@code count} elements, from element {@code start} of the array, between the array and
-   * the staging buffer.
+   * Copies {@code count} elements between the start of the staging buffer and the array, from the
+   * array's element {@code start} on.
    */
   @FunctionalInterface
   private interface Part {
@@ -112,13 +112,26 @@ final class ArrayCopy {
     if (!fits) {
       throw new InvalidArgumentException(
           what + ": values has " + (cast != null ? "floating" : like.bits() + "-bit integer")
-              + " elements, which don't carry dtype " + dtype);
+              + " elements, which don't carry dtype " + dtype + "; use " + arrayOf(dtype));
     }
     if (length != tensor.numel) {
       throw new InvalidArgumentException(
           what + ": values has " + length + " elements, the tensor has " + tensor.numel);
     }
     return cast != null ? cast : dtype;
+  }
+
+  /** Returns the type of an array that holds elements of {@code dtype}, for messages. */
+  private static String arrayOf(DType dtype) {
+    if (DType.F32.canCast(dtype)) {
+      return "float[] or double[]";
+    }
+    return switch (dtype.bits()) {
+      case 8 -> "byte[]";
+      case 16 -> "short[]";
+      case 32 -> "int[]";
+      default -> dtype.isInteger() ? "long[]" : "asByteBuffer";
+    };
   }
 
   private static void run(String what, Tensor tensor, DType staged, boolean write, Part part) {
@@ -134,7 +147,7 @@ final class ArrayCopy {
     }
   }
 
-  /** Walks over a tensor in row-major order, in blocks that fit the staging buffer. */
+  /** Copies a tensor in row-major order, in blocks that fit the staging buffer. */
   private record Pass(
       DType staged, boolean write, Part part, ByteBuffer staging, long address, Scratch scratch) {
     void over(Tensor tensor, long at) {

@@ -9,15 +9,15 @@ import org.windlass.internal.memory.Memory;
 
 /**
  * Runs one collective over checked tensors. {@link #begin} pins the tensors and describes them. The
- * caller describes the rest and submits the call, and then calls {@link #end} or {@link #enqueue}.
- * The native side checks the rest. Unless a call fails, nothing is allocated.
+ * caller describes the other arguments and submits the call. Then it calls {@link #end} or {@link
+ * #enqueue}. Unless a call fails, nothing is allocated.
  */
 final class Collective {
   private Collective() {}
 
   /**
    * Enqueues the operation that the endpoint's call describes. Its tensors stay pinned until it is
-   * over. If a graph holds it, they stay pinned as long as the communicator exists.
+   * over. If a CUDA graph has captured it, they stay pinned as long as the communicator exists.
    *
    * @param in null if this rank reads nothing
    * @param out null if this rank writes nothing
@@ -62,7 +62,10 @@ final class Collective {
         .out(out == null ? 0 : out.address, out == null ? 0 : out.numel);
   }
 
-  /** Ends the call that {@link #begin} began. Throws an exception unless {@code code} is Ok. */
+  /**
+   * Ends the call that {@link #begin} began. Throws an exception unless {@code code} is {@code
+   * WL_OK}.
+   */
   static void end(Endpoint own, int code, Tensor in, Tensor out) {
     Memory source = (in != null ? in : out).memory;
     Memory target = (out != null ? out : in).memory;

@@ -55,7 +55,7 @@ public sealed class Collectives permits Communicator {
     return endpoint.size;
   }
 
-  /** Blocks until every rank has called it. */
+  /** Blocks until every rank has called this method. */
   public final void barrier() {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
@@ -86,7 +86,10 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Runs {@link #allToAll(Tensor, Tensor)} with {@link Algorithm#PUSH} or {@link Algorithm#PULL}.
+   * Runs {@link #allToAll(Tensor, Tensor)} with a given algorithm.
+   *
+   * @param algorithm {@link Algorithm#AUTO}, {@link Algorithm#PUSH} or {@link Algorithm#PULL}
+   * @throws InvalidArgumentException for another algorithm
    */
   public final void allToAll(Tensor in, Tensor out, Algorithm algorithm) {
     int code = code(algorithm);
@@ -109,7 +112,12 @@ public sealed class Collectives permits Communicator {
     broadcast(in, out, root, Algorithm.AUTO);
   }
 
-  /** Runs {@link #broadcast(Tensor, Tensor, int)} with {@link Algorithm#STAGED}. */
+  /**
+   * Runs {@link #broadcast(Tensor, Tensor, int)} with a given algorithm.
+   *
+   * @param algorithm {@link Algorithm#AUTO} or {@link Algorithm#STAGED}
+   * @throws InvalidArgumentException for another algorithm
+   */
   public final void broadcast(Tensor in, Tensor out, int root, Algorithm algorithm) {
     int code = code(algorithm);
     Tensor from = rank() == root ? given(in, "in") : null;
@@ -163,9 +171,11 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Runs {@link #allReduce(Tensor, Tensor, ReduceOp)} with one algorithm. {@link Algorithm#RING}
-   * and {@link Algorithm#BIDIRECTIONAL_RING} add in ring order and round at each rank. In place,
-   * {@link Algorithm#ONE_PHASE} supports only small tensors.
+   * Runs {@link #allReduce(Tensor, Tensor, ReduceOp)} with a given algorithm. {@link
+   * Algorithm#RING} and {@link Algorithm#BIDIRECTIONAL_RING} add in ring order and round at each
+   * rank. In place, {@link Algorithm#ONE_PHASE} supports only small tensors.
+   *
+   * @throws InvalidArgumentException for an algorithm of another operation
    */
   public final void allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
     int code = code(algorithm);
@@ -329,14 +339,18 @@ public sealed class Collectives permits Communicator {
    * Submits {@code call} and returns at once. {@code call} runs operations of the object that it
    * receives: {@code comm.runAsync(c -> c.allReduce(gradients, ReduceOp.SUM))}.
    *
-   * <p>Each rank has one thread for these calls, made on first use. It runs them in the order in
-   * which they were submitted. An operation called without {@code runAsync} while some are queued
-   * waits for its turn behind them. So ranks must agree on the order within a communicator, but not
-   * across communicators. A deadline counts from the start of an operation, not while it is queued.
+   * <p>In each communicator, each rank has one thread for these calls, made on first use. It runs
+   * them in the order in which they were submitted. An operation that is called directly waits
+   * until all calls submitted before it are over. So ranks must agree on the order of calls within
+   * a communicator, but not across communicators. A deadline counts from the start of an operation,
+   * not while it is queued.
+   *
+   * <p>If {@code call} throws, {@link Operation#await} throws the same. Later calls still run,
+   * unless the communicator is dead. When the communicator is closed or dies, queued calls fail
+   * with that failure and never run.
    *
    * <p>Tensors that {@code call} refers to are kept reachable. If one is closed before an operation
-   * on it has begun, the operation fails with {@link ClosedException}. When the communicator is
-   * closed or dies, queued calls fail with that failure and never run.
+   * on it has begun, the operation fails with {@link ClosedException}.
    */
   public final Operation<Void> runAsync(Consumer<? super Collectives> call) {
     Objects.requireNonNull(call, "call");
@@ -358,10 +372,9 @@ public sealed class Collectives permits Communicator {
 
   /**
    * Runs {@code kernel} of a library, on every rank with the same dtypes, shapes and scalars. The
-   * kernel's author documents its effect. The arguments are first checked against the kernel's
-   * parameters, {@link Kernel#toString}.
+   * kernel's author documents its effect. {@link Kernel#toString} lists its parameters.
    *
-   * <p>If a kernel waits, a deadline, an abort or the loss of a peer ends the wait. If a kernel
+   * <p>A deadline, an abort or the loss of a peer ends a kernel that waits for a peer. If a kernel
    * never leaves a phase, its rank hangs, and nothing ends it.
    *
    * @param arguments for each parameter of the kernel, a contiguous {@link Tensor} or a scalar. A
@@ -369,7 +382,7 @@ public sealed class Collectives permits Communicator {
    *     Double} (f64). A distributed parameter takes a {@link DistributedTensor}, at the same
    *     offset of the same window on every rank
    * @throws InvalidArgumentException if an argument does not match the kernel's parameter, or the
-   *     kernel refuses the arguments; nothing was sent
+   *     kernel does not accept the arguments; nothing was sent
    * @throws MismatchException if ranks launch different kernels, or one kernel with different
    *     arguments; no data has moved between them
    * @throws UnsupportedException if ranks are on several hosts; the communicator stays alive
@@ -416,7 +429,10 @@ public sealed class Collectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
-  /** Runs {@code call} on a thread of the communicator. */
+  /**
+   * Runs {@code call} on the communicator's own thread, after the calls queued there, and waits for
+   * its end.
+   */
   final void handOff(Runnable call) {
     endpoint.handOff(
         () -> {

@@ -204,7 +204,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return MemoryCalls.window(this, bytes, Deadline.DEFAULT);
   }
 
-  /** Makes a {@link #window(long)} within a deadline. */
+  /** Runs {@link #window(long)} with a deadline for the call. */
   public Window window(long bytes, Duration deadline) {
     return MemoryCalls.window(this, bytes, Deadline.nanos(deadline));
   }
@@ -225,7 +225,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return MemoryCalls.deviceWindow(this, bytes, Deadline.DEFAULT);
   }
 
-  /** Makes a {@link #deviceWindow(long)} within a deadline. */
+  /** Runs {@link #deviceWindow(long)} with a deadline for the call. */
   public Window deviceWindow(long bytes, Duration deadline) {
     return MemoryCalls.deviceWindow(this, bytes, Deadline.nanos(deadline));
   }
@@ -242,7 +242,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return MemoryCalls.memoryPool(this, bytes, Deadline.DEFAULT);
   }
 
-  /** Makes a {@link #memoryPool(long)} within a deadline. */
+  /** Runs {@link #memoryPool(long)} with a deadline for the call. */
   public MemoryPool memoryPool(long bytes, Duration deadline) {
     return MemoryCalls.memoryPool(this, bytes, Deadline.nanos(deadline));
   }
@@ -259,7 +259,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return split(color, key, Deadline.DEFAULT);
   }
 
-  /** Runs {@link #split(int, int)} within a deadline. */
+  /** Runs {@link #split(int, int)} with a deadline for the call. */
   public Communicator split(int color, int key, Duration deadline) {
     return split(color, key, Deadline.nanos(deadline));
   }
@@ -294,9 +294,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Returns this communicator's ranks in rank order, each as its number in the parent. The parent
-   * is the communicator from which {@link #subgroup}, {@link #split} or {@link #shrink} made this
-   * one. Empty if there is no parent. Legal from any thread at any time.
+   * Returns, for each rank of this communicator in order, its rank in the parent. The parent is the
+   * communicator from which {@link #subgroup}, {@link #split} or {@link #shrink} made this one.
+   * Empty if there is no parent. Legal from any thread at any time.
    */
   public List<Integer> parentRanks() {
     try {
@@ -307,11 +307,11 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Returns the rank here that has number {@code parentRank} in the parent, which {@link
-   * #parentRanks} describes. Legal from any thread at any time.
+   * Converts a rank of the parent to the rank of this communicator. See {@link #parentRanks}. Legal
+   * from any thread at any time.
    *
-   * @throws InvalidArgumentException if that rank is no member here, or this communicator has no
-   *     parent; the message lists the members
+   * @throws InvalidArgumentException if {@code parentRank} is not in this communicator, or this
+   *     communicator has no parent; the message lists the members
    */
   public int rankFromParent(int parentRank) {
     List<Integer> members = parentRanks();
@@ -328,9 +328,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Makes a new communicator of the live ranks after a failure. Ranks keep their order. Every live
-   * rank calls it, whatever failure it got. Ranks that died or closed are not awaited. The call
-   * continues once all other live ranks have called, or the deadline of one of them has passed. So
-   * a stopped process delays it until the deadline, but a dead process does not. If a rank dies
+   * rank calls it, whatever failure it got. The call does not wait for ranks that died or closed.
+   * It continues once all other live ranks have called, or the deadline of one of them has passed.
+   * So a stopped process delays it until the deadline, but a dead process does not. If a rank dies
    * during the call or can't take part, the others agree again without it. This may take some
    * seconds beyond the deadline.
    *
@@ -393,7 +393,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     }
   }
 
-  /** Closes {@code other}, which may be null, when this is closed. */
+  /** Closes {@code other}, which may be null, when this communicator is closed. */
   void keep(OwnStore other) {
     membership.keep(other);
   }

@@ -36,7 +36,6 @@ public record CommunicatorOptions(
   private static final CommunicatorOptions DEFAULTS =
       new CommunicatorOptions(Duration.ofSeconds(60), 1, 0, 0, false, false);
 
-  /** Checks the components. */
   public CommunicatorOptions {
     Deadline.nanos(deadline);
     if (cores < 0) {

@@ -64,7 +64,7 @@ final class Elements {
     return integer("getLong", tensor, index);
   }
 
-  /** Returns an element of an integer dtype or a bool. */
+  /** Returns an element of an integer dtype or a bool. For u64, returns its 64 bits. */
   private static long integer(String what, Tensor tensor, long[] index) {
     DType dtype = tensor.dtype;
     try (Scratch scratch = Scratch.take()) {
@@ -120,8 +120,8 @@ final class Elements {
   }
 
   /**
-   * Copies one element between a tensor and the scratch element of {@code dtype}. If {@code write}
-   * is true, it writes to the tensor.
+   * Copies the element of {@code tensor} at {@code index} to the scratch element, or in the other
+   * direction if {@code write} is true. The scratch element has {@code dtype}, and the copy casts.
    */
   private static void copyElement(
       String what, Scratch scratch, Tensor tensor, long[] index, DType dtype, boolean write) {
@@ -137,7 +137,10 @@ final class Elements {
     }
   }
 
-  /** Writes {@code value} as {@code dtype} to the scratch element, or throws if it does not fit. */
+  /**
+   * Writes {@code value} as {@code dtype} to the scratch element. Throws an exception if an integer
+   * dtype does not hold it exactly.
+   */
   private static void encode(String what, Scratch scratch, DType dtype, double value) {
     if (dtype.isInteger() || dtype == DType.BOOL) {
       boolean fits = value == Math.rint(value) && value >= -0x1p63 && value < 0x1p63;
@@ -218,7 +221,10 @@ final class Elements {
     return scratch.tensor(slot, tensor.dtype.code(), tensor.address, tensor.shape, tensor.strides);
   }
 
-  /** Pins the tensor's memory for the duration of a call, or throws if it can't be used. */
+  /**
+   * Pins the tensor's memory, which the caller unpins. Throws an exception if the memory was closed
+   * or is on a device, or if {@code write} is true and it is read-only.
+   */
   static void hold(String what, String name, Tensor tensor, boolean write) {
     if (write && tensor.memory.readOnly) {
       throw new InvalidArgumentException(what + ": " + name + " is read-only");

@@ -51,7 +51,10 @@ final class EnvironmentStart {
   private final Duration deadline;
   private final Host host;
 
-  /** Store of this job, open as long as the communicator; null if another process has it. */
+  /**
+   * Store that this process opened for its job. It is closed with the communicator. Null if another
+   * process has opened the store.
+   */
   private OwnStore kept;
 
   /**
@@ -78,7 +81,6 @@ final class EnvironmentStart {
     size = environment.size() * ranks;
   }
 
-  /** Starts the one rank of this process. */
   Communicator join() {
     Deadline until = Deadline.of(deadline);
     return started(
@@ -90,7 +92,6 @@ final class EnvironmentStart {
         });
   }
 
-  /** Starts the ranks of this process. */
   LocalGroup joinAll() {
     Deadline until = Deadline.of(deadline);
     return started(
@@ -103,8 +104,8 @@ final class EnvironmentStart {
   }
 
   /**
-   * Makes and begins the object that owns the handles. If that fails, closes the object and the
-   * store of this job.
+   * Makes the owner of the handles with {@code make}, then calls {@code begin} with it. If either
+   * throws, closes the owner and the store of this job.
    */
   private <T extends AutoCloseable> T started(
       long[] handles, Function<long[], T> make, Consumer<T> begin) {
@@ -127,13 +128,14 @@ final class EnvironmentStart {
   }
 
   /**
-   * Waits in a barrier. Afterwards no rank can take this start's store for that of the next start.
+   * Waits in a barrier of all ranks. Without it, a rank that starts again could find this start's
+   * store in place of the next one's.
    */
   private static void leaveStart(Communicator communicator, Deadline until) {
     communicator.withDeadline(until.left()).barrier();
   }
 
-  /** Returns the handles of this process's ranks, once all ranks have joined. */
+  /** Returns a {@code wl_comm_t*} for each rank of this process, once all ranks have joined. */
   private long[] handles(Deadline until) {
     Natives.require();
     if (environment.size() == 1) {
@@ -153,7 +155,8 @@ final class EnvironmentStart {
           ? joinAt(place, until)
           : joinAtOwn(place, until);
     }
-    try (RendezvousFile file = RendezvousFile.of(fileJob(), variables)) {
+    try (RendezvousFile file =
+        RendezvousFile.of(fileJob(), "WINDLASS_RENDEZVOUS", variables)) {
       if (environment.rank() > 0) {
         return joinAt(file.await(until.left()), until);
       }
@@ -166,7 +169,9 @@ final class EnvironmentStart {
     }
   }
 
-  /** Joins the others at a store of this process, which stays open. */
+  /**
+   * Opens the job's store in this process, and joins the other ranks there. The store stays open.
+   */
   private long[] joinAtOwn(RendezvousFile.Place place, Deadline until) {
     InetSocketAddress known =
         HostAndPort.awaited(
@@ -184,7 +189,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Joins the others at a store of rank 0's process or of the launcher. */
+  /** Joins the other ranks at a store that rank 0's process or the launcher has opened. */
   private long[] joinAt(RendezvousFile.Place place, Deadline until) {
     try {
       while (true) {
@@ -215,14 +220,18 @@ final class EnvironmentStart {
     }
   }
 
-  /** Connects. A launcher opens its store before it starts ranks. */
+  /**
+   * Connects to a store. A launcher has opened its store before it starts ranks. Rank 0 may still
+   * open its own, so the call waits for it.
+   */
   private Store connected(RendezvousFile.Place place, Duration deadline) {
-    return environment.launcherHasStore()
-        ? SocketStore.connectToOpen(place.address(), place.token(), member(), deadline)
-        : SocketStore.connect(place.address(), place.token(), member(), deadline);
+    boolean isOpened = environment.launcherHasStore();
+    return SocketStore.connect(place.address(), place.token(), member(), isOpened, deadline);
   }
 
-  /** Returns the exception for a store of another process that does not answer, or is lost. */
+  /**
+   * Returns the exception for a store of another process that does not answer, or that was lost.
+   */
   private WindlassException storeFailure(WindlassException e) {
     boolean isLaunchers = environment.launcherHasStore();
     String whose =
@@ -273,7 +282,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Returns the address without a lookup: the host may get its name later. */
+  /** Returns the address of the rendezvous, unresolved: the host may get its name later. */
   private InetSocketAddress address() {
     return required(
         environment.rendezvous(),
@@ -294,7 +303,7 @@ final class EnvironmentStart {
     return given.orElseThrow(() -> new InvalidArgumentException(why));
   }
 
-  /** Returns the name of this job's file, which no other job has. */
+  /** Returns the part of a file's name that distinguishes this job from others. */
   private String fileJob() {
     String job =
         required(

@@ -60,8 +60,8 @@ final class KernelLaunch {
   }
 
   /**
-   * Returns the number of words that describe {@code arguments}. Throws if an argument is of a kind
-   * that kernels don't take.
+   * Returns the number of 64-bit words that describe {@code arguments}. Throws an exception if an
+   * argument is of a kind that kernels don't take.
    */
   private static int words(Endpoint own, Kernel kernel, Object[] arguments) {
     for (int i = 0; i < arguments.length; i++) {
@@ -142,7 +142,7 @@ final class KernelLaunch {
     return scalar instanceof Double ? DType.F64 : null;
   }
 
-  /** Returns the bits of a scalar, from the lowest. */
+  /** Returns the bits of a scalar, in the low bits of the result. */
   private static long bits(Object scalar) {
     if (scalar instanceof Integer value) {
       return Integer.toUnsignedLong(value);

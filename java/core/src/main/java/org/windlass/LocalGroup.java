@@ -17,10 +17,10 @@ import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
 
 /**
- * The ranks of a communicator that are in this process. {@link #of(int)} makes a group of all
- * ranks. If other processes have ranks too, {@link #fromEnvironment} makes the group. {@link #run}
- * runs code on a thread of each rank. Callers with their own threads use each rank's {@link
- * #communicator}.
+ * The ranks of a communicator that are in this process. {@link #of(int)} makes a communicator whose
+ * ranks are all in this process. {@link #fromEnvironment} joins the ranks of other processes.
+ * {@link #run} runs code on a thread of each rank. Callers with their own threads use each rank's
+ * {@link #communicator}.
  */
 public final class LocalGroup implements AutoCloseable {
   private final List<Communicator> communicators;
@@ -70,10 +70,11 @@ public final class LocalGroup implements AutoCloseable {
   }
 
   /**
-   * Collective. Joins the other processes as {@link
-   * Communicator#fromEnvironment(CommunicatorOptions, Duration)} does, but with {@code ranks} ranks
-   * in each process. There are {@code n * ranks} ranks in n processes. Process p, as the launcher
-   * numbers it, has {@code ranks} ranks from {@code p * ranks} on.
+   * Joins the ranks of other processes that a launcher started, with {@code ranks} ranks in this
+   * process. Collective. It works like {@link Communicator#fromEnvironment(CommunicatorOptions,
+   * Duration)}, which has one rank in each process. Every process passes the same {@code ranks}:
+   * process {@code p}, as the launcher numbers it, has {@code ranks} ranks from {@code p * ranks}
+   * on.
    */
   public static LocalGroup fromEnvironment(
       int ranks, CommunicatorOptions options, Duration deadline) {
@@ -81,8 +82,8 @@ public final class LocalGroup implements AutoCloseable {
   }
 
   /**
-   * Joins the other processes with given variables instead of those of this process's environment.
-   * The process that starts the others can use it, for example.
+   * Joins the ranks of other processes, with the given variables instead of this process's
+   * environment. A process that starts the others can use it, for example.
    *
    * @param variables a launcher's variables, as {@link org.windlass.launch.LaunchEnvironment#of}
    *     takes them. If ranks are on several hosts, {@code WINDLASS_HOST} and the variables of UCX

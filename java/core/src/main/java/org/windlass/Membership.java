@@ -10,14 +10,14 @@ import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.rendezvous.OwnStore;
 
 /**
- * Holds the part of a {@link Communicator} that outlives it: the endpoint, which is freed once the
- * communicator is unreachable. Any thread may call.
+ * Frees the native part of a {@link Communicator} once it is closed or unreachable: its endpoint,
+ * and the store that its start has opened. Thread-safe.
  */
 final class Membership extends Leaks.Resource {
   private final Endpoint endpoint;
   private final List<WeakReference<Communicator>> children = new ArrayList<>();
 
-  /** Store to close with this; null for none. */
+  /** Store of the job, which this process opened; null for none. */
   private OwnStore store;
 
   Membership(String what, Endpoint endpoint) {
@@ -25,12 +25,10 @@ final class Membership extends Leaks.Resource {
     this.endpoint = endpoint;
   }
 
-  /** Closes {@code store}, which may be null, with this. */
   synchronized void keep(OwnStore store) {
     this.store = store;
   }
 
-  /** Closes the store. */
   synchronized void release() {
     if (store != null) {
       store.close();

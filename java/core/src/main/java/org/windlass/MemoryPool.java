@@ -122,7 +122,7 @@ public final class MemoryPool implements AutoCloseable {
     cleanable.clean();
   }
 
-  /** The native handle, which every tensor pins. */
+  /** The native handle. Every tensor of the pool pins it. */
   private static final class Part extends Lifetime {
     private final Endpoint endpoint;
     private final long handle;
@@ -140,7 +140,6 @@ public final class MemoryPool implements AutoCloseable {
     }
   }
 
-  /** Frees the pool itself. */
   private static final class Drop extends Leaks.Resource {
     private final Part part;
 

@@ -26,7 +26,7 @@ public final class NativeLibrary {
     return Natives.refusal();
   }
 
-  /** Returns the location from which it was loaded: a folder, or the jar of this platform. */
+  /** Returns the folder from which it was loaded, or the jar of this platform. */
   public static String place() {
     Natives.require();
     return NativeLoader.loadedFrom();
@@ -51,8 +51,9 @@ public final class NativeLibrary {
   }
 
   /**
-   * Returns how this process would access memory outside windows in other processes, and why,
-   * without asking those processes: {@code process_vm_readv: ...} or {@code stage: ...}.
+   * Returns how this process would access memory outside windows in other processes, and why. The
+   * text is {@code process_vm_readv: ...} for a direct read, or {@code stage: ...} for a copy
+   * through shared memory. Other processes are not asked.
    *
    * @throws InvalidArgumentException if {@code WINDLASS_PEER_MEMORY} names neither
    */

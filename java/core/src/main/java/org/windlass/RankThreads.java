@@ -26,7 +26,7 @@ final class RankThreads<T, E extends Exception> {
   /** Time between two checks of the ranks that are still inside. */
   private static final long LOOK_MS = 200;
 
-  /** Start of a communicator's failure in the message of a rank's next call. */
+  /** Start of the message with which calls on a dead communicator fail. */
   private static final String IS_DEAD = "the communicator is dead: ";
 
   private final List<Communicator> communicators;
@@ -109,7 +109,12 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /** Records the failure before any peer can see the abort, so that the cause comes first. */
+  /**
+   * Records the failure of a body and aborts its communicator. The record comes first, since the
+   * failures of peers follow from the abort.
+   *
+   * @param index index of the body's rank in this process
+   */
   private void fail(int index, Throwable failure) {
     record(failure);
     Communicator communicator = communicators.get(index);
@@ -127,7 +132,7 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /** Returns what ended the rank, even if the throwable has no text. */
+  /** Returns the message with which a rank's failure aborts its communicator. */
   private static String reason(int rank, Throwable failure) {
     try {
       return "rank " + rank + " ended with " + failure;
@@ -137,9 +142,9 @@ final class RankThreads<T, E extends Exception> {
   }
 
   /**
-   * Waits for the end of all bodies, and passes an interrupt on to them. Some time after a failure,
-   * logs once which ranks are still running, since those can't be ended. Returns true if there was
-   * an interrupt.
+   * Waits for the end of all bodies. Passes an interrupt on to them. Some time after a failure,
+   * logs once which ranks are still running, since those can't be ended. Returns true if this
+   * thread was interrupted.
    */
   private boolean join() {
     boolean interrupted = false;
@@ -223,8 +228,8 @@ final class RankThreads<T, E extends Exception> {
   }
 
   /**
-   * Returns the first failure that no other failure caused. Failures with other content are
-   * suppressed in it.
+   * Returns the failure to throw: the first one that is not the result of another rank's failure.
+   * Other failures are suppressed in it.
    */
   private Throwable root() {
     synchronized (failures) {
@@ -245,14 +250,20 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /** Returns true if two ranks report the same failure of the communicator. */
+  /**
+   * Returns true if {@code failure} is the same failure of the communicator as {@code root}, seen
+   * by another rank.
+   */
   private static boolean repeats(Throwable failure, Throwable root) {
     return failure.getClass() == root.getClass()
         && failure instanceof WindlassException
         && (Objects.equals(failure.getMessage(), root.getMessage()) || isLater(failure, root));
   }
 
-  /** Returns true if a rank's next call reports a failure that another rank found first. */
+  /**
+   * Returns true if {@code failure} is that of a call on a communicator that was dead already, by
+   * the failure {@code found}.
+   */
   private static boolean isLater(Throwable failure, Throwable found) {
     return failure.getClass() == found.getClass()
         && Objects.equals(failure.getMessage(), IS_DEAD + found.getMessage());
@@ -262,7 +273,7 @@ final class RankThreads<T, E extends Exception> {
     return failure instanceof AbortedException;
   }
 
-  /** Throws any throwable unchanged. A body throws no checked exception except E. */
+  /** Throws any throwable, without wrapping it. A body throws no checked exception except E. */
   @SuppressWarnings("unchecked") // X is erased: nothing is cast
   private static <X extends Throwable> X rethrow(Throwable failure) throws X {
     throw (X) failure;

@@ -16,7 +16,7 @@ final class RankWorker {
   /** Made with the group, since it refers to the class loaders of its constructor's callers. */
   private final Thread thread;
 
-  /** Guarded by this, like all fields below. */
+  /** True once the thread has started. Guarded by this, like all fields below. */
   private boolean hasBegun;
 
   private Runnable body;
@@ -24,10 +24,12 @@ final class RankWorker {
   private boolean hasEnded;
 
   /**
-   * Makes a thread that has not begun.
+   * Creates a worker whose thread has not started.
    *
-   * @param place index of the core on which it begins, among the cores that it may use; -1 for any
-   * @param stays whether it may use only this core
+   * @param rank the rank, for the thread's name
+   * @param place index of the core on which the thread starts, among the cores that it may use; -1
+   *     for any
+   * @param stays true if the thread may use only this core
    */
   RankWorker(int rank, int place, boolean stays) {
     this.name = "windlass-rank-" + rank;
@@ -39,8 +41,8 @@ final class RankWorker {
   }
 
   /**
-   * Starts {@code next}, which throws nothing, on the thread, with the caller's context class
-   * loader.
+   * Runs {@code next}, which throws nothing, on the thread. The thread gets the caller's context
+   * class loader. Returns at once.
    *
    * @throws ClosedException after {@link #end}: the thread may be gone, and nothing would run
    * @throws OutOfMemoryError if the thread can't be made
@@ -126,8 +128,8 @@ final class RankWorker {
   }
 
   /**
-   * Waits at most {@code ms} milliseconds for the end of the body, or without a limit if 0. Returns
-   * true if it is over.
+   * Waits at most {@code ms} milliseconds for the end of the body, or without a limit if {@code ms}
+   * is 0. Returns true if the body is over.
    */
   synchronized boolean await(long ms) throws InterruptedException {
     if (body != null) {
@@ -136,7 +138,6 @@ final class RankWorker {
     return body == null;
   }
 
-  /** Returns true while a body runs. */
   synchronized boolean isBusy() {
     return body != null;
   }
@@ -145,7 +146,6 @@ final class RankWorker {
     return thread;
   }
 
-  /** Interrupts the body, if one runs. */
   synchronized void interrupt() {
     if (body != null) {
       thread.interrupt();
@@ -157,7 +157,6 @@ final class RankWorker {
     return body == null ? new StackTraceElement[0] : thread.getStackTrace();
   }
 
-  /** Ends the thread after the body that it runs. */
   synchronized void end() {
     hasEnded = true;
     notifyAll();

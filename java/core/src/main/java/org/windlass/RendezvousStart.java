@@ -8,7 +8,9 @@ import org.windlass.internal.rendezvous.AllGatherStart;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.launch.Rendezvous;
 
-/** Starts one rank with a caller's own {@link Rendezvous}. */
+/**
+ * Starts one rank through the {@link Rendezvous} that a caller passes to {@link Communicator#meet}.
+ */
 final class RendezvousStart {
   private RendezvousStart() {}
 

@@ -11,32 +11,34 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.report.RankLook;
 
 /**
- * Finds ranks that wait in vain for a rank whose body has returned. Such a rank calls no more
- * operations until the run is over. The exception is a rank for which a thread of its communicator
- * has called operations before.
+ * Finds ranks that wait forever for a rank whose body has returned. A rank whose body has returned
+ * calls no more operations until the run is over. Only its communicator's own thread may still call
+ * some, if it ever did.
  */
 final class ReturnedRanks {
   /**
-   * Approximate number of records read in each check. Checking one rank reads the records of all
-   * ranks.
+   * Limit of the recorded operations that one check reads, approximately. Looking at one rank reads
+   * the records of all ranks.
    */
   private static final int MOST_READ = 64;
 
   private final List<Communicator> communicators;
 
-  /** Buffer for one rank's state; made on first use. */
+  /** Buffer for a {@code wl_rank_state_t}; made on first use. */
   private ByteBuffer state;
 
-  /** The rank with which the next check begins. */
+  /** Index in {@link #communicators} at which the next check begins. */
   private int next;
 
   /** The result of the last check, or null. */
   private Missing last;
 
   /**
-   * An operation in which one rank of the run waits, and which another rank has not entered.
+   * An operation in which one rank waits, and which another rank has not entered.
    *
    * @param communicator the communicator of the waiting rank
+   * @param waits the rank that waits, in the communicator of the run
+   * @param returned the rank whose body has returned, in the communicator of the run
    */
   private record Missing(Communicator communicator, String operation, int waits, int returned) {}
 
@@ -45,8 +47,8 @@ final class ReturnedRanks {
   }
 
   /**
-   * Checks once, some time after the last check. If both checks find the same operation, its
-   * communicator is aborted.
+   * Checks once. If this check finds the same operation as the last one, it aborts the operation's
+   * communicator. The caller leaves some time between two checks.
    *
    * @param threads the threads of the communicators' ranks
    * @param returned the ranks whose bodies have returned
@@ -92,11 +94,11 @@ final class ReturnedRanks {
   }
 
   /**
-   * Returns the operation in which a rank waits in vain, in this communicator or in one made from
-   * it.
+   * Returns the operation in which a rank waits forever, in this communicator or in one made from
+   * it; null if there is none.
    *
    * @param body the thread of the rank's body
-   * @param ranks the rank of the run for each rank of the communicator
+   * @param ranks for each rank of {@code communicator}, its rank in the communicator of the run
    */
   private Missing find(Communicator communicator, Thread body, int[] ranks, BitSet returned) {
     Endpoint endpoint = communicator.endpoint();
@@ -151,8 +153,8 @@ final class ReturnedRanks {
   }
 
   /**
-   * Returns true if the rank's body has returned, and no thread of the communicator itself ever
-   * made a call.
+   * Returns true if the rank's body has returned, and its communicator's own thread has never
+   * called an operation.
    */
   private boolean hasReturned(int rank, BitSet returned) {
     int index = rank - first();
@@ -162,7 +164,7 @@ final class ReturnedRanks {
         && !communicators.get(index).endpoint().hasOwnThread();
   }
 
-  /** Returns true if a rank that makes no more calls has not entered the operation. */
+  /** Returns true if the rank has not entered the operation with this sequence number. */
   private static boolean isBefore(RankLook look, int sequence) {
     // A rank that waits for a closed rank gets an exception. A one-sided operation has the number
     // of the last collective operation before it.

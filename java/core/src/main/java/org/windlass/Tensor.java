@@ -17,7 +17,7 @@ import org.windlass.internal.memory.Memory;
 /**
  * A tensor: typed memory with a shape and strides. It is a view: {@link #narrow}, {@link #select},
  * {@link #transpose}, {@link #splitDim} and {@link #reshape} return other views of the same memory
- * and copy nothing.
+ * and copy nothing. Dimensions and indices count from 0. Negative ones are not allowed.
  *
  * <p>The memory comes from {@link #allocate}, a {@link MemoryPool}, a {@link Window} or a device
  * ({@link #ofDevice}). It may also be a direct buffer, a memory segment, or a raw address with an
@@ -158,7 +158,10 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     }
   }
 
-  /** Returns a tensor over the same memory. A window tensor stays a window tensor. */
+  /**
+   * Returns a tensor of this dtype over the same memory; for a {@link DistributedTensor}, another
+   * one.
+   */
   Tensor view(long viewAddress, long[] viewShape, long[] viewStrides) {
     return new Tensor(memory, viewAddress, dtype, viewShape, viewStrides);
   }
@@ -225,12 +228,12 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return contiguous;
   }
 
-  /** Returns true if calls may only read it. */
+  /** Returns true if the tensor is read-only, so that no call may write to it. */
   public final boolean isReadOnly() {
     return memory.readOnly;
   }
 
-  /** Returns true if it is in a device's memory, as from {@link #ofDevice}. */
+  /** Returns true if the tensor is in a device's memory, as from {@link #ofDevice}. */
   public final boolean isOnDevice() {
     return memory.onDevice;
   }
@@ -278,7 +281,10 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, Shapes.swapped(shape, dim0, dim1), Shapes.swapped(strides, dim0, dim1));
   }
 
-  /** Returns a view with dimension {@code dim} split into dimensions of {@code sizes}. */
+  /**
+   * Returns a view with dimension {@code dim} split into dimensions of {@code sizes}, outermost
+   * first. Their product is the extent of {@code dim}.
+   */
   public Tensor splitDim(int dim, long... sizes) {
     ShapeChecks.checkDimension("splitDim", "dim", dim, shape.length);
     Objects.requireNonNull(sizes, "sizes");
@@ -304,7 +310,12 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, ShapeChecks.checked("splitDim: sizes", dtype, newShape), newStrides);
   }
 
-  /** Returns a view of a contiguous tensor in row-major order with another shape. */
+  /**
+   * Returns a view of a contiguous tensor with another shape, in row-major order.
+   *
+   * @param shape extents, all of which are given, and none is -1; the number of elements stays the
+   *     same
+   */
   public Tensor reshape(long... shape) {
     long[] checked = ShapeChecks.checked("reshape", dtype, shape);
     if (Shapes.numel(checked) != numel) {
@@ -321,37 +332,54 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, checked, Shapes.contiguousStrides(checked));
   }
 
-  /** Sets every element. An integer dtype must hold {@code value} exactly. */
+  /**
+   * Sets every element to {@code value}, rounded once. An integer dtype must hold {@code value}
+   * exactly.
+   */
   public final Tensor fill(double value) {
     Elements.fill(this, value);
     return this;
   }
 
   /**
-   * Sets every element. Floating dtypes round {@code value} once; a double must hold it exactly.
-   * For u64 it is the 64 bits.
+   * Sets every element to {@code value}. A floating dtype rounds it once, but a double must hold it
+   * exactly. For u64, {@code value} has the 64 bits.
    */
   public final Tensor fill(long value) {
     Elements.fill(this, value);
     return this;
   }
 
-  /** Returns an element of a floating dtype, an integer rounded to double, or a bool as 0 or 1. */
+  /**
+   * Returns the element at {@code index}: of a floating dtype, of an integer dtype rounded to
+   * double, or of bool as 0 or 1.
+   *
+   * @param index one coordinate for each dimension
+   */
   public final double getDouble(long... index) {
     return Elements.getDouble(this, index);
   }
 
-  /** Sets an element, rounded once. An integer dtype must hold {@code value} exactly. */
+  /**
+   * Sets the element at {@code index}, rounded once. An integer dtype must hold {@code value}
+   * exactly.
+   */
   public final void setDouble(double value, long... index) {
     Elements.set(this, index, value);
   }
 
-  /** Returns an element of an integer dtype or a bool. For u64, returns its 64 bits. */
+  /**
+   * Returns the element at {@code index}, of an integer dtype or a bool. For u64, returns its 64
+   * bits.
+   */
   public final long getLong(long... index) {
     return Elements.getLong(this, index);
   }
 
-  /** Sets an element. The dtype must hold {@code value}. For u64, sets its 64 bits. */
+  /**
+   * Sets the element at {@code index}. The dtype must hold {@code value}. For u64, sets its 64
+   * bits.
+   */
   public final void setLong(long value, long... index) {
     Elements.set(this, index, value);
   }
@@ -362,25 +390,31 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return this;
   }
 
-  /** Sets all elements of a floating dtype, in row-major order. */
+  /**
+   * Sets all elements of a floating dtype from {@code values}, in row-major order. Each is rounded
+   * once. The array has as many elements as the tensor, here and in the other forms.
+   */
   public final Tensor copyFrom(float[] values) {
     ArrayCopy.from(this, values);
     return this;
   }
 
-  /** Sets all elements of a floating dtype, in row-major order. */
+  /**
+   * Sets all elements of a floating dtype from {@code values}, in row-major order. Each is rounded
+   * once.
+   */
   public final Tensor copyFrom(double[] values) {
     ArrayCopy.from(this, values);
     return this;
   }
 
-  /** Sets all elements of a one-byte dtype, bit for bit. */
+  /** Sets all elements of a dtype of 8 bits, bit for bit. */
   public final Tensor copyFrom(byte[] values) {
     ArrayCopy.from(this, values);
     return this;
   }
 
-  /** Sets all elements of a two-byte dtype, bit for bit. */
+  /** Sets all elements of a dtype of 16 bits, bit for bit. */
   public final Tensor copyFrom(short[] values) {
     ArrayCopy.from(this, values);
     return this;
@@ -468,7 +502,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return buffer;
   }
 
-  /** Returns the exception of a call that supports only tensors of the host. */
+  /** Returns the exception of a call that does not support tensors in device memory. */
   final RuntimeException onDevice(String what, String name) {
     return memory.notOfHost(what + ": " + name + " (" + this + ")");
   }

@@ -39,7 +39,6 @@ public final class Window implements AutoCloseable {
   /** Guarded by this. */
   private long used;
 
-  /** Takes over a native handle. */
   private Window(Communicator communicator, long handle, Memory memory) {
     this.communicator = communicator;
     this.handle = handle;
@@ -61,7 +60,7 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Returns the address of {@code rank}'s part in this process, valid while the window is open. For
+   * Returns the address in this process of {@code rank}'s part, valid while the window is open. For
    * packages of Windlass.
    *
    * @hidden
@@ -75,7 +74,7 @@ public final class Window implements AutoCloseable {
     return communicator;
   }
 
-  /** Returns true if it is in the memory of devices: {@link Communicator#deviceWindow}. */
+  /** Returns true if the window is in the memory of devices: {@link Communicator#deviceWindow}. */
   public boolean isOnDevice() {
     return memory.onDevice;
   }
@@ -97,8 +96,8 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Makes a tensor in the next free bytes, aligned to 64. It is zeroed unless something has written
-   * there.
+   * Makes a tensor in the next free bytes, aligned to 64. Its elements are zero, unless a rank has
+   * written to these bytes before.
    *
    * @throws ResourceException if the window has too few free bytes
    */
@@ -160,7 +159,10 @@ public final class Window implements AutoCloseable {
     return new Signals(this, offset, count, Deadline.DEFAULT);
   }
 
-  /** Allocates the next free bytes. Returns the offset of the first, or -1 if there are too few. */
+  /**
+   * Reserves the next free bytes of the window. Returns the offset of the first, or -1 if there are
+   * too few.
+   */
   private synchronized long take(long needed) {
     long offset = (used + ALIGNMENT - 1) & -ALIGNMENT;
     if (offset > bytes() || needed > bytes() - offset) {
@@ -191,15 +193,14 @@ public final class Window implements AutoCloseable {
    * When it returns, {@code local} may be changed. The peer sees the elements once it has waited
    * for a later {@link Signals#notify} of this rank.
    *
-   * <p>This rank's device moves data from or to device memory, on either side. Data between a
-   * device and the host passes through pinned memory.
+   * <p>If a side is in device memory, this rank's device moves the data. Data between a device and
+   * the host passes through pinned memory.
    *
    * @param local a tensor of the same dtype and shape as {@code remote}; either may be strided
    * @param peer any rank, including this one
-   * @param remote a tensor of this window. A tensor in this rank's part names the same offset in
-   *     the peer's part
+   * @param remote a tensor of this window. Its offset selects the location in the peer's part
    * @throws UnsupportedException if {@code local} is in a device's memory and the target is not
-   *     {@code cuda}. Also if both sides are on devices, {@code local} is on another one than the
+   *     {@code cuda}. Also if both tensors are on devices, {@code local} is on another one than the
    *     rank's, and one of them is strided. The communicator stays alive
    * @throws DeadlineExceededException if {@code peer} is on another host and has not received the
    *     data within the communicator's deadline; this ends the communicator
@@ -282,12 +283,17 @@ public final class Window implements AutoCloseable {
     Reference.reachabilityFence(local);
   }
 
-  /** Returns true if a call on this rank must wait for its turn behind others. */
+  /** Returns true if a call of this thread must wait behind queued calls. */
   boolean mustQueue() {
     return communicator.endpoint.mustQueue(Thread.currentThread());
   }
 
-  /** Begins a call on this rank that uses the window's memory. */
+  /**
+   * Begins a call of this rank that uses the window's memory, which it pins. {@link #leave} ends
+   * it.
+   *
+   * @param what method for messages
+   */
   Endpoint enter(String what) {
     Endpoint own = communicator.endpoint;
     own.begin(Thread.currentThread());
@@ -299,7 +305,8 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Ends a call on this rank that {@link #enter} began.
+   * Ends a call that {@link #enter} began. Throws an exception unless {@code code} is {@code
+   * WL_OK}.
    *
    * @param other the memory that the call has pinned in addition to the window's; null if none
    */
@@ -320,9 +327,9 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Ends the use of its tensors on this rank. Later calls with them throw {@link ClosedException}.
-   * The memory is freed once calls in progress are over and every rank has closed its window.
-   * Idempotent.
+   * Ends the use of the window's tensors on this rank. Later calls with them throw {@link
+   * ClosedException}. The memory is freed once calls in progress are over and every rank has closed
+   * its window. Idempotent.
    */
   @Override
   public void close() {

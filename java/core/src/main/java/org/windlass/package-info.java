@@ -3,7 +3,8 @@
  * Communicators, windows, tensors and errors. {@link org.windlass.LocalGroup#of} makes the ranks,
  * and {@link org.windlass.Collectives} has their operations. Higher layers are in the packages
  * {@code org.windlass.layout}, {@code org.windlass.plan} and {@code org.windlass.transfer}. Each of
- * them uses only the layers before it.
+ * them uses only the layers before it. A deadline is a {@link java.time.Duration} from the start of
+ * the call.
  *
  * <h2>Wrong calls</h2>
  *

@@ -111,8 +111,8 @@ public final class Checkpoint implements AutoCloseable {
   }
 
   /**
-   * Returns the only safetensors file of a folder. Refuses it if its name shows that it is one of
-   * several.
+   * Returns the only safetensors file of a folder. Throws an exception if its name shows that it is
+   * one of several.
    */
   private static Path only(Path folder) throws IOException {
     List<Path> found = new ArrayList<>();
@@ -186,8 +186,8 @@ public final class Checkpoint implements AutoCloseable {
   }
 
   /**
-   * Refuses an index if the folder holds other files that may be meant as well. An index without
-   * tensors either belongs to an empty checkpoint or has lost its entries.
+   * Throws an exception if the folder of an index holds other files that may be meant as well. If
+   * the index has no tensors, any file may be: the index may have lost its entries.
    */
   private static void requireOnly(Path folder, Path indexFile, SafetensorsIndex index)
       throws IOException {
@@ -267,7 +267,8 @@ public final class Checkpoint implements AutoCloseable {
   }
 
   /**
-   * Merges the metadata of the files. Omits the entries for which two files have different values.
+   * Merges the metadata of the files. Omits entries for which two files have different values, and
+   * adds a note about each.
    */
   private static Map<String, String> metadata(
       Collection<SafetensorsFile> files, List<String> notes) {
@@ -316,7 +317,7 @@ public final class Checkpoint implements AutoCloseable {
     return index;
   }
 
-  /** Returns notes about oddities of the files. They are no reason to refuse the checkpoint. */
+  /** Returns notes about unusual files. The checkpoint is readable despite them. */
   public List<String> notes() {
     return notes;
   }

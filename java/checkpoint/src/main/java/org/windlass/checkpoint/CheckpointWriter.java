@@ -80,8 +80,8 @@ public final class CheckpointWriter implements AutoCloseable {
   }
 
   /**
-   * Returns whether something has the name already. Throws an exception if the system refuses the
-   * name.
+   * Returns whether a file or folder has the name already. Throws an exception if the system does
+   * not accept the name.
    */
   private static boolean isThere(Path out, Path place) {
     try {
@@ -95,12 +95,11 @@ public final class CheckpointWriter implements AutoCloseable {
   }
 
   /**
-   * Returns the resolved path of a checkpoint with this name. Symbolic links in the path to it are
-   * followed, as the system follows them before a {@code ..}. A link that has the name itself is
-   * not followed.
+   * Returns the path at which a checkpoint of this name appears. Symbolic links in the path of its
+   * folder are followed. A link that has the name itself is not.
    *
-   * @throws InvalidArgumentException if its folder does not exist, or belongs to another file
-   *     system than the machine's, such as an archive
+   * @throws InvalidArgumentException if its folder does not exist, or is not on the machine's own
+   *     file system, such as in an archive
    * @throws ResourceException if its folder cannot be reached
    */
   public static Path place(Path out) {
@@ -162,7 +161,7 @@ public final class CheckpointWriter implements AutoCloseable {
       Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
     SafetensorsWriter file = SafetensorsWriter.create(path, items, metadata);
     files.add(file);
-    written.put(path, file.header().fileBytes());
+    written.put(path, file.fileBytes());
     return file;
   }
 
@@ -288,7 +287,7 @@ public final class CheckpointWriter implements AutoCloseable {
 
   /**
    * Exchanges the content with the file or folder that has the name. Exchanges them back if that
-   * one may not be destroyed.
+   * one turns out to be changed, so that it may not be destroyed.
    */
   private void exchange() {
     WriteMark.requireReplaceable(out, out);
@@ -321,8 +320,8 @@ public final class CheckpointWriter implements AutoCloseable {
   }
 
   /**
-   * Syncs a folder even if the thread is interrupted. A failure here would leave a checkpoint that
-   * has its name already.
+   * Syncs a folder to the disk, even if the thread is interrupted: the checkpoint has its name
+   * already.
    */
   private static void syncFolder(Path folder) {
     boolean interrupted = false;

@@ -27,8 +27,8 @@ final class FileTree {
   }
 
   /**
-   * Removes a file or a folder with all its content. Links are removed, not followed. The method
-   * keeps at most one descriptor open, and only while it lists a folder.
+   * Removes a file, or a folder with all its content. Links are removed, not followed. At most one
+   * file descriptor is open at a time.
    *
    * @throws IOException if a folder cannot be listed, or an entry cannot be removed
    */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -23,7 +22,6 @@ import org.windlass.layout.Layout;
  * @param tensors one entry for each tensor that the file lists, in the file's order
  */
 public record LayoutFile(Map<String, Entry> tensors) {
-  /** Checks the components. */
   public LayoutFile {
     tensors = Copies.map(tensors, "tensors");
   }
@@ -41,7 +39,6 @@ public record LayoutFile(Map<String, Entry> tensors) {
    */
   public record Entry(
       List<Long> shape, Optional<DType> dtype, Optional<Layout> layout, Optional<Parts> parts) {
-    /** Checks the components. */
     public Entry {
       shape = Copies.list(shape, "shape");
       Objects.requireNonNull(dtype, "dtype");
@@ -78,7 +75,6 @@ public record LayoutFile(Map<String, Entry> tensors) {
    * @param layout the layout that cuts each part
    */
   public record Parts(int dim, List<Long> extents, Layout layout) {
-    /** Checks the components. */
     public Parts {
       if (dim < 0 || dim >= Native.WL_MAX_DIMS) {
         throw new InvalidArgumentException(
@@ -117,7 +113,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
   /**
    * Parses and checks the JSON of such a file.
    *
-   * @param where the file; it begins every complaint
+   * @param where name of the file, which begins every message
    * @throws InvalidArgumentException if the JSON is malformed
    */
   public static LayoutFile parse(String where, byte[] bytes) {
@@ -230,44 +226,31 @@ public record LayoutFile(Map<String, Entry> tensors) {
   /**
    * Returns the file's bytes.
    *
-   * @throws InvalidArgumentException if {@link #parse} would refuse them, because of a tensor's
+   * @throws InvalidArgumentException if {@link #parse} would not accept them, because of a tensor's
    *     name or the number of tensors
    */
   public byte[] encode() {
-    byte[] bytes =
-        JsonObject.lines(
-            json -> {
-              json.writeNumberField("version", 1);
-              json.writeObjectFieldStart("tensors");
-              for (Map.Entry<String, Entry> tensor : tensors.entrySet()) {
-                Entry entry = tensor.getValue();
-                Names.requireTensor(NAME, tensor.getKey());
-                json.writeObjectFieldStart(tensor.getKey());
-                write(json, "shape", entry.shape());
-                if (entry.dtype().isPresent()) {
-                  json.writeStringField("dtype", entry.dtype().get().safetensorsName());
-                }
-                if (entry.layout().isPresent()) {
-                  json.writeStringField("layout", entry.layout().get().toString());
-                }
-                if (entry.parts().isPresent()) {
-                  Parts parts = entry.parts().get();
-                  json.writeObjectFieldStart("parts");
-                  json.writeNumberField("dim", parts.dim());
-                  write(json, "extents", parts.extents());
-                  json.writeStringField("layout", parts.layout().toString());
-                  json.writeEndObject();
-                }
-                json.writeEndObject();
-              }
-              json.writeEndObject();
-            });
+    Map<String, Object> written = new LinkedHashMap<>();
+    tensors.forEach(
+        (name, entry) -> {
+          Names.requireTensor(NAME, name);
+          written.put(
+              name,
+              JsonObject.of(
+                  "shape", entry.shape(),
+                  "dtype", entry.dtype().map(DType::safetensorsName),
+                  "layout", entry.layout(),
+                  "parts", entry.parts().map(LayoutFile::json)));
+        });
+    byte[] bytes = JsonObject.lines(JsonObject.of("version", 1, "tensors", written));
     JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
     return bytes;
   }
 
-  private static void write(JsonGenerator json, String key, List<Long> numbers) throws IOException {
-    json.writeFieldName(key);
-    json.writeArray(numbers.stream().mapToLong(Long::longValue).toArray(), 0, numbers.size());
+  private static Map<String, Object> json(Parts parts) {
+    return JsonObject.of(
+        "dim", parts.dim(),
+        "extents", parts.extents(),
+        "layout", parts.layout());
   }
 }

@@ -7,7 +7,10 @@ import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
-/** Checks the names in a checkpoint. Writers refuse the same names as readers. */
+/**
+ * Checks the names in a checkpoint, the same when writing as when reading. Messages begin with
+ * {@code where}.
+ */
 final class Names {
   /** Key of the file's metadata in a header. No tensor may have this name. */
   static final String METADATA = "__metadata__";
@@ -16,7 +19,7 @@ final class Names {
 
   private Names() {}
 
-  /** Checks a tensor's name; {@code where} begins the complaint. */
+  /** Throws an exception for a name that no tensor may have. */
   static void requireTensor(String where, String name) {
     requireText(where, "tensor", name);
     if (name.isEmpty()) {
@@ -27,7 +30,9 @@ final class Names {
     }
   }
 
-  /** Checks a text that is written into JSON; {@code where} begins the complaint. */
+  /**
+   * Throws an exception for a text that JSON can't hold, such as one with half a surrogate pair.
+   */
   static void requireText(String where, String what, String text) {
     if (!JsonText.wellFormed(text)) {
       throw new InvalidArgumentException(
@@ -35,7 +40,9 @@ final class Names {
     }
   }
 
-  /** Returns the file of that name in {@code folder} itself; {@code where} begins the complaint. */
+  /**
+   * Returns the path of a file in {@code folder}. Throws an exception if the name leads elsewhere.
+   */
   static Path file(String where, Path folder, String name) {
     return file(where, folder, name, name);
   }

@@ -9,7 +9,7 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
-/** Provides file operations of the system that the JDK lacks. */
+/** File operations of the system that the JDK lacks. */
 final class NativeFiles {
   private NativeFiles() {}
 

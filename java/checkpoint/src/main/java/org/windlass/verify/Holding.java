@@ -4,6 +4,7 @@ package org.windlass.verify;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -151,30 +152,40 @@ final class Holding {
   }
 
   /**
-   * Returns this holding as part of another tensor.
+   * Describes the indices of a tensor that become those of another one.
    *
-   * @param axes for each dimension of that tensor, the dimension here, or -1 for a new one of
+   * @param axes for each dimension of the other tensor, the dimension here, or -1 for a new one of
    *     extent 1
-   * @param dim the dimension of that tensor along which this one is offset
-   * @param offset the index along {@code dim} at which this one begins
+   * @param dim a dimension of the other tensor
+   * @param source the first index along {@code dim} here
+   * @param target the same index in the other tensor
+   * @param length the number of indices along {@code dim}
    */
-  Holding placed(List<Integer> axes, int dim, long offset) {
-    List<List<Run>> placed = new ArrayList<>();
-    for (int d = 0; d < axes.size(); d++) {
-      List<Run> runs = axes.get(d) < 0 ? List.of(new Run(0, 1, 0)) : dims.get(axes.get(d));
-      long shift = d == dim ? offset : 0;
-      placed.add(
-          runs.stream()
-              .map(run -> new Run(run.start() + shift, run.length(), run.local()))
-              .toList());
+  record Place(List<Integer> axes, int dim, long source, long target, long length) {
+    /** Returns the place of a whole tensor in itself, moved by {@code offset} along a dimension. */
+    static Place moved(int ndim, int dim, long offset) {
+      List<Integer> axes = IntStream.range(0, ndim).boxed().toList();
+      return new Place(axes, dim, 0, offset, Long.MAX_VALUE);
     }
-    return new Holding(placed);
+
+    private Stream<Run> of(Run run) {
+      long begin = Math.max(run.start(), source);
+      long length = Math.min(run.end() - begin, length() - (begin - source));
+      return length > 0
+          ? Stream.of(new Run(begin - source + target, length, run.local() + begin - run.start()))
+          : Stream.empty();
+    }
   }
 
-  /** Returns this holding with its global indices of {@code dim} moved by {@code offset}. */
-  Holding shifted(int dim, long offset) {
-    List<Integer> axes = IntStream.range(0, dims.size()).boxed().toList();
-    return placed(axes, dim, offset);
+  /** Returns this holding as part of another tensor. */
+  Holding placed(Place place) {
+    List<List<Run>> placed = new ArrayList<>();
+    for (int d = 0; d < place.axes().size(); d++) {
+      int axis = place.axes().get(d);
+      List<Run> runs = axis < 0 ? List.of(new Run(0, 1, 0)) : dims.get(axis);
+      placed.add(d == place.dim() ? runs.stream().flatMap(place::of).toList() : runs);
+    }
+    return new Holding(placed);
   }
 
   /** Joins several holdings that lie one after another along {@code dim} and agree otherwise. */

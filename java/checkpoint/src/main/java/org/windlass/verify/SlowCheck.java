@@ -66,7 +66,8 @@ public final class SlowCheck {
     for (long extent : extents) {
       long[] part = shape.clone();
       part[dim] = extent;
-      pieces.add(Holding.of(each, part, rank).shifted(dim, offset));
+      Holding.Place place = Holding.Place.moved(shape.length, dim, offset);
+      pieces.add(Holding.of(each, part, rank).placed(place));
       offset += extent;
     }
     Holding held = Holding.joined(pieces, dim);

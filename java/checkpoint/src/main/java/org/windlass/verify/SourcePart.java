@@ -5,7 +5,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.IntFunction;
-import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
@@ -21,9 +20,7 @@ public final class SourcePart {
   private final Optional<DType> wire;
   private final List<SourcePiece> stored;
   private final Holding whole;
-  private final List<Integer> axes;
-  private final int dim;
-  private final long offset;
+  private final Holding.Place place;
 
   private SourcePart(
       String name,
@@ -31,17 +28,13 @@ public final class SourcePart {
       Optional<DType> wire,
       List<SourcePiece> stored,
       Holding whole,
-      List<Integer> axes,
-      int dim,
-      long offset) {
+      Holding.Place place) {
     this.name = name;
     this.from = from;
     this.wire = wire;
     this.stored = stored;
     this.whole = whole;
-    this.axes = axes;
-    this.dim = dim;
-    this.offset = offset;
+    this.place = place;
   }
 
   private SourcePart(
@@ -52,9 +45,7 @@ public final class SourcePart {
         wire,
         stored,
         Holding.whole(shape),
-        IntStream.range(0, shape.length).boxed().toList(),
-        0,
-        0);
+        Holding.Place.moved(shape.length, 0, 0));
   }
 
   /**
@@ -80,14 +71,18 @@ public final class SourcePart {
   }
 
   /**
-   * Returns this tensor at its position in another tensor.
+   * Returns some indices of this tensor at their position in another tensor.
    *
    * @param axes for each dimension of that tensor, the dimension of this one, or -1 for a new one
    *     of extent 1
-   * @param dim the dimension along which this one begins at {@code offset}
+   * @param dim a dimension of that tensor
+   * @param source the first index along {@code dim} in this tensor
+   * @param target the same index in that tensor
+   * @param length the number of indices along {@code dim}
    */
-  public SourcePart placed(List<Integer> axes, int dim, long offset) {
-    return new SourcePart(name, from, wire, stored, whole, axes, dim, offset);
+  public SourcePart placed(List<Integer> axes, int dim, long source, long target, long length) {
+    Holding.Place at = new Holding.Place(axes, dim, source, target, length);
+    return new SourcePart(name, from, wire, stored, whole, at);
   }
 
   /**
@@ -138,13 +133,13 @@ public final class SourcePart {
 
   /** Returns the pieces at their positions in the target. */
   List<SourcePiece> pieces() {
-    return stored.stream().map(piece -> piece.placed(axes, dim, offset)).toList();
+    return stored.stream().map(piece -> piece.placed(place)).toList();
   }
 
   /** Returns the first rank of the source layout that holds an element of the target. */
   String rankOf(long[] index) {
     for (int rank : from.mesh().ranks()) {
-      Holding holding = Holding.of(from, whole.shape(), rank).placed(axes, dim, offset);
+      Holding holding = Holding.of(from, whole.shape(), rank).placed(place);
       if (holding.contains(index)) {
         return "source rank " + rank;
       }

@@ -67,14 +67,9 @@ record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
     return new SourcePiece(holding, Holding.rowMajor(holding.shape()), terms);
   }
 
-  /**
-   * Returns this piece as part of another tensor.
-   *
-   * @param axes for each dimension of that tensor, the dimension of this one, or -1 for a new one
-   * @param dim the dimension along which this one begins at {@code offset}
-   */
-  SourcePiece placed(List<Integer> axes, int dim, long offset) {
-    long[] placed = axes.stream().mapToLong(d -> d < 0 ? 0 : strides[d]).toArray();
-    return new SourcePiece(holding.placed(axes, dim, offset), placed, terms);
+  /** Returns this piece as part of another tensor. */
+  SourcePiece placed(Holding.Place place) {
+    long[] placed = place.axes().stream().mapToLong(d -> d < 0 ? 0 : strides[d]).toArray();
+    return new SourcePiece(holding.placed(place), placed, terms);
   }
 }

@@ -152,7 +152,6 @@ final class ExampleCommand implements Runnable {
     }
   }
 
-  /** Returns true if the example starts its own processes, regardless of {@code --ranks}. */
   private boolean isOfJobs(Example example) {
     return moving.areProcesses() && example.jobs().isPresent();
   }
@@ -190,7 +189,6 @@ final class ExampleCommand implements Runnable {
                         + names().collect(Collectors.joining(", "))));
   }
 
-  /** Returns a stream whose text goes to {@code out}. */
   private static PrintStream stream(Writer out) {
     return new PrintStream(new WriterStream(out), true, StandardCharsets.UTF_8);
   }

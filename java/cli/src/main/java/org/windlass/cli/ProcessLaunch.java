@@ -5,7 +5,6 @@ import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -47,13 +46,7 @@ final class ProcessLaunch {
   private final int ranks;
   private final CommunicatorOptions options;
 
-  /**
-   * Prepares a launch.
-   *
-   * @param arguments arguments of the command, also passed to the processes
-   * @param ranks number of ranks of each process
-   * @param options options of the communicators; their deadline also limits the start
-   */
+  /** Prepares a launch of {@code processes} processes with {@code ranks} ranks each. */
   ProcessLaunch(
       List<String> arguments, int processes, int ranks, CommunicatorOptions options) {
     this.arguments = arguments;
@@ -62,7 +55,6 @@ final class ProcessLaunch {
     this.options = options;
   }
 
-  /** Runs the body with the ranks of this process, here and in each of the other processes. */
   void run(Consumer<LocalGroup> body) {
     if (LaunchedRank.isThis()) {
       runRank(System.getenv(), body, () -> {});
@@ -70,7 +62,7 @@ final class ProcessLaunch {
     }
     try (Unfinished unfinished = new Unfinished();
         TokenFile token = new TokenFile();
-        Complaints complaints = new Complaints();
+        RunFolder complaints = RunFolder.create("ranks");
         OwnJvm jvm = new OwnJvm();
         RankProcesses others = new RankProcesses(1, standardError(), standardError(), GRACE)) {
       unfinished.add(others);
@@ -79,7 +71,7 @@ final class ProcessLaunch {
       unfinished.add(jvm);
       try (RankVariables variables = new RankVariables(processes, token)) {
         for (int process = 1; process < processes; process++) {
-          List<String> option = List.of(LaunchedRank.option(complaints.of(process)));
+          List<String> option = List.of(LaunchedRank.option(complaints.resolve("" + process)));
           others.start(
               jvm.command(option, Main.class, arguments), variables.of(process));
         }
@@ -92,10 +84,7 @@ final class ProcessLaunch {
     }
   }
 
-  /**
-   * Returns standard error as a byte stream. Ranks print no results, and their bytes are copied
-   * unchanged, which a writer would not do.
-   */
+  /** Returns a byte stream, since the ranks' bytes are copied unchanged. */
   private static OutputStream standardError() {
     return new FileOutputStream(FileDescriptor.err);
   }
@@ -104,7 +93,7 @@ final class ProcessLaunch {
       Map<String, String> own,
       Consumer<LocalGroup> body,
       RankProcesses others,
-      Complaints complaints)
+      RunFolder complaints)
       throws IOException {
     try (StartWatch watch = new StartWatch(others)) {
       runRank(own, body, watch::close);
@@ -117,11 +106,7 @@ final class ProcessLaunch {
     }
   }
 
-  /**
-   * Runs the body with the ranks of this process.
-   *
-   * @param onStart called once all ranks have joined
-   */
+  /** Runs the body with the ranks of this process. Calls {@code onStart} once all have joined. */
   private void runRank(
       Map<String, String> variables, Consumer<LocalGroup> body, Runnable onStart) {
     try (LocalGroup group =
@@ -133,12 +118,9 @@ final class ProcessLaunch {
     }
   }
 
-  /**
-   * Returns the exception to throw for {@code failure}: the original failure of a rank, if there is
-   * one.
-   */
+  /** Returns the original failure of a rank, or {@code failure} if there is none. */
   private RuntimeException cause(
-      RuntimeException failure, List<RankProcesses.Failure> failures, Complaints complaints)
+      RuntimeException failure, List<RankProcesses.Failure> failures, RunFolder complaints)
       throws IOException {
     ErrorCode code = Complaint.of(failure).code();
     if (!CONSEQUENCES.contains(code)) {
@@ -147,7 +129,7 @@ final class ProcessLaunch {
     List<Complaint> consequences = new ArrayList<>();
     for (RankProcesses.Failure each : failures) {
       Optional<Complaint> told =
-          LaunchedRank.told(ranksOf(each.rank()), complaints.of(each.rank()));
+          LaunchedRank.told(ranksOf(each.rank()), complaints.resolve("" + each.rank()));
       if (told.isPresent() && !CONSEQUENCES.contains(told.get().code())) {
         return new ComplaintException(told.get(), failure);
       }
@@ -163,7 +145,6 @@ final class ProcessLaunch {
     return failure;
   }
 
-  /** Returns the name of a process's ranks in messages. */
   private String ranksOf(int process) {
     int first = process * ranks;
     return ranks == 1 ? "rank " + first : "ranks " + first + " to " + (first + ranks - 1);
@@ -173,22 +154,6 @@ final class ProcessLaunch {
     return new PeerLostException(
         ranksOf(failure.rank()) + " (process " + failure.pid() + ") ended with status "
             + failure.status() + " " + when);
-  }
-
-  /** Files in which ranks write the reasons of their failures. */
-  private static final class Complaints implements AutoCloseable {
-    private final RunFolder folder = RunFolder.create("ranks");
-
-    Complaints() throws IOException {}
-
-    Path of(int rank) {
-      return folder.resolve("" + rank);
-    }
-
-    @Override
-    public void close() throws IOException {
-      folder.close();
-    }
   }
 
   /** Watches ranks that have not joined yet. If one of them fails, this thread stops waiting. */

@@ -48,10 +48,7 @@ import picocli.CommandLine.Parameters;
           + " ends them."
     })
 final class RunCommand implements Callable<Integer> {
-  /**
-   * Largest number of ranks. Each takes a process, and its output takes two threads and two buffers
-   * here.
-   */
+  /** Largest number of ranks. Each takes a process, two threads and two buffers. */
   static final int MOST = 256;
 
   /** Time from SIGTERM to SIGKILL. */
@@ -110,13 +107,11 @@ final class RunCommand implements Callable<Integer> {
     }
   }
 
-  /** Returns the time limit for ranks that are stopped, or empty for none. */
   private Optional<Duration> limit() {
     return Optional.ofNullable(deadline)
         .map(seconds -> MovingOptions.seconds("run: --deadline", seconds));
   }
 
-  /** Waits until all ranks have ended. */
   private Optional<RankProcesses.Failure> run(
       RankProcesses processes, TokenFile token, Optional<Duration> limit)
       throws IOException, InterruptedException {
@@ -174,9 +169,7 @@ final class RunCommand implements Callable<Integer> {
         + (keepGoing ? "; no other is ended" : "; all are ended");
   }
 
-  /**
-   * Returns the status for output that cannot be written. Prints nothing if the reader has gone.
-   */
+  /** Returns the status for lost output, and prints nothing if the reader has gone. */
   private static int statusOf(SharedOutput.Loss loss) {
     if (Results.isReaderGone(loss.fault())) {
       return ErrorCode.RESOURCE.exitStatus();
@@ -185,9 +178,7 @@ final class RunCommand implements Callable<Integer> {
         Results.complaint(loss.stream(), loss.fault(), "all ranks were ended"), loss.fault());
   }
 
-  /**
-   * Returns a byte stream. The ranks' bytes are copied unchanged, which a text writer would not do.
-   */
+  /** Returns a byte stream, since the ranks' bytes are copied unchanged. */
   private static FileOutputStream stream(FileDescriptor descriptor) {
     return new FileOutputStream(descriptor);
   }

@@ -12,6 +12,7 @@ import org.windlass.internal.memory.Memory;
  * thread inside the call uses it. A call that succeeds allocates nothing.
  */
 final class ExpertCall {
+  /** Number of memories that a call pins at most. */
   private static final int MOST = 5;
 
   private final Endpoint endpoint;
@@ -21,16 +22,21 @@ final class ExpertCall {
     this.endpoint = endpoint;
   }
 
-  /** Begins a call by {@code thread}, and excludes other callers. */
+  /** Begins a call of {@code thread}. Other threads can't begin one until {@link #end}. */
   void begin(Thread thread) {
     endpoint.begin(thread);
   }
 
   /**
-   * Pins the memory of {@code tensor} as number {@code index} of the call. A null tensor is
-   * ignored. If the memory can't be pinned, the call ends.
+   * Pins the memory of an argument until {@link #end}, so that it isn't freed. If that fails, ends
+   * the call before it throws.
    *
+   * @param index number of the argument, 0 to {@code MOST - 1}; each number is used once in a call
+   * @param tensor the argument; null is ignored
+   * @param call method for messages
+   * @param name parameter for messages
    * @throws ClosedException if the tensor's memory was closed
+   * @throws RuntimeException if the tensor is in a device's memory
    */
   void pin(int index, Tensor tensor, String call, String name) {
     if (tensor == null) {
@@ -49,8 +55,7 @@ final class ExpertCall {
   }
 
   /**
-   * Pins memory of {@code owner} as number {@code index} of the call. If the memory can't be
-   * pinned, the call ends.
+   * Pins memory that {@code owner} has made, as {@link #pin} does.
    *
    * @throws ClosedException if {@code owner} is closed
    */
@@ -60,7 +65,7 @@ final class ExpertCall {
     }
   }
 
-  /** Pins memory. If the memory was closed, ends the call and returns false. */
+  /** Pins memory. If it was closed, ends the call and returns false. */
   private boolean hold(int index, Memory memory) {
     if (memory.hold()) {
       pinned[index] = memory;

@@ -34,7 +34,7 @@ record CudaToolkit() implements TargetToolkit {
     return refusal == null ? "the CUDA driver, libcuda.so.1, opens and has a device" : refusal;
   }
 
-  /** Returns the path of nvcc. Looks in the same places as cmake/cuda.cmake. */
+  /** Returns a text that says where nvcc is. Looks in the same places as cmake/cuda.cmake. */
   private static String compiler() {
     String path = System.getenv("PATH");
     return Stream.concat(

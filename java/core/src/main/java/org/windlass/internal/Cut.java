@@ -86,7 +86,7 @@ public final class Cut {
   private final long extent;
   private final List<Level> levels;
 
-  /** For each level, the number of cells below one of its coordinates. */
+  /** For each level, the number of cells that have one coordinate on it and on all outer levels. */
   private final int[] strides;
 
   private final int cells;
@@ -122,7 +122,7 @@ public final class Cut {
     return cells;
   }
 
-  /** Returns the cell at the given coordinates of the whole mesh. */
+  /** Returns the cell of a rank with these coordinates, one for each mesh dimension. */
   public int cell(int[] meshCoordinates) {
     int cell = 0;
     for (int l = 0; l < strides.length; l++) {

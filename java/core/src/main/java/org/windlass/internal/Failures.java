@@ -11,8 +11,8 @@ public final class Failures {
   private Failures() {}
 
   /**
-   * Returns if {@code code} is Ok. Otherwise throws the exception that the record of
-   * {@code scratch} describes.
+   * Throws the exception that the error record of {@code scratch} describes, unless {@code code} is
+   * {@code WL_OK}.
    */
   public static void check(int code, Scratch scratch) {
     if (code != Native.WL_OK) {
@@ -21,8 +21,9 @@ public final class Failures {
   }
 
   /**
-   * Returns the exception for {@code code}, with the message of the {@code wl_error_t} at the start
-   * of {@code error}.
+   * Returns the exception for {@code code}.
+   *
+   * @param error starts with a {@code wl_error_t}, which has the message, operation and ranks
    */
   public static WindlassException of(int code, ByteBuffer error) {
     int operation = error.getInt(Structs.Error.OPERATION);
@@ -31,7 +32,7 @@ public final class Failures {
   }
 
   /**
-   * Returns {@code failure} as a failure of {@code operation}, which contains the operation that
+   * Returns {@code failure} as a failure of {@code operation}, which called the operation that
    * failed.
    */
   public static WindlassException within(String operation, WindlassException failure) {

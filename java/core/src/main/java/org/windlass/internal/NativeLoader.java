@@ -50,7 +50,7 @@ public final class NativeLoader {
   /** Environment variable with the name of the target. The property takes precedence. */
   public static final String TARGET_VARIABLE = "WINDLASS_TARGET";
 
-  /** The target that every build has a library for. Libraries of other targets are optional. */
+  /** The target for which every build has a library. */
   private static final String DEFAULT = "sim";
 
   /** The platforms that have natives, by os.name and os.arch, under their JavaCPP names. */
@@ -62,7 +62,7 @@ public final class NativeLoader {
 
   private static final String PLATFORM = PLATFORMS.getOrDefault(SYSTEM, "linux-x86_64");
 
-  /** System property that is "false" inside JavaCPP's build tool. */
+  /** System property that JavaCPP's build tool sets to "false", so that nothing is loaded there. */
   private static final String BUILD_PROPERTY = "org.bytedeco.javacpp.loadlibraries";
 
   private static final String RESOURCES = "org/windlass/internal/" + PLATFORM + "/";
@@ -88,18 +88,17 @@ public final class NativeLoader {
 
   private static String loadedFrom;
 
-  /** Place from which the loaded libraries were copied. Null if they were loaded from a folder. */
+  /** Source from which the loaded libraries were copied. Null if they were loaded from a folder. */
   private static Source copied;
 
-  /** Target that {@link #select} or the settings chose. Null before that. */
+  /** Target that was passed to {@link #select}, or that the settings name. Null before either. */
   private static String selected;
 
-  /** Reason why the named target is not available here. Null until it is known. */
+  /** Reason why the target of the settings is not available here. Null before that was checked. */
   private static String absence;
 
   private NativeLoader() {}
 
-  /** Loads the libraries if this class loader has not loaded them yet. */
   public static synchronized void load() {
     // JavaCPP's build tool initialises these classes to read them, before there is a library.
     if (loadedFrom == null && !"false".equals(System.getProperty(BUILD_PROPERTY))) {
@@ -135,7 +134,6 @@ public final class NativeLoader {
     return target.equals(target());
   }
 
-  /** Returns the target whose library is loaded or will be. */
   private static String target() {
     if (selected == null) {
       String named = named();
@@ -144,12 +142,14 @@ public final class NativeLoader {
     return selected;
   }
 
-  /** Returns the target that the property or the environment variable names, or null. */
   private static String named() {
     return System.getProperty(TARGET_PROPERTY, System.getenv(TARGET_VARIABLE));
   }
 
-  /** Returns why the named target is unavailable. Selects the default target to find out. */
+  /**
+   * Returns why the target of the settings is not available. Selects the default target, whose
+   * library reports that.
+   */
   private static String absence() {
     if (absence == null) {
       String target = target();
@@ -190,7 +190,7 @@ public final class NativeLoader {
     return "lib" + NativeConfig.LIBRARY + suffix + ".so";
   }
 
-  /** Returns true if natives would be loaded from the place that holds {@code file}. */
+  /** Returns true if the source from which natives would be loaded has {@code file}. */
   private static boolean isThere(String file) {
     String named = System.getProperty(PATH_PROPERTY, System.getenv(PATH_VARIABLE));
     if (named == null) {
@@ -208,7 +208,7 @@ public final class NativeLoader {
     }
   }
 
-  /** Refuses a name that no target has. The setting is wrong; no library is missing. */
+  /** Reports a setting that names a target which does not exist. No library is missing then. */
   static final class UnknownTargetError extends UnsatisfiedLinkError {
     private static final long serialVersionUID = 1L;
 
@@ -400,7 +400,9 @@ public final class NativeLoader {
     }
   }
 
-  /** Returns the dynamic linker's message; explains it if natives don't fit the C library. */
+  /**
+   * Returns the dynamic linker's message, with an explanation if natives don't fit the C library.
+   */
   private static String words(UnsatisfiedLinkError e) {
     String said = String.valueOf(e.getMessage());
     // glibc names symbols that it lacks in this form.
@@ -442,8 +444,8 @@ public final class NativeLoader {
   }
 
   /**
-   * Refuses a truncated file. The dynamic linker maps the ranges that the headers name, and the JVM
-   * crashes if the file ends before them.
+   * Throws an exception for a truncated file. The dynamic linker maps the ranges that the headers
+   * name, and the JVM crashes if the file ends before them.
    */
   private static void requireWhole(Path file) {
     try (RandomAccessFile in = new RandomAccessFile(file.toFile(), "r")) {
@@ -488,9 +490,9 @@ public final class NativeLoader {
 
   private static native int abiVersion();
 
-  /** Returns why the Ascend runtime doesn't open, with the places searched. Null: it opens. */
+  /** Returns why the Ascend runtime can't be opened, with the places searched. Null if it can. */
   static native String ascendRefusal();
 
-  /** Returns the CUDA driver's reason why no driver or device is available, or null if both are. */
+  /** Returns the CUDA driver's reason why no driver or device is available. Null if both are. */
   static native String cudaRefusal();
 }

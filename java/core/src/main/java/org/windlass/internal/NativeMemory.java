@@ -48,7 +48,7 @@ public final class NativeMemory {
     return Arrays.copyOf(bytes, bytes.length + 1);
   }
 
-  /** Returns a copy in native memory, in native byte order. */
+  /** Returns a copy of {@code values} in native memory, in native byte order. */
   public static ByteBuffer copy(int[] values) {
     ByteBuffer copy = Structs.allocate(values.length * Integer.BYTES);
     copy.asIntBuffer().put(values);

@@ -6,9 +6,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 
 /**
- * Tells whether the native library is loaded. A class that fails to initialise reports the reason
- * to its first caller only. Code that makes a tensor, a group or a file therefore calls
- * {@link #require} first.
+ * Knows whether the native library is loaded. Code that makes a tensor, a group or a file calls
+ * {@link #require} first. Otherwise only the first call would get the reason: the JVM reports it
+ * only once for a class that fails to initialise.
  */
 public final class Natives {
   /** Reason why the library did not load, or null if it loaded. */

@@ -26,8 +26,8 @@ public final class Spans {
   }
 
   /**
-   * Adds elements {@code from} to {@code to} of {@code bounds}, counted through its intervals in
-   * order.
+   * Adds the elements of {@code bounds} from number {@code from} to number {@code to}, excluded.
+   * Elements are counted through the intervals of {@code bounds} in order.
    */
   public void addSlice(long[] bounds, long from, long to) {
     long passed = 0;

@@ -20,9 +20,8 @@ public sealed interface TargetToolkit permits AscendToolkit, CheckedToolkit, Cud
   List<String> targets();
 
   /**
-   * Returns what {@code target} lacks on this machine, with the places searched. Returns an empty
-   * text if no problem is visible before an operation runs. The library of some target must be
-   * loaded.
+   * Returns what {@code target} lacks on this machine, with the places searched. Empty if nothing
+   * is known to be missing before an operation runs. The library of some target must be loaded.
    */
   String lacking(String target);
 }

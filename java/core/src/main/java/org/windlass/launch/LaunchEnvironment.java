@@ -59,9 +59,7 @@ public final class LaunchEnvironment {
     private final String rank;
     private final String size;
     private final String localRank;
-
-    /** Null if the launcher does not set it. */
-    private final String localSize;
+    private final String localSize; // null if the launcher does not set it
 
     /** Advice for a process that has only one of {@code rank} and {@code size}. */
     private final String cure;
@@ -369,7 +367,6 @@ public final class LaunchEnvironment {
     return Stream.of(Token.VARIABLE, Token.FILE_VARIABLE).filter(variables::isSet).findFirst();
   }
 
-  /** Describes these variables in one line, without the token. */
   @Override
   public String toString() {
     StringJoiner text = new StringJoiner(", ", launcher + ": ", "");
@@ -404,7 +401,6 @@ public final class LaunchEnvironment {
             + " to a name of the job's own";
   }
 
-  /** Requires the same rank from two launchers that both count for this process. */
   private void requireOneRank() {
     String other = null;
     if (launcher == Launcher.PMIX) {

@@ -25,7 +25,6 @@ record LaunchVariables(Map<String, String> all) {
     return Optional.ofNullable(all.get(name)).filter(value -> !value.isEmpty());
   }
 
-  /** Returns a text such as {@code RANK is '3'}. */
   String quoted(String name) {
     return name + " is '" + Texts.printable(get(name)) + "'";
   }
@@ -56,7 +55,6 @@ record LaunchVariables(Map<String, String> all) {
     return (int) value;
   }
 
-  /** Parses a number of ranks. */
   int count(String name) {
     return number(name, 1, Native.WL_MAX_RANKS);
   }

@@ -29,12 +29,12 @@ public final class DeviceMesh {
   private final int size;
   private final int first;
 
-  /** Ranks in row-major order, or null if they are consecutive from {@code first}. */
+  /** Ranks in row-major order; null if the ranks are consecutive from {@code first}. */
   private final int[] listed;
 
   /**
-   * Ascending pairs, if the ranks are listed: the rank in the upper 32 bits and its position in the
-   * lower.
+   * Ascending pairs: a rank in the upper 32 bits, and its position in row-major order in the lower.
+   * Null if the ranks are consecutive.
    */
   private final long[] places;
 
@@ -139,13 +139,13 @@ public final class DeviceMesh {
     return new LayoutParser(text).mesh(0);
   }
 
-  /** Returns this mesh over consecutive ranks from {@code firstRank}. */
+  /** Returns a mesh with these dimensions over consecutive ranks from {@code firstRank}. */
   public DeviceMesh at(int firstRank) {
     return new DeviceMesh(names, sizes, firstRank, null);
   }
 
   /**
-   * Returns this mesh over the given ranks, in row-major order.
+   * Returns a mesh with these dimensions over the given ranks, in row-major order.
    *
    * @throws InvalidArgumentException if their number is not {@link #size()}, or a rank is out of
    *     range or occurs twice
@@ -248,7 +248,11 @@ public final class DeviceMesh {
     return coordinates;
   }
 
-  /** Returns the rank at a position, counted in row-major order from 0. */
+  /**
+   * Returns the rank at a position in row-major order.
+   *
+   * @param place the position, from 0 to {@code size() - 1}
+   */
   public int rankAtPlace(int place) {
     if (place < 0 || place >= size) {
       throw new InvalidArgumentException("place " + place + " is outside mesh " + grid());
@@ -291,7 +295,7 @@ public final class DeviceMesh {
     return listed == null ? first + size - 1 : (int) (places[size - 1] >> 32);
   }
 
-  /** Returns true if some rank is in both meshes. */
+  /** Returns true if the meshes have a rank in common. */
   public boolean overlaps(DeviceMesh other) {
     Objects.requireNonNull(other, "other");
     if (lowestRank() > other.highestRank() || other.lowestRank() > highestRank()) {

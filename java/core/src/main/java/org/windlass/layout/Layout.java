@@ -72,12 +72,15 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return new LayoutParser(text).layout(source.mesh().highestRank() + 1);
   }
 
-  /** Returns true if some mesh dimension holds terms of a reduction. */
+  /**
+   * Returns true if some placement is {@link Placement.Partial}, so that ranks hold terms instead
+   * of values.
+   */
   public boolean hasPartial() {
     return partialOp().isPresent();
   }
 
-  /** Returns the operation that reduces the ranks' terms; empty if the ranks hold values. */
+  /** Returns the operation of the {@code Partial} placements; empty if there are none. */
   public Optional<ReduceOp> partialOp() {
     for (Placement placement : placements) {
       if (placement instanceof Placement.Partial partial) {
@@ -149,8 +152,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * Returns this layout with {@code Replicate} in place of every shard of a dimension from {@code
-   * ndim} on.
+   * Returns this layout with {@code Replicate} in place of every shard of a dimension that a tensor
+   * of {@code ndim} dimensions lacks.
    */
   public Layout defaultedFor(int ndim) {
     if (ndim < 0) {
@@ -178,9 +181,10 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * Returns how dimension {@code dim} is cut. Its first {@code extent} of {@code padded} elements
-   * are real. For packages of Windlass.
+   * Returns how the layout cuts dimension {@code dim} of a tensor. For packages of Windlass.
    *
+   * @param extent number of real elements, which are the first of {@code padded}
+   * @param padded number of elements that the layout cuts
    * @hidden
    */
   @SuppressWarnings("exports")

@@ -29,7 +29,11 @@ final class LayoutParser {
     this.text = Objects.requireNonNull(text, "text");
   }
 
-  /** Parses the whole string as a mesh. Without {@code @}, it begins at {@code defaultFirst}. */
+  /**
+   * Parses the whole string as a mesh.
+   *
+   * @param defaultFirst first rank of a mesh without {@code @}
+   */
   DeviceMesh mesh(int defaultFirst) {
     DeviceMesh mesh = meshPart(defaultFirst);
     expectEnd("':' or the end");
@@ -37,7 +41,9 @@ final class LayoutParser {
   }
 
   /**
-   * Parses the whole string as a layout. A mesh without {@code @} begins at {@code defaultFirst}.
+   * Parses the whole string as a layout.
+   *
+   * @param defaultFirst first rank of a mesh without {@code @}
    */
   Layout layout(int defaultFirst) {
     DeviceMesh mesh = meshPart(defaultFirst);

@@ -21,7 +21,6 @@ public sealed interface Placement
    * @param unit elements that stay together, at least 1
    */
   record Shard(int dim, long unit) implements Placement {
-    /** Checks the components. */
     public Shard {
       requireDimension(dim);
       if (unit < 1) {
@@ -50,7 +49,6 @@ public sealed interface Placement
    * @param split number of pieces, at least 1
    */
   record StridedShard(int dim, int split) implements Placement {
-    /** Checks the components. */
     public StridedShard {
       requireDimension(dim);
       if (split < 1) {
@@ -73,13 +71,12 @@ public sealed interface Placement
   }
 
   /**
-   * Holds one term of a reduction at every coordinate. The tensor is the reduced value. It is
-   * allowed only in sources.
+   * Every coordinate holds a term, such as a summand. The tensor is the reduction of the terms.
+   * Only sources may hold terms.
    *
    * @param op the reduction
    */
   record Partial(ReduceOp op) implements Placement {
-    /** Checks the components. */
     public Partial {
       Objects.requireNonNull(op, "op");
     }
@@ -90,7 +87,7 @@ public sealed interface Placement
     }
   }
 
-  /** Returns a placement that cuts tensor dimension {@code dim} between any elements. */
+  /** Returns a placement that cuts tensor dimension {@code dim} between any two elements. */
   static Placement shard(int dim) {
     return new Shard(dim, 1);
   }
@@ -116,12 +113,15 @@ public sealed interface Placement
     return new Replicate();
   }
 
-  /** Returns a placement that holds a term of a sum at every coordinate. */
+  /** Returns a placement that holds a summand at every coordinate. The tensor is their sum. */
   static Placement partial() {
     return new Partial(ReduceOp.SUM);
   }
 
-  /** Returns a placement that holds a term of the reduction by {@code op} at every coordinate. */
+  /**
+   * Returns a placement that holds a term at every coordinate. The tensor is the reduction of the
+   * terms by {@code op}.
+   */
   static Placement partial(ReduceOp op) {
     return new Partial(op);
   }

@@ -95,10 +95,7 @@ public final class CommContext {
             + members.stream().map(String::valueOf).collect(Collectors.joining(", ")));
   }
 
-  /**
-   * Copies a host tensor into a slot of this rank, by the device if the slot is on a device. The
-   * caller has checked that the tensor fits.
-   */
+  /** Copies a host tensor, which fits, into a slot of this rank. */
   void load(Slot slot, Tensor host) {
     DistributedTensor own = as(slot, host);
     if (window.isOnDevice()) {
@@ -108,7 +105,7 @@ public final class CommContext {
     }
   }
 
-  /** Copies a slot of this rank into a host tensor. The caller has checked that the tensor fits. */
+  /** Copies a slot of this rank into a host tensor, which fits. */
   void store(Slot slot, Tensor host) {
     DistributedTensor own = as(slot, host);
     if (window.isOnDevice()) {
@@ -118,7 +115,7 @@ public final class CommContext {
     }
   }
 
-  /** Returns a slot in the dtype and shape of a host tensor that fits it. */
+  /** Returns the slot with the dtype and shape of a host tensor, which fits. */
   private DistributedTensor as(Slot slot, Tensor host) {
     return window.tensorAt(tensors.get(slot.name()).offset(), host.dtype(), host.shape());
   }

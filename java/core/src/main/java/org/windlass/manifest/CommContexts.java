@@ -149,8 +149,8 @@ public final class CommContexts implements AutoCloseable {
   }
 
   /**
-   * Checks that no operation runs on the groups, no group has failed, and all host tensors are
-   * usable.
+   * Throws an exception if an operation runs on a group, a group has failed, or a host tensor was
+   * closed.
    */
   private void requireStorable(Duration deadline) {
     for (CommContext context : contexts) {
@@ -183,8 +183,9 @@ public final class CommContexts implements AutoCloseable {
   }
 
   /**
-   * Returns the part of a message that lists the host tensors from {@code failed} on, which were
-   * not written.
+   * Returns the part of a message that lists the host tensors which were not written.
+   *
+   * @param failed index of the first of them
    */
   private String torn(int failed) {
     return "; written before it: "

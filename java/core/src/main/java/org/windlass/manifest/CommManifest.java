@@ -184,10 +184,7 @@ public record CommManifest(List<CommGroup> groups) {
     return Bootstrap.of(this, devices);
   }
 
-  /**
-   * Calls {@link #open(Communicator, HostTensors, Duration)} for a manifest that needs no host
-   * tensor.
-   */
+  /** Calls {@link #open(Communicator, HostTensors, Duration)} without host tensors. */
   public CommContexts open(Communicator communicator) {
     return open(communicator, HostTensors.none());
   }
@@ -203,8 +200,8 @@ public record CommManifest(List<CommGroup> groups) {
    * {@code d} is rank {@code d} of {@code communicator}. When the call returns, the host tensors of
    * all ranks are in their slots. Slots without a host tensor are zero.
    *
-   * <p>If one rank refuses its arguments, all ranks throw the same exception before any window is
-   * made. The communicator stays usable.
+   * <p>If the arguments of one rank are wrong, all ranks throw the same exception before any window
+   * is made. The communicator stays usable.
    *
    * @param communicator the ranks that open the manifest
    * @param hosts host tensors of this rank: one for each slot of its groups with {@code
@@ -220,10 +217,7 @@ public record CommManifest(List<CommGroup> groups) {
     return open(SlotMemory.HOSTS, communicator, hosts, deadline);
   }
 
-  /**
-   * Calls {@link #openOnDevices(Communicator, HostTensors, Duration)} for a manifest that needs no
-   * host tensor.
-   */
+  /** Calls {@link #openOnDevices(Communicator, HostTensors, Duration)} without host tensors. */
   public CommContexts openOnDevices(Communicator communicator) {
     return openOnDevices(communicator, HostTensors.none());
   }

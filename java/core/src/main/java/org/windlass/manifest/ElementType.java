@@ -34,14 +34,17 @@ public enum ElementType {
 
   private static final int HALF_BYTE = 4;
 
-  /** Matching dtype of tensors; null if there is none. */
+  /** Dtype of tensors with these elements; null if there is none. */
   private final DType dtype;
 
   ElementType(DType dtype) {
     this.dtype = dtype;
   }
 
-  /** Returns the matching dtype of tensors; empty for 4-bit elements, which tensors do not have. */
+  /**
+   * Returns the dtype of tensors with these elements; empty for 4 bits, for which tensors have
+   * none.
+   */
   public Optional<DType> dtype() {
     return Optional.ofNullable(dtype);
   }

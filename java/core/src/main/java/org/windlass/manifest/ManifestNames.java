@@ -28,10 +28,9 @@ final class ManifestNames {
   }
 
   /**
-   * Throws if a value occurs twice.
+   * Throws InvalidArgumentException if a value occurs twice.
    *
-   * @param values the values
-   * @param place returns the name that messages give the value at an index
+   * @param place returns the name of the value at an index, for the message
    */
   static void requireDistinct(List<?> values, IntFunction<String> place) {
     Map<Object, Integer> places = new HashMap<>();

@@ -11,7 +11,7 @@ import org.windlass.internal.json.JsonText;
 
 /** Parses a {@link CommManifest}. Errors name the position in the JSON. */
 final class ManifestReader {
-  /** The whole text, in JSONPath. */
+  /** JSONPath of the whole text. */
   private static final String ROOT = "$";
 
   private final String where;
@@ -61,8 +61,8 @@ final class ManifestReader {
   }
 
   /**
-   * Returns the exception for an invalid manifest. An error without a JSON position gets the root
-   * as its position.
+   * Returns the exception for an invalid manifest. The message has a JSON position; without one in
+   * {@code message}, it is {@link #ROOT}.
    */
   private InvalidArgumentException refused(String message, Throwable cause) {
     String what = message.substring(where.length() + ": ".length());
@@ -187,10 +187,7 @@ final class ManifestReader {
         at + ": the key " + JsonText.quoted(key) + " is unknown; known are " + known);
   }
 
-  /**
-   * Returns the value of a constructor whose error messages begin with the key, and adds the
-   * position to these messages.
-   */
+  /** Calls a constructor. Adds the JSON position {@code at} to the message of its exception. */
   private <T> T checked(String at, Supplier<T> value) {
     try {
       return value.get();

@@ -12,8 +12,8 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 
 /**
- * Opens a manifest on one rank. Before a window is made, all ranks agree that none of them refuses.
- * Before the contexts are returned, all ranks agree that each has made and loaded its windows.
+ * Opens a manifest on one rank. All ranks go on only if no rank has found a wrong argument, and
+ * return only if each has made and loaded its windows.
  */
 final class Opening {
   private final CommManifest manifest;
@@ -25,7 +25,7 @@ final class Opening {
   private Bootstrap bootstrap;
   private List<HostBinding> bindings;
 
-  /** Communicator of each group; null if this rank is not a member, or before it is made. */
+  /** Communicator of each group that exists; null if this rank is not a member. */
   private List<Communicator> communicators = List.of();
 
   private List<CommContext> contexts = List.of();
@@ -110,7 +110,8 @@ final class Opening {
   }
 
   /**
-   * Closes everything that was made. Failures of other ranks are reported by {@link RankAgreement}.
+   * Closes everything that was made. {@link RankAgreement} throws the failure, so failures here are
+   * ignored.
    */
   private void leave() {
     for (CommContext context : contexts) {

@@ -23,7 +23,8 @@ final class RankAgreement {
   private final Deadline until;
 
   /**
-   * @param communicator the ranks that agree
+   * Creates the agreement of the ranks of {@code communicator}.
+   *
    * @param operation number of the operation in the C ABI
    * @param call text that begins the messages
    * @param until deadline of all steps
@@ -39,7 +40,7 @@ final class RankAgreement {
    * Runs {@code step} on each rank, and waits until all ranks have run it. The call is collective.
    *
    * @throws WindlassException on every rank, if the step failed on any rank. It is the failure of
-   *     the lowest rank that did not merely see another rank abort.
+   *     the lowest rank whose failure is not just that another rank aborted.
    */
   void carryOut(Runnable step) {
     Throwable own = null;
@@ -133,7 +134,10 @@ final class RankAgreement {
     return CommManifest.parse(rank, Arrays.copyOf(said, said.length - 1));
   }
 
-  /** Exchanges bytes: returns those of each rank, which may be empty. The call is collective. */
+  /**
+   * Returns the bytes that each rank passes, in rank order. They may be empty. The call is
+   * collective.
+   */
   private byte[][] bytes(byte[] own) {
     return Gathered.bytes(communicator, this::leftNs, operation, own);
   }

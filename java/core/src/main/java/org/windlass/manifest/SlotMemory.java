@@ -14,7 +14,10 @@ import org.windlass.kernel.Target;
 enum SlotMemory {
   /** Memory of the host, by {@link Communicator#window}. */
   HOSTS {
-    /** Windows of these targets lie in this machine's memory, because all ranks live on it. */
+    /**
+     * Reports missing memory early, for all windows: these targets have one machine's memory for
+     * all.
+     */
     @Override
     void check(Target target, Bootstrap bootstrap) {
       if (target == Target.SIM || target == Target.A2A3SIM || target == Target.A5SIM) {
@@ -49,10 +52,9 @@ enum SlotMemory {
     }
   };
 
-  /** Page size of host windows, in bytes. */
   private static final long PAGE = 4096;
 
-  /** Throws if the windows can't be made, before any window is made. */
+  /** Throws an exception if the windows can't be made, before any is made. */
   abstract void check(Target target, Bootstrap bootstrap);
 
   /** Makes the window of a group. The call is collective. */

@@ -4,13 +4,14 @@ package org.windlass.plan;
 import java.util.function.Supplier;
 
 /**
- * The demand of the ranks of one target cell for one source cell, on a line that {@link Shares}
- * divides. It is a region and the number of its copies. A cut of the region goes through one
- * dimension, between two rows.
+ * What the ranks of one target cell need from one source cell: a region, and the number of ranks or
+ * groups that get a copy of it. It lies on a line that {@link Shares} divides. If it is cut, the
+ * cut goes through one dimension, between two rows: slices of that dimension with one index.
  */
 final class Demand {
   /**
-   * Size of a cache line in bits. Cuts fall between whole cache lines if that is precise enough.
+   * Size of a cache line in bits. Rows between cuts fill whole cache lines if that is precise
+   * enough.
    */
   private static final int LINE = 512;
 
@@ -29,11 +30,11 @@ final class Demand {
   private long step;
 
   /**
-   * Creates the demand of {@code copies} ranks.
+   * Creates the demand for {@code copies} copies.
    *
    * @param start position on the line at which the demand begins
    * @param size elements of the region
-   * @param copies how many ranks get the region
+   * @param copies how many copies of the region are sent
    * @param region computes the overlap of each dimension
    */
   Demand(double start, long size, int copies, Supplier<Overlap[]> region) {
@@ -50,7 +51,10 @@ final class Demand {
     return overlaps;
   }
 
-  /** Returns rows {@code from} to {@code to} of the region; {@link Shares#END} is its end. */
+  /**
+   * Returns the part of the region from row {@code from} to row {@code to}, excluded. {@link
+   * Shares#END} is the end of the region.
+   */
   Overlap[] part(long from, long to) {
     if (from == 0 && to == Shares.END) {
       return overlaps();
@@ -61,8 +65,10 @@ final class Demand {
   }
 
   /**
-   * Returns the row nearest to {@code fraction} of the region. The row begins a whole cache line if
-   * that misses the fraction by at most {@code tolerance} elements.
+   * Returns the row nearest to {@code fraction} of the region. If that misses the fraction by at
+   * most {@code tolerance} elements, the row begins at a whole cache line.
+   *
+   * @param bits size of an element in bits
    */
   long cut(double fraction, double tolerance, int bits) {
     if (dim < 0) {
@@ -73,7 +79,10 @@ final class Demand {
     return row >= rows ? Shares.END : row;
   }
 
-  /** Chooses the outermost dimension whose rows are small enough, so that rows stay whole. */
+  /**
+   * Chooses the outermost dimension whose rows are at most twice as large as {@code tolerance}, so
+   * that cuts are precise enough.
+   */
   private void choose(double tolerance, int bits) {
     long inner = size;
     for (int d = 0; d < overlaps().length; d++) {

@@ -43,7 +43,10 @@ final class HostSums {
     }
   }
 
-  /** Adds the bytes that host {@code reader} reads from the route's sources on other hosts. */
+  /**
+   * Adds the bytes that ranks of host {@code reader} read from the route's sources on other hosts,
+   * to reduce them.
+   */
   private void addTerms(Route route, Hosts hosts, int reader) {
     for (int source : route.sources()) {
       int host = hosts.of(source);

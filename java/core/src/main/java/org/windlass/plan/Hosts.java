@@ -113,7 +113,7 @@ public final class Hosts {
     return of(rank);
   }
 
-  /** Returns the number of ranks whose hosts are known. */
+  /** Returns the number of ranks whose hosts are known: ranks 0 and up. */
   int known() {
     return numbers == null ? DeviceMesh.MAX_RANKS : numbers.length;
   }

@@ -64,7 +64,6 @@ public final class LinkSpeeds {
    * @param bound description of the slowest part, such as {@code what host 0 sends}
    */
   public record Prediction(double seconds, String bound) {
-    /** Checks the components. */
     public Prediction {
       Objects.requireNonNull(bound, "bound");
     }
@@ -119,18 +118,20 @@ public final class LinkSpeeds {
     return new LinkSpeeds(reading.within.speed(0), reading.between.speed(0), links);
   }
 
-  /** The fields of a speed object; null if absent. */
   private static final class Entry {
     Double gigabytes;
     Double microseconds;
 
-    /** Returns the speed. {@code other} replaces an absent {@code us}, in microseconds. */
+    /**
+     * Returns the speed that was read.
+     *
+     * @param other value in microseconds of an absent {@code us}
+     */
     Speed speed(double other) {
       return new Speed(gigabytes, (microseconds == null ? other : microseconds) / 1e6);
     }
   }
 
-  /** The fields of the table that have been read so far. */
   private static final class Reading {
     Entry within;
     Entry between;
@@ -207,7 +208,10 @@ public final class LinkSpeeds {
     }
   }
 
-  /** Returns a lower bound for the time in which {@code traffic} moves. */
+  /**
+   * Returns a lower bound for the time in which {@code traffic} moves. Its {@code bound} names the
+   * slowest part.
+   */
   public Prediction predict(HostTraffic traffic) {
     Objects.requireNonNull(traffic, "traffic");
     Map<Integer, Double> sent = new TreeMap<>();

@@ -32,7 +32,7 @@ final class LinkSums {
     bytes[at] = Math.addExact(bytes[at], more);
   }
 
-  /** Returns the index of a key, and adds the key if it is new. */
+  /** Returns the index of a key in the table. Adds the key with a sum of 0 if it is new. */
   private int place(long key) {
     int at = (int) (key * 0x9E3779B97F4A7C15L >>> 32) & ends.length - 1;
     while (ends[at] != key) {

@@ -9,13 +9,16 @@ import org.windlass.internal.Spans;
  * and of segments that are contiguous in both local tensors.
  */
 final class Overlap {
-  /** Global intervals as start, end, start, end, ...; intervals that touch are joined. */
+  /** Global intervals as start, end, start, end, ... Adjacent intervals are joined. */
   final long[] bounds;
 
   final long extent;
   final int segments;
 
-  /** Length, start in the source's local tensor, and start in the target's, for each segment. */
+  /**
+   * For each segment: its length, its start in the source's local tensor, and its start in the
+   * target's.
+   */
   private final long[] words;
 
   private Overlap(long[] bounds, long extent, long[] words) {
@@ -25,7 +28,12 @@ final class Overlap {
     this.segments = words.length / 3;
   }
 
-  /** Returns the overlap of two cells, given their global intervals in local order. */
+  /**
+   * Returns the overlap of two cells.
+   *
+   * @param source the source cell's global intervals in local order: start, end, start, end, ...
+   * @param target the target cell's intervals
+   */
   static Overlap of(long[] source, long[] target) {
     Spans spans = new Spans();
     long[] words = new long[3];
@@ -66,7 +74,10 @@ final class Overlap {
     return new Overlap(spans.toArray(), extent, Arrays.copyOf(words, size));
   }
 
-  /** Returns elements {@code from} to {@code to}, counted through the intervals in order. */
+  /**
+   * Returns the elements from number {@code from} to number {@code to}, excluded. Elements are
+   * counted through the intervals in order.
+   */
   Overlap slice(long from, long to) {
     Spans spans = new Spans();
     spans.addSlice(bounds, from, to);

@@ -72,7 +72,10 @@ final class PlanChecks {
     }
   }
 
-  /** Checks that every row that a rank holds, and every cut in it, falls on a byte boundary. */
+  /**
+   * Checks, for elements smaller than a byte, that every row that a rank holds and every cut falls
+   * on a byte boundary.
+   */
   private static void requireWholeBytes(TensorSpec spec) {
     int last = spec.shape().size() - 1;
     int bits = spec.dtype().bits();

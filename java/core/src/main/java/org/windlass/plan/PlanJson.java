@@ -6,7 +6,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Function;
+import java.util.stream.LongStream;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonObject;
@@ -25,43 +27,35 @@ final class PlanJson {
   private PlanJson() {}
 
   static String encode(Plan plan) {
+    Hosts hosts = plan.options().hosts();
     return JsonObject.line(
-        json -> {
-          json.writeNumberField("version", VERSION);
-          json.writeStringField("from", plan.from().qualified());
-          json.writeStringField("to", plan.to().qualified());
-          json.writeFieldName("shape");
-          json.writeArray(plan.shape(), 0, plan.shape().length);
-          if (!Arrays.equals(plan.paddedFrom(), plan.shape())) {
-            json.writeFieldName("padded_from");
-            json.writeArray(plan.paddedFrom(), 0, plan.shape().length);
-          }
-          if (!Arrays.equals(plan.paddedTo(), plan.shape())) {
-            json.writeFieldName("padded_to");
-            json.writeArray(plan.paddedTo(), 0, plan.shape().length);
-          }
-          json.writeStringField("dtype", plan.dtype().toString());
-          json.writeStringField("wire", plan.wire().toString());
-          json.writeStringField("target_dtype", plan.targetDtype().toString());
-          json.writeStringField("mode", plan.options().mode().toString());
-          json.writeNumberField("bucket_bytes", plan.options().bucketBytes());
-          json.writeNumberField("turn", plan.options().turn());
-          Hosts hosts = plan.options().hosts();
-          if (hosts.areSeveral() && hosts.ranksPerHost().isPresent()) {
-            json.writeNumberField("ranks_per_host", hosts.ranksPerHost().getAsInt());
-          }
-          if (hosts.numbers().isPresent()) {
-            json.writeArrayFieldStart("hosts");
-            for (int host : hosts.numbers().get()) {
-              json.writeNumber(host);
-            }
-            json.writeEndArray();
-          }
-          json.writeStringField("fingerprint", hex(plan.fingerprint()));
-        });
+        JsonObject.of(
+            "version", VERSION,
+            "from", plan.from().qualified(),
+            "to", plan.to().qualified(),
+            "shape", Arrays.stream(plan.shape()),
+            "padded_from", padded(plan.paddedFrom(), plan),
+            "padded_to", padded(plan.paddedTo(), plan),
+            "dtype", plan.dtype(),
+            "wire", plan.wire(),
+            "target_dtype", plan.targetDtype(),
+            "mode", plan.options().mode(),
+            "bucket_bytes", plan.options().bucketBytes(),
+            "turn", plan.options().turn(),
+            "ranks_per_host",
+                hosts.areSeveral() && hosts.ranksPerHost().isPresent()
+                    ? hosts.ranksPerHost().getAsInt()
+                    : Optional.empty(),
+            "hosts", hosts.numbers(),
+            "fingerprint", hex(plan.fingerprint())));
   }
 
-  /** The values of the keys that have been read so far. */
+  private static Optional<LongStream> padded(long[] shape, Plan plan) {
+    return Arrays.equals(shape, plan.shape())
+        ? Optional.empty()
+        : Optional.of(Arrays.stream(shape));
+  }
+
   private static final class Fields {
     Long version;
     Layout from;

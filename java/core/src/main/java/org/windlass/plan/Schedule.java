@@ -15,9 +15,9 @@ import org.windlass.internal.Steps;
 import org.windlass.internal.Steps.Place;
 
 /**
- * Makes the steps of one rank in a transfer, in phases. A rank stages data by writing it into its
- * staging buffer. Data that is staged in one phase is read in the next. Each rank makes its own
- * schedule.
+ * Makes the steps of one rank in a transfer. A step runs in a phase. A rank stages data by writing
+ * it into its staging buffer. Data that is staged in one phase is read in the next. Each rank makes
+ * its own schedule.
  *
  * <p>A rank numbers the boxes that it stages. A reader numbers the boxes that a certain rank stages
  * for it. Both numberings follow the order of buckets, then of tensors, which is the same on all
@@ -92,10 +92,18 @@ final class Schedule {
 
   // ---- direct
 
-  /** A piece that crosses to the {@code sharing} ranks through one of them. */
+  /**
+   * A part of a route that crosses to the host of this rank once.
+   *
+   * @param relay rank that reads the part from the other host
+   * @param sharing ranks of this host that get the part, including the relay
+   */
   private record Relayed(Piece piece, int relay, List<Integer> sharing) {}
 
-  /** Smallest part of a route, in bytes, that gets its own relay. */
+  /**
+   * Smallest size in bytes of the parts into which a route is divided among relays. A smaller route
+   * has one relay for each box.
+   */
   private static final long LEAST_RELAYED = 64L << 10;
 
   private void direct() {
@@ -122,7 +130,13 @@ final class Schedule {
     relay(relayed);
   }
 
-  /** Adds the parts of a route with their relays. Each part fits in a load. */
+  /**
+   * Divides a route into parts, each with a relay, and appends them to {@code relayed}. Each part
+   * fits in a load.
+   *
+   * @param tensor number of the tensor in the transfer
+   * @param sharing targets of the route on the host of this rank
+   */
   private static void addRelayed(
       int tensor, Plan plan, Route route, List<Integer> sharing, List<Relayed> relayed) {
     boolean isWorth = route.bytes() / sharing.size() >= LEAST_RELAYED;
@@ -139,8 +153,8 @@ final class Schedule {
   }
 
   /**
-   * Stages the parts that this rank relays, one load in each phase. Then finalizes all parts from
-   * the relays' staging buffers.
+   * Stages the parts for which this rank is the relay, one load in each phase. Copies all parts
+   * from their relays' staging buffers to this rank's targets.
    */
   private void relay(List<Relayed> relayed) {
     long all = 0;
@@ -217,8 +231,13 @@ final class Schedule {
   }
 
   /**
-   * Finalizes loads of another rank, from that rank's staging buffer or from a relay's. This rank
-   * may be the relay.
+   * Copies loads that another rank has staged to this rank's targets. If targets on this host share
+   * them, they are copied from a relay's staging buffer. If this rank is the relay, it also stages
+   * its parts.
+   *
+   * @param some the plans in mode {@link TransferMode#STAGED}
+   * @param tensors for each of these plans, its number in the transfer
+   * @param phases for each source, the phases of its next loads; filled on first use
    */
   private void take(
       Bucket bucket,
@@ -259,7 +278,8 @@ final class Schedule {
   }
 
   /**
-   * Returns the phases in which {@code source} stages the loads that this rank shares with others.
+   * Returns the phases in which {@code source} stages the loads that targets on the host of this
+   * rank share.
    */
   private List<Integer> turnsOf(int source, List<Plan> some, List<Integer> tensors) {
     Loads.Turns turns = new Loads.Turns();
@@ -283,9 +303,9 @@ final class Schedule {
   }
 
   /**
-   * Stages a load.
+   * Stages a load of a bucket.
    *
-   * @param part how many pieces of the bucket come before the load
+   * @param part number of pieces of the bucket that come before the load
    */
   private void prepare(int phase, List<Piece> load, int part) {
     long offset = reserve(phase, load.stream().mapToLong(Piece::bytes).sum());
@@ -304,8 +324,8 @@ final class Schedule {
   }
 
   /**
-   * Moves a piece from the sources' memory to the target's. The data is converted to the wire dtype
-   * on the way.
+   * Adds a step that copies a piece from the sources' memory to this rank's target. Data is rounded
+   * to the wire dtype on the way.
    */
   private void move(int phase, Piece piece) {
     write(phase, new Place(piece.tensor(), piece.box().targetStart()), piece);
@@ -360,7 +380,7 @@ final class Schedule {
     }
   }
 
-  /** Returns the pieces that the rank writes as a target of {@code plan}. */
+  /** Returns the pieces that this rank writes as a target of {@code plan}. */
   private List<Piece> written(int tensor, Plan plan) {
     List<Piece> pieces = new ArrayList<>();
     for (Chunk chunk : plan.chunksFor(rank)) {
@@ -374,7 +394,8 @@ final class Schedule {
   // ---- stages
 
   /**
-   * Reserves staging space for a whole tensor in {@code phase}, and returns its offset in bytes.
+   * Reserves space for a whole tensor in the half of the staging buffer that {@code phase} uses.
+   * Returns its offset in bytes.
    */
   private long reserve(int phase, Plan whole) {
     return reserve(phase, whole.wire().bytesOf(Shapes.numel(whole.shape())));
@@ -389,15 +410,18 @@ final class Schedule {
     return offset;
   }
 
-  /** Stages the rank's next box, and returns its index as the target of a write. */
+  /**
+   * Reserves this rank's next box in its staging buffer. Returns the number with which {@link
+   * Steps.Place} names it as a target.
+   */
   private int stage(int phase, DType dtype, long[] shape, long offset, List<Integer> readers) {
     steps.stage(phase, dtype.code(), shape, offset, readers);
     return -1 - boxes++;
   }
 
   /**
-   * Returns the index of the next box that {@code source} stages for this rank, as the source of a
-   * write.
+   * Returns the number with which {@link Steps.Place} names, as a source, the next box that {@code
+   * source} stages for this rank.
    */
   private int nextFrom(int source) {
     return -read.merge(source, 1, Integer::sum);

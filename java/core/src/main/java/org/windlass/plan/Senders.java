@@ -3,7 +3,7 @@ package org.windlass.plan;
 
 /**
  * The members of a source cell that send parts of it, in the order of their {@link Shares}. They
- * are consecutive members; member 0 follows the last one.
+ * have consecutive numbers; member 0 follows the last one.
  *
  * @param first member that has the first share
  * @param count number of members that send

@@ -50,7 +50,10 @@ public final class TransferBuilder {
   private Moving moving = Moving.DEFAULT;
   private boolean registered;
 
-  /** Last default that was set after all tensors; null for none. */
+  /**
+   * Name of the {@code default} method that was called after the last tensor was added; null for
+   * none.
+   */
   private String unused;
 
   private TransferBuilder(Communicator communicator) {
@@ -68,8 +71,8 @@ public final class TransferBuilder {
   }
 
   /**
-   * Sets the dtype in which floating-point tensors that are added after this call cross ranks. By
-   * default, the wire adds no rounding: {@link Plan#defaultWire}.
+   * Sets the wire dtype of the floating-point tensors that are added after this call: the dtype in
+   * which data crosses ranks. By default, this adds no rounding: see {@link Plan#defaultWire}.
    */
   public TransferBuilder defaultWire(DType dtype) {
     moving = moving.withWire(dtype);
@@ -91,7 +94,7 @@ public final class TransferBuilder {
     return this;
   }
 
-  /** Plans the tensors that follow as if ranks lived on these hosts. */
+  /** Plans the tensors that are added after this call as if ranks lived on these hosts. */
   TransferBuilder hosts(Hosts hosts) {
     this.hosts = hosts;
     return this;
@@ -108,7 +111,15 @@ public final class TransferBuilder {
     return this;
   }
 
-  /** Adds a tensor that keeps its name and dtype. */
+  /**
+   * Adds a tensor that keeps its name and dtype.
+   *
+   * @param shape extents of the whole tensor
+   * @param from layout before the transfer
+   * @param source this rank's piece under {@code from}, or null
+   * @param to layout after the transfer, without {@code Partial}
+   * @param target this rank's piece under {@code to}, or null
+   */
   public TransferBuilder add(
       String name,
       long[] shape,
@@ -195,12 +206,12 @@ public final class TransferBuilder {
     }
   }
 
-  /** Returns the plans of the tensors added so far, in order. */
+  /** Returns the plans of the tensors added so far, in the order of {@code add}. */
   public List<Plan> plans() {
     return tensors.stream().map(BoundTensor::plan).toList();
   }
 
-  /** Returns the bytes of staging buffers of this rank for the tensors added so far. */
+  /** Returns the bytes of staging buffers that this rank needs for the tensors added so far. */
   public long stagingBytes() {
     return Plan.stagingBytes(plans(), communicator.rank());
   }
@@ -220,8 +231,9 @@ public final class TransferBuilder {
   }
 
   /**
-   * Registers a transfer that a link may own. For packages of Windlass.
+   * Registers a transfer. For packages of Windlass.
    *
+   * @param isOfLink true if a link owns the transfer, whose ranks have compared their plans already
    * @hidden
    */
   @SuppressWarnings("exports")

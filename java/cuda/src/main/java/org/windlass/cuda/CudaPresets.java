@@ -3,15 +3,18 @@ package org.windlass.cuda;
 
 import java.util.Optional;
 
-/** Checks whether this process can use Bytedeco's CUDA presets. */
+/**
+ * Checks whether this process can use Bytedeco's CUDA presets: the Java classes of {@code
+ * org.bytedeco:cuda} for CUDA.
+ */
 public final class CudaPresets {
   private static final String RUNTIME = "org.bytedeco.cuda.global.cudart";
 
   private CudaPresets() {}
 
   /**
-   * Returns the reason why this process can't call the presets. Their classes or natives may be
-   * missing from the class path, or there may be no driver. Empty if calls work.
+   * Returns the reason why this process can't call CUDA through Bytedeco's classes: their classes
+   * or natives are not on the class path, or there is no driver. Empty if calls work.
    */
   public static Optional<String> refusal() {
     try {
@@ -26,8 +29,8 @@ public final class CudaPresets {
   }
 
   /**
-   * Returns the reason of a failed load. After the first attempt, the JVM reports it only as the
-   * cause of the error.
+   * Returns the reason of a failed load. After the first attempt, only the cause of the error has
+   * it.
    */
   private static String reason(LinkageError refused) {
     boolean again = refused instanceof NoClassDefFoundError && refused.getCause() != null;

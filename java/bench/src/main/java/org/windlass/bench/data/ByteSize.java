@@ -7,11 +7,7 @@ import org.windlass.error.InvalidArgumentException;
 public final class ByteSize {
   private ByteSize() {}
 
-  /**
-   * Parses the value of an option and returns the size in bytes.
-   *
-   * @throws InvalidArgumentException if {@code text} is not a size of at least 1
-   */
+  /** Parses the value of an option, a size of at least 1, and returns it in bytes. */
   public static long parse(String option, String text) {
     int digits = text.length();
     int shift = 0;

@@ -21,15 +21,11 @@ public record ExpertTraffic(
     int ranks, int tokens, int hidden, int topK, int experts, DType dtype) {
   public static final float WEIGHT = 0.125f;
 
-  /**
-   * Number of values that a token's elements cycle through. They are multiples of 8, exact in every
-   * float dtype used here.
-   */
+  /** Number of values that a token's elements cycle through: multiples of 8, always exact. */
   private static final int VALUES = 8;
 
   private static final int SEED = 20261125;
 
-  /** Checks the components. */
   public ExpertTraffic {
     if (dtype != DType.BF16 && dtype != DType.F16 && dtype != DType.F32) {
       throw new InvalidArgumentException(
@@ -49,14 +45,11 @@ public record ExpertTraffic(
     return (long) tokens * hidden * dtype.bytes();
   }
 
-  /** Returns the number of expert slots of one rank's tokens: {@code tokens * topK}. */
   public int slots() {
     return tokens * topK;
   }
 
-  /**
-   * Returns the router's choice on a rank, of shape [tokens, topK]. The experts of a token differ.
-   */
+  /** Returns the router's choice on a rank, [tokens, topK]. The experts of a token differ. */
   public int[] ids(int rank) {
     Random random = new Random(SEED + rank);
     int[] ids = new int[slots()];
@@ -98,7 +91,6 @@ public record ExpertTraffic(
 
     private final byte[] sums;
 
-    /** Creates a writer of the tokens of {@code rank} in {@code tokens}. */
     public Tokens(int rank, Tensor tokens) {
       this.rank = rank;
       this.memory = tokens.asByteBuffer();
@@ -119,12 +111,10 @@ public record ExpertTraffic(
       return bytes;
     }
 
-    /** Returns the index in {@link #values} at which a token's elements begin. */
     private int first(int token, long iteration) {
       return (int) ((token * 5L + rank * 3L + iteration) % VALUES * dtype.bytes());
     }
 
-    /** Writes all tokens of {@code iteration}. */
     public void rewrite(long iteration) {
       int bytes = hidden * dtype.bytes();
       for (int token = 0; token < tokens; token++) {
@@ -132,7 +122,6 @@ public record ExpertTraffic(
       }
     }
 
-    /** Checks the combined sums of the tokens of {@code iteration}. */
     public void verify(Tensor found, long iteration) {
       int bytes = hidden * dtype.bytes();
       ByteBuffer all = found.asByteBuffer();

@@ -9,10 +9,7 @@ import org.windlass.layout.Region;
 public final class LocalDigits {
   private LocalDigits() {}
 
-  /**
-   * Returns the digit of each element that {@code rank} holds of a tensor of {@code shape} under
-   * {@code layout}.
-   */
+  /** Returns the digit of each element that {@code rank} holds of a tensor. */
   public static byte[] of(Layout layout, long[] shape, int rank) {
     Region region = layout.localRegion(shape, rank);
     Buffers.requireAddressable("--shape", region.numel());
@@ -46,10 +43,7 @@ public final class LocalDigits {
     } while (d >= 0);
   }
 
-  /**
-   * Returns the index of the reduction term that {@code rank} holds, in row-major order of the
-   * partial dimensions.
-   */
+  /** Returns the reduction term that {@code rank} holds, in row-major order. */
   static int term(Layout layout, int rank) {
     int[] coordinates = layout.mesh().coordinates(rank);
     int term = 0;

@@ -245,7 +245,7 @@ public final class GroupNumbers {
       return values(in.whole(tensor.stored()), tensor, all.length);
     }
     for (int rank : tensor.from().mesh().ranks()) {
-      Runs runs = Runs.of(tensor.from(), tensor.shape(), rank);
+      Runs runs = tensor.held(rank);
       long[] own = values(in.ranks().get(rank), tensor, Math.toIntExact(runs.shape()[0]));
       for (Runs.Run run : runs.dims().get(0)) {
         System.arraycopy(

@@ -257,7 +257,7 @@ public final class ScaleBlocks {
     Layout from = pair.scale().from();
     long all = TargetTensor.elements(pair.scale().shape());
     long own =
-        TargetTensor.elements(from.localShape(pair.scale().shape(), from.mesh().rankAtPlace(0)));
+        TargetTensor.elements(pair.scale().held(from.mesh().rankAtPlace(0)).shape());
     boolean isPerTensor = pair.scale().shape().length != pair.weight().shape().length;
     if (isPerTensor && own == 1 && all > 1 && all != pair.weight().shape()[0]) {
       throw new InvalidArgumentException(
@@ -362,18 +362,18 @@ public final class ScaleBlocks {
 
   /** Checks that a part of a joined tensor begins at a block boundary. */
   private static void checkJoint(TensorMove weight, TensorMove scale, Along along) {
-    if (along.weight() != weight.dim() || weight.offset() == 0) {
+    if (along.weight() != weight.dim() || weight.start() == 0) {
       return;
     }
     boolean fits =
         along.scale() == scale.dim()
-            && weight.offset() * along.count() == scale.offset() * along.block();
+            && weight.start() * along.count() == scale.start() * along.block();
     if (!fits) {
       throw new InvalidArgumentException(
-          "tensor \"" + weight.source().name() + "\" begins at " + weight.offset() + " of dimension "
+          "tensor \"" + weight.source().name() + "\" begins at " + weight.start() + " of dimension "
               + along.weight() + " of \"" + weight.target().name() + "\", inside "
               + along.shown() + ", and its own scales, \""
-              + scale.source().name() + "\", at " + scale.offset() + " of \""
+              + scale.source().name() + "\", at " + scale.start() + " of \""
               + scale.target().name() + "\"; parts are joined where blocks end, or left apart");
     }
   }
@@ -389,8 +389,8 @@ public final class ScaleBlocks {
       if (!scales.mesh().contains(rank)) {
         continue;
       }
-      Runs weight = Runs.of(weights, pair.weight().shape(), rank);
-      Runs scale = Runs.of(scales, pair.scale().shape(), rank);
+      Runs weight = pair.weight().held(rank);
+      Runs scale = pair.scale().held(rank);
       for (Along each : along) {
         long held = weight.shape()[each.weight()];
         Along own = along(pair, each.weight(), held, scale.shape()[each.scale()], 0);

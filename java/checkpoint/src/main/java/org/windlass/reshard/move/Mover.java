@@ -10,13 +10,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
 import java.util.function.LongConsumer;
 import org.windlass.Collectives;
 import org.windlass.Communicator;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
-import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.request.ReshardRequest;
@@ -120,9 +120,11 @@ public final class Mover {
       parts.computeIfAbsent(move.target(), target -> new ArrayList<>()).add(move);
     }
     Step step = Step.first(team);
+    Function<TargetTensor, Map<Integer, Output.Place>> places = output.places();
     for (Map.Entry<TargetTensor, List<TensorMove>> entry : parts.entrySet()) {
       TargetTensor target = entry.getKey();
       Map<Integer, Runs> held = held(target);
+      Map<Integer, Output.Place> at = places.apply(target);
       Map<TensorMove, SourceFiles> files = new LinkedHashMap<>();
       entry.getValue().forEach(move -> files.put(move, new SourceFiles(in, move.source())));
       for (Window window : windows(target, held, files)) {
@@ -149,7 +151,7 @@ public final class Mover {
           step = step.next();
           arena.reset(pieces);
         }
-        Map<Integer, Staged> staged = stage(target, window, held, shapes, arena);
+        Map<Integer, Staged> staged = stage(target, window, held, at, shapes, arena);
         staged.values().forEach(step::add);
         for (Needed box : needed) {
           add(step, box, files.get(box.move()), staged, arena);
@@ -166,14 +168,9 @@ public final class Mover {
 
   /** Returns each rank's part of the target, for the ranks in its files. */
   private Map<Integer, Runs> held(TargetTensor target) {
-    Layout layout = output.layout(target);
     Map<Integer, Runs> held = new LinkedHashMap<>();
-    for (int rank : layout.mesh().ranks()) {
-      held.put(
-          rank,
-          target.fuse().isPresent()
-              ? target.held(rank)
-              : Runs.of(layout, target.shape(), rank));
+    for (int rank : output.layout(target).mesh().ranks()) {
+      held.put(rank, output.held(target, rank));
     }
     return held;
   }
@@ -228,6 +225,7 @@ public final class Mover {
       TargetTensor target,
       Window window,
       Map<Integer, Runs> held,
+      Map<Integer, Output.Place> places,
       Map<Integer, long[]> shapes,
       Arena arena) {
     Map<Integer, Staged> staged = new LinkedHashMap<>();
@@ -237,11 +235,12 @@ public final class Mover {
           staged.put(
               rank,
               new Staged(
-                  output.file(target, rank),
+                  places.get(rank).file(),
                   target,
                   window.start(shape.length),
                   shape,
-                  target.dtype().bytesOf(window.firstElement(held.get(rank).shape())),
+                  places.get(rank).begin()
+                      + target.dtype().bytesOf(window.firstElement(held.get(rank).shape())),
                   taken.memory(),
                   overflows.watch(target),
                   taken.rank()));

@@ -45,38 +45,38 @@ final class Needed {
   static List<Needed> of(
       TensorMove move, Window window, Map<Integer, long[]> shapes, Map<Integer, Runs> held) {
     Map<List<Long>, Needed> boxes = new LinkedHashMap<>();
-    long[] extents = move.shape();
     shapes.forEach(
         (rank, shape) -> {
           long[] first = window.start(shape.length);
           for (Runs.Box box : held.get(rank).locally(first, shape)) {
-            cut(move, extents, rank, box, first)
-                .ifPresent(
-                    cut ->
-                        boxes
-                            .computeIfAbsent(window.key(cut), key -> new Needed(move))
-                            .add(cut));
+            for (TensorMove.Segment segment : move.segments()) {
+              cut(move.dim(), segment, rank, box, first)
+                  .ifPresent(
+                      cut ->
+                          boxes
+                              .computeIfAbsent(window.key(cut), key -> new Needed(move))
+                              .add(cut));
+            }
           }
         });
     return List.copyOf(boxes.values());
   }
 
-  /** Returns the part of a target's box that comes from this move. */
+  /** Returns the part of a target's box that comes from a segment of this move. */
   private static Optional<Cut> cut(
-      TensorMove move, long[] extents, int rank, Runs.Box box, long[] window) {
+      int dim, TensorMove.Segment segment, int rank, Runs.Box box, long[] window) {
     long[] start = box.global().clone();
     long[] place = box.local().clone();
     long[] shape = box.shape().clone();
     Arrays.setAll(place, d -> place[d] - window[d]);
-    if (!Arrays.equals(extents, move.target().shape())) {
-      int dim = move.dim();
-      long low = Math.max(start[dim], move.offset());
-      long high = Math.min(start[dim] + shape[dim], move.offset() + extents[dim]);
+    if (start.length > 0) {
+      long low = Math.max(start[dim], segment.target());
+      long high = Math.min(start[dim] + shape[dim], segment.target() + segment.length());
       if (low >= high) {
         return Optional.empty();
       }
       place[dim] += low - start[dim];
-      start[dim] = low - move.offset();
+      start[dim] = low - segment.target() + segment.source();
       shape[dim] = high - low;
     }
     return Optional.of(new Cut(rank, start, place, shape));

@@ -224,7 +224,7 @@ public final class Overflows {
     long count = 0;
     Set<List<List<Runs.Run>>> pieces = new HashSet<>();
     for (int rank : source.from().mesh().ranks()) {
-      if (pieces.add(Runs.of(source.from(), source.shape(), rank).dims())) {
+      if (pieces.add(source.held(rank).dims())) {
         count += count(move, in.ranks().get(rank), check);
       }
     }

@@ -51,7 +51,7 @@ final class SourceFiles {
         Stored stored = new Stored(in.ranks().get(rank), tensor.stored());
         byTerm
             .computeIfAbsent(term, key -> new ArrayList<>())
-            .add(new Part(stored, Runs.of(layout, tensor.shape(), rank)));
+            .add(new Part(stored, tensor.held(rank)));
       }
     }
     terms.addAll(byTerm.values());

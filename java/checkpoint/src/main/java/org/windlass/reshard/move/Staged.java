@@ -15,7 +15,7 @@ import org.windlass.reshard.tensor.TargetTensor;
  * @param target the tensor in the file
  * @param start the first indices of the window in the file's tensor
  * @param shape the window's extents
- * @param firstByte the offset of the window's first byte in the tensor
+ * @param firstByte the offset of the window's first byte in the file's data
  * @param bytes the memory, aligned for any dtype
  * @param watch finds values in the memory that are out of range, or null
  * @param home the rank whose part of an arena holds the memory, or {@link Arena#ANYWHERE}
@@ -57,7 +57,7 @@ record Staged(
       if (watch != null) {
         watch.look(piece);
       }
-      file.write(target.name(), firstByte + at, piece);
+      file.write(firstByte + at, piece);
       called.run();
     }
   }

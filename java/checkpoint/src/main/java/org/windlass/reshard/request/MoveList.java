@@ -268,7 +268,8 @@ public final class MoveList {
       Optional<DType> wire =
           Casts.touch(source.dtype()) && !scales.keep(source) ? request.wire() : Optional.empty();
       TensorMove move =
-          new TensorMove(source, part.axes(), target, assembly.dim(), part.offset(), wire);
+          new TensorMove(
+              source, part.axes(), target, assembly.dim(), part.segments(assembly.dim()), wire);
       checkScales(move);
       checkWhole(move);
       doubts.look(move, rule, in.byRank(), !request.writesWhole());
@@ -361,7 +362,7 @@ public final class MoveList {
         in.byRank()
             && from.mesh().ranks().stream()
                 .anyMatch(
-                    rank -> !Arrays.equals(from.localShape(source.shape(), rank), source.shape()));
+                    rank -> !Arrays.equals(source.held(rank).shape(), source.shape()));
     boolean isWritten = !request.writesWhole() && move.isCut();
     boolean isSame =
         isRead

@@ -47,7 +47,7 @@ public final class RequestFingerprint {
   private void addMove(TensorMove move) {
     SourceTensor source = move.source();
     add(source.name(), source.stored(), Arrays.toString(source.shape()), source.dtype(), source.from().qualified());
-    add(move.axes(), move.target().name(), move.dim(), move.offset(), move.wire());
+    add(move.axes(), move.target().name(), move.dim(), move.segments(), move.wire());
   }
 
   private void add(Object... facts) {

@@ -22,6 +22,12 @@ public final class Assembly {
     long[] shape() {
       return axes.shape(source.shape());
     }
+
+    /** Returns the indices of a written dimension that this part is in the target. */
+    public List<TensorMove.Segment> segments(int dim) {
+      long[] shape = shape();
+      return List.of(new TensorMove.Segment(0, offset, shape.length == 0 ? 1 : shape[dim]));
+    }
   }
 
   private final List<String> names;

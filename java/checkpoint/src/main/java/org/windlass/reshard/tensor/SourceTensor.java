@@ -16,6 +16,11 @@ import org.windlass.layout.Layout;
  */
 public record SourceTensor(
     String name, String stored, long[] shape, DType dtype, Layout from, boolean defaulted) {
+  /** Returns the part of the tensor that a rank of {@link #from} holds. */
+  public Runs held(int rank) {
+    return Runs.of(from, shape, rank);
+  }
+
   /** Returns this tensor under a name that is tied to it. */
   public SourceTensor tied(String name) {
     return new SourceTensor(name, stored, shape, dtype, from, defaulted);

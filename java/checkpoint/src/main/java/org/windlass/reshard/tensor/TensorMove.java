@@ -15,8 +15,9 @@ import org.windlass.plan.Plan;
  * @param source the tensor as it is read
  * @param axes the tensor's dimensions in written order
  * @param target the tensor that it becomes, or of which it becomes a part
- * @param dim the dimension along which parts lie one after another
- * @param offset the index of {@code dim} at which this part begins
+ * @param dim the written dimension along which parts lie one after another
+ * @param segments the indices of {@code dim} that move. A target has zeros where no segment of any
+ *     move lies
  * @param wire the dtype for the transfer, if one was requested and the tensor is floating
  */
 public record TensorMove(
@@ -24,8 +25,25 @@ public record TensorMove(
     Axes axes,
     TargetTensor target,
     int dim,
-    long offset,
+    List<Segment> segments,
     Optional<DType> wire) {
+  /**
+   * Represents consecutive indices along a dimension.
+   *
+   * @param source the first index in the source in written order
+   * @param target the first index in the target
+   * @param length the number of indices
+   */
+  public record Segment(long source, long target, long length) {}
+
+  public TensorMove {
+    segments = List.copyOf(segments);
+  }
+
+  /** Returns the first index of {@link #dim} in the target. */
+  public long start() {
+    return segments.get(0).target();
+  }
 
   /** Returns the extents of the written tensor or part. */
   public long[] shape() {
@@ -78,12 +96,12 @@ public record TensorMove(
     if (target.fuse().isPresent() && to.equals(target.to())) {
       Fuse fuse = target.fuse().get();
       Leg all = Leg.all(from, fuse.layout(), shape());
-      all.targetStart()[dim] = fuse.place(offset);
+      all.targetStart()[dim] = fuse.place(start());
       return List.of(all);
     }
     return Arrays.equals(shape(), target.shape())
         ? List.of(Leg.all(from, to, shape()))
-        : Leg.part(from, to, shape(), dim, offset, target.shape()[dim]);
+        : Leg.part(from, to, shape(), dim, start(), target.shape()[dim]);
   }
 
   /** Returns the move's name for messages. */

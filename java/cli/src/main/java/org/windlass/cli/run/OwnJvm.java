@@ -5,7 +5,6 @@ import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -19,9 +18,7 @@ import org.windlass.error.AbortedException;
  * in a file that exists until this is closed.
  */
 public final class OwnJvm implements AutoCloseable {
-  /**
-   * Options for only one JVM: a debugger's or a manager's port, an agent's or a recording's file.
-   */
+  /** Options for only one JVM: its ports, and the files of its agents and recordings. */
   private static final Pattern ALONE =
       Pattern.compile(
           "-(agentlib|agentpath|javaagent):.*|-Xrun.*|-XX:StartFlightRecording.*"
@@ -34,7 +31,6 @@ public final class OwnJvm implements AutoCloseable {
   /** Pattern of an option in such a variable, with quotes. */
   private static final Pattern WORD = Pattern.compile("(?:[^\\s\"']|\"[^\"]*\"|'[^']*')+");
 
-  /** Folder of {@link #hidden}, or null if there is none. */
   private RunFolder folder;
 
   /** File with options that others cannot see, or null before it is needed. */
@@ -83,23 +79,18 @@ public final class OwnJvm implements AutoCloseable {
     return left;
   }
 
-  /** Writes this JVM's options to a file that only its owner can read, and returns its path. */
   private Path hide(List<String> options) throws IOException {
     if (isClosed) {
       throw new AbortedException("the file of a JVM's options is closed");
     }
     if (hidden == null) {
       folder = RunFolder.create("options");
-      hidden =
-          Files.createFile(
-              folder.resolve("options"),
-              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+      hidden = folder.newFile("options");
       Files.write(hidden, options.stream().map(OwnJvm::quoted).toList());
     }
     return hidden;
   }
 
-  /** Removes the file. Idempotent. */
   @Override
   public synchronized void close() throws IOException {
     isClosed = true;

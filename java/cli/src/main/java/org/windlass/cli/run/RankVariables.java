@@ -21,10 +21,7 @@ public final class RankVariables implements AutoCloseable {
 
   private static final String TOKEN_FILE = "WINDLASS_TOKEN_FILE";
 
-  /**
-   * Variables with a token. If one is set, the ranks use that token, since two jobs that connect
-   * share one.
-   */
+  /** If one of these is set, the ranks use its token: two jobs that connect share one. */
   private static final List<String> TOKENS = List.of(TOKEN_FILE, "WINDLASS_TOKEN");
 
   private final int ranks;
@@ -54,7 +51,6 @@ public final class RankVariables implements AutoCloseable {
     }
   }
 
-  /** Returns the variables of one rank, in addition to this process's. */
   public Map<String, String> of(int rank) {
     Map<String, String> variables = new LinkedHashMap<>(token);
     for (String family : List.of("", "WINDLASS_")) {

@@ -11,6 +11,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.nio.file.attribute.UserPrincipal;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -27,17 +28,12 @@ import java.util.regex.Pattern;
 public final class RunFolder implements AutoCloseable {
   private static final Pattern NAME = Pattern.compile("windlass-(ranks|token|options)-[0-9]+");
 
-  /**
-   * Names of the files that runs make in addition to the lock. A folder with other files is not
-   * removed.
-   */
+  /** Names of files that runs make apart from the lock. A folder with others is kept. */
   private static final Pattern FILE = Pattern.compile("token|options|[0-9]+([.]part)?");
 
   private static final String LOCK = "lock";
 
-  /**
-   * Number of attempts. Other runs that begin now may mistake a new folder for an abandoned one.
-   */
+  /** Number of attempts. Another run may mistake a new folder for an abandoned one. */
   private static final int ATTEMPTS = 100;
 
   /**
@@ -55,11 +51,7 @@ public final class RunFolder implements AutoCloseable {
     this.lock = lock;
   }
 
-  /**
-   * Makes a folder, and removes those of killed runs.
-   *
-   * @param kind {@code ranks}, {@code token} or {@code options}
-   */
+  /** Makes a folder with {@code kind} in its name, and removes those of killed runs. */
   public static RunFolder create(String kind) throws IOException {
     synchronized (RunFolder.class) {
       for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -75,9 +67,7 @@ public final class RunFolder implements AutoCloseable {
     throw new IOException("other runs keep removing this one's folder");
   }
 
-  /**
-   * Makes and locks a file. Returns null if another run mistook its folder for an abandoned one.
-   */
+  /** Makes and locks a file. Returns null if another run takes its folder for abandoned. */
   private static FileChannel lockNew(Path file) throws IOException {
     FileChannel channel =
         FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
@@ -97,12 +87,15 @@ public final class RunFolder implements AutoCloseable {
     return isLocked ? channel : null;
   }
 
-  /**
-   * Returns the path of a file in the folder. The name is {@code token}, {@code options} or a
-   * number.
-   */
   public Path resolve(String name) {
     return path.resolve(name);
+  }
+
+  /** Makes a file in the folder that only its owner can read, and returns its path. */
+  Path newFile(String name) throws IOException {
+    return Files.createFile(
+        resolve(name),
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
   }
 
   private static void removeAbandoned(Path own) {
@@ -139,10 +132,7 @@ public final class RunFolder implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns true if a process has the folder in its environment, as ranks that outlive
-   * {@code windlass run} do.
-   */
+  /** Returns true if a process has the folder in its environment. */
   private static boolean isInUse(Path folder) {
     return ProcessHandle.allProcesses().anyMatch(process -> isNamed(folder, process.pid()));
   }

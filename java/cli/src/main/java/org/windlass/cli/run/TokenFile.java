@@ -4,7 +4,6 @@ package org.windlass.cli.run;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 import org.windlass.checkpoint.FileFault;
@@ -29,11 +28,8 @@ public final class TokenFile implements AutoCloseable {
     new SecureRandom().nextBytes(token);
     try {
       folder = RunFolder.create("token");
-      Path path = folder.resolve("token");
-      Files.createFile(
-          path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
-      Files.writeString(path, HexFormat.of().formatHex(token) + "\n");
-      return path;
+      return Files.writeString(
+          folder.newFile("token"), HexFormat.of().formatHex(token) + "\n");
     } catch (IOException fault) {
       throw FileFault.writingFolder(Path.of(System.getProperty("java.io.tmpdir")), fault);
     }

@@ -43,11 +43,10 @@ final class CallQueue {
   private final Runnable started;
   private final ThreadPoolExecutor executor;
 
-  /** Number of calls that wait or run. */
   @SuppressWarnings("unused") // through UNFINISHED
   private volatile int unfinished;
 
-  /** The thread that makes the calls, or the last one that did. */
+  /** Thread that makes the calls, or the last one that did. Null before the first call. */
   private volatile Thread thread;
 
   /**
@@ -83,23 +82,24 @@ final class CallQueue {
     return made;
   }
 
-  /** Returns true if a direct call from {@code caller} would overtake a queued one. */
+  /** Returns true if a direct call of {@code caller} would run before a queued one. */
   boolean precedes(Thread caller) {
     return (int) UNFINISHED.getOpaque(this) != 0 && caller != thread;
   }
 
-  /** Returns true if other work needs {@code thread} not to block in native code. */
+  /**
+   * Returns true for virtual threads and threads of a ForkJoin pool: while they block in native
+   * code, other work can't run.
+   */
   static boolean mustNotBlock(Thread thread) {
     return thread.getClass() != Thread.class
         && (thread instanceof ForkJoinWorkerThread || virtual(thread));
   }
 
-  /** Returns true if calls wait or run. */
   boolean hasCalls() {
     return (int) UNFINISHED.getOpaque(this) != 0;
   }
 
-  /** Returns true if {@code caller} is the thread that makes the calls. */
   boolean runs(Thread caller) {
     return caller == thread;
   }
@@ -115,17 +115,16 @@ final class CallQueue {
     }
   }
 
-  /** Drops a call that must not run. */
+  /** Removes a call that was withdrawn before it began. */
   void remove(QueuedCall<?> call) {
     executor.remove(call);
   }
 
-  /** Records the end of one call. */
+  /** Counts a call as ended. */
   void left() {
     UNFINISHED.getAndAdd(this, -1);
   }
 
-  /** Lets the thread end once no call waits. */
   void shutdown() {
     executor.shutdown();
   }

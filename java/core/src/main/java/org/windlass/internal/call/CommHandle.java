@@ -12,8 +12,8 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.memory.Lifetime;
 
 /**
- * Owns one rank's {@code wl_comm_t}, its failure and its end. It is freed after it has ended and no
- * window, transfer or failed call needs it.
+ * Owns one rank's {@code wl_comm_t}. It is freed after the communicator has ended, once no window,
+ * transfer or failed call needs it.
  */
 final class CommHandle extends Lifetime {
   private static final byte[] NO_MEMORY =
@@ -25,7 +25,6 @@ final class CommHandle extends Lifetime {
     this.comm = comm;
   }
 
-  /** Returns true if the communicator has failed. */
   boolean failed() {
     return Native.wl_comm_status(comm, 0) != Native.WL_OK;
   }
@@ -38,20 +37,17 @@ final class CommHandle extends Lifetime {
     }
   }
 
-  /** Returns true if no rank touches memory that a failed operation named. */
+  /** Returns true if no rank accesses memory that a failed operation named. */
   boolean isQuiescent() {
     return Native.wl_comm_quiescent(comm) == 1;
   }
 
-  /**
-   * Returns true if a call that returned {@code code} left nothing behind that a peer might still
-   * touch.
-   */
+  /** Returns true if no peer may still access the memory of a call that returned {@code code}. */
   boolean isQuietAfter(int code) {
     return code == Native.WL_OK || (code != Native.WL_CLOSED && !failed()) || isQuiescent();
   }
 
-  /** Ends the communicator on every rank, unless it has ended. */
+  /** Ends the communicator on every rank, unless it has failed already. */
   void abort(String reason) {
     if (pin()) {
       try {
@@ -62,7 +58,12 @@ final class CommHandle extends Lifetime {
     }
   }
 
-  /** Ends the communicator on every rank, unless it has ended. The failure names these ranks. */
+  /**
+   * Ends the communicator on every rank, unless it has failed already.
+   *
+   * @param code a {@code wl_code} other than {@code WL_OK}
+   * @param faultyRanks the ranks that the failure names
+   */
   void fail(int code, List<Integer> faultyRanks, String message) {
     if (pin()) {
       try {

@@ -29,7 +29,7 @@ public final class Endpoint {
   /** True if this JDK image has the classes of Flight Recorder events. */
   private static final boolean EVENTS = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 
-  /** Nanoseconds of one wait for an enqueued operation. */
+  /** Longest time of one wait for an enqueued operation, in nanoseconds. */
   private static final long LOOK_NS = 1_000_000_000L;
 
   static {
@@ -67,17 +67,17 @@ public final class Endpoint {
   /** Number of calls begun so far. Only the caller writes it. */
   private long calls;
 
-  /** Event of the call in progress, if a recording wants it. Only the caller uses it. */
+  /** Event of the call in progress. Null if no recording wants it. Only the caller uses it. */
   private CollectiveEvent event;
 
-  /** The value of {@link #calls} when the watcher last looked, or -1. */
+  /** Value of {@link #calls} when the {@link Watcher} last looked, or -1. */
   private long watchedCalls = -1;
 
   private volatile boolean closed;
 
   private volatile boolean isOwned;
 
-  /** Communicator that an abort by the user ends too, or null. */
+  /** Communicator that {@link #abortAsAsked} ends too, or null. */
   private volatile Endpoint abortedToo;
 
   /** Created on first use. */
@@ -111,13 +111,13 @@ public final class Endpoint {
     comm.unpin();
   }
 
-  /** Returns the lists in which the one caller passes its call's arguments. */
+  /** Returns the lists for the arguments of the call in progress. */
   public RankLists lists() {
     RankLists made = lists;
     return made != null ? made : makeLists();
   }
 
-  /** Returns the words in which the one caller describes its call. */
+  /** Returns the words for the arguments of the call in progress. */
   public CallWords words() {
     if (words == null) {
       words = new CallWords();
@@ -148,12 +148,16 @@ public final class Endpoint {
     return call(nativeCall, this::failure);
   }
 
-  /** Makes a {@link #call} that is allowed on a failed communicator. */
+  /** Makes a {@link #call}, even if the communicator has failed. */
   public long callAfterFailure(NativeCall nativeCall) {
     return call(nativeCall, () -> closed ? failure() : null);
   }
 
-  /** Makes a call. {@code obstacle} returns the reason not to begin a queued one, or null. */
+  /**
+   * Makes a call, now or on the communicator's own thread.
+   *
+   * @param obstacle returns the exception that ends a queued call in place of running it, or null
+   */
   private long call(NativeCall nativeCall, Supplier<RuntimeException> obstacle) {
     Thread thread = Thread.currentThread();
     if (mustHandOff(thread)) {
@@ -175,7 +179,11 @@ public final class Endpoint {
     return Native.wl_submit(handle, call.address(), error);
   }
 
-  /** Makes {@code thread} the one caller. */
+  /**
+   * Begins a call of {@code thread}.
+   *
+   * @throws RuntimeException if another thread's call is in progress
+   */
   public void begin(Thread thread) {
     if (!CALLER.compareAndSet(this, null, thread)) {
       throw inUse();
@@ -192,7 +200,7 @@ public final class Endpoint {
     }
   }
 
-  /** Ends a call that succeeded, or that never reached the native side. */
+  /** Ends a call that succeeded, or that was not made. */
   public void end() {
     if (event != null) {
       finishEvent();
@@ -212,8 +220,8 @@ public final class Endpoint {
   }
 
   /**
-   * Ends a call that failed. Unpins {@code a} and {@code b}, which may be null, once no rank can
-   * access them.
+   * Ends a call that failed, and returns its exception. Unpins {@code a} and {@code b}, which may
+   * be null, once no rank can access them.
    */
   public RuntimeException settle(int code, Lifetime a, Lifetime b) {
     try {
@@ -224,7 +232,9 @@ public final class Endpoint {
     }
   }
 
-  /** Ends a failed call like {@link #settle(int, Lifetime, Lifetime)}. Elements may be null. */
+  /**
+   * Ends a call that failed as {@link #settle(int, Lifetime, Lifetime)} does. Elements may be null.
+   */
   public RuntimeException settle(int code, Lifetime[] pinned) {
     try {
       return Failures.of(code, scratch.errorBuffer());
@@ -256,13 +266,12 @@ public final class Endpoint {
     }
   }
 
-  /** Unpins {@code pinned} once no rank can access memory that a failed operation named. */
+  /** Unpins {@code pinned} once no rank accesses memory that a failed operation named. */
   public void keepUntilQuiet(Lifetime pinned) {
     pins.keep(pinned);
     Watcher.add(this);
   }
 
-  /** Returns true if the communicator has failed. */
   public boolean failed() {
     return comm.failed();
   }
@@ -272,27 +281,26 @@ public final class Endpoint {
     return comm.failure();
   }
 
-  /** Ends the communicator on every rank, unless it has ended. */
+  /** Ends the communicator on every rank, unless it has failed already. */
   public void abort(String reason) {
     comm.abort(reason);
   }
 
   /**
-   * Ends the communicator on every rank, unless it has ended. The failure names
-   * {@code faultyRanks}; that of {@link #abort} names this rank.
+   * Ends the communicator on every rank, unless it has failed already.
    *
-   * @param code a {@code wl_code} other than Ok
+   * @param code a {@code wl_code} other than {@code WL_OK}
+   * @param faultyRanks the ranks that the failure names; {@link #abort} names this rank
    */
   public void fail(int code, List<Integer> faultyRanks, String message) {
     comm.fail(code, faultyRanks, message);
   }
 
-  /** Makes {@link #abortAsAsked} end {@code other} too. It may be null. */
   public void abortsToo(Endpoint other) {
     abortedToo = other;
   }
 
-  /** Aborts for the user: ends this communicator and the one of {@link #abortsToo}. */
+  /** Ends this communicator for the user, and the one that {@link #abortsToo} has set. */
   public void abortAsAsked(String reason) {
     abort(reason);
     Endpoint too = abortedToo;
@@ -304,7 +312,7 @@ public final class Endpoint {
   /**
    * Ends the call in progress, waits for its end, and leaves the communicator. Idempotent.
    *
-   * @throws RuntimeException the failure that the native close reports, after leaving
+   * @throws RuntimeException the failure that the native close reports, after this rank has left
    */
   public void close() {
     RuntimeException failure = leave();
@@ -332,8 +340,8 @@ public final class Endpoint {
   }
 
   /**
-   * Returns true if calls wait or run on the communicator's own thread and {@code caller} does not
-   * wait for them.
+   * Returns true if calls wait or run on the communicator's own thread, and {@code caller} does not
+   * wait for one of them.
    */
   public boolean hasQueuedBeside(Thread caller) {
     return threads.hasQueuedBeside(caller);
@@ -343,7 +351,9 @@ public final class Endpoint {
     threads.waits(caller);
   }
 
-  /** Marks this communicator as a part of another object, which reports the leak instead. */
+  /**
+   * Marks this communicator as a part of another object. A leak report then names only that object.
+   */
   public void own() {
     isOwned = true;
   }
@@ -353,14 +363,12 @@ public final class Endpoint {
   }
 
   /**
-   * Returns true if a thread of this communicator, or of one made from it, has made calls or
-   * followed enqueued operations.
+   * Returns true if an own thread of this communicator, or of one made from it, has ever started.
    */
   public boolean hasOwnThread() {
     return threads.areUsed();
   }
 
-  /** Records the communicator from which this one was made. */
   public void cameFrom(Endpoint other) {
     threads.cameFrom(other.threads);
   }
@@ -402,12 +410,13 @@ public final class Endpoint {
   }
 
   /**
-   * Follows an enqueued operation on a thread beside the communicator's call thread.
+   * Waits for the end of an enqueued operation, on a thread for that purpose.
    *
    * @param ticket the ticket of {@code wl_submit}
-   * @param a pinned until the end, or as long as this communicator if a graph holds it; or null
-   * @param b a second pinned object with the same rules; may be {@code a}
-   * @param reachable object that stays reachable until the end
+   * @param a memory that stays pinned until the operation is over, or as long as this communicator
+   *     if a CUDA graph has captured it; or null
+   * @param b a second memory like {@code a}; may be the same
+   * @param reachable object that stays reachable until the operation is over
    */
   public QueuedCall<Void> follow(long ticket, Lifetime a, Lifetime b, Object reachable) {
     if (ticket == 0) {
@@ -448,7 +457,10 @@ public final class Endpoint {
     }
   }
 
-  /** Looks at the call, on the watcher's thread only. Returns true to look again soon. */
+  /**
+   * Ends the call in progress if it was interrupted and is blocked, and unpins memory of failed
+   * calls. Only the {@link Watcher} calls it. Returns true if it should look again soon.
+   */
   boolean look() {
     if (!comm.pin()) {
       return false;

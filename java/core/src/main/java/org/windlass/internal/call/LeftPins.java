@@ -6,9 +6,9 @@ import java.util.List;
 import org.windlass.internal.memory.Lifetime;
 
 /**
- * Holds the pins that calls leave behind. Pins of failed calls last until no rank can access their
- * memory. Pins of calls that a CUDA graph holds last until this rank has left the communicator.
- * Thread-safe.
+ * Holds the pins of memory after its call has ended. Pins of failed calls last until no rank can
+ * access their memory. Pins of calls that a CUDA graph has captured last until this rank has left
+ * the communicator. Thread-safe.
  */
 final class LeftPins {
   private final CommHandle comm;
@@ -22,7 +22,6 @@ final class LeftPins {
     this.comm = comm;
   }
 
-  /** Keeps {@code pinned} until no rank can access memory that a failed operation named. */
   synchronized void keep(Lifetime pinned) {
     if (failed.isEmpty()) {
       comm.pin();
@@ -53,7 +52,6 @@ final class LeftPins {
     comm.unpin();
   }
 
-  /** Releases the pins of captured calls. */
   void releaseCaptured() {
     List<Lifetime> pinned;
     synchronized (this) {

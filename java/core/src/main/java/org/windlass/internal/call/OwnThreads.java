@@ -3,23 +3,23 @@ package org.windlass.internal.call;
 
 /**
  * The two threads of a communicator. One makes the calls that don't run on their caller. The other
- * follows operations that calls have enqueued on streams. Each starts with its first call.
+ * waits for the end of operations that calls have enqueued on streams. Each starts with its first
+ * call.
  */
 final class OwnThreads {
   private final int rank;
 
-  /** Queue of the calls that don't run on their caller. */
   final CallQueue calls;
 
-  /** Queue of the calls that follow enqueued operations. Made on first use. */
+  /** Queue of the calls that wait for enqueued operations. Made on first use. */
   private volatile CallQueue streams;
 
-  /** Threads of the communicator that this one came from, or null. */
+  /** Threads of the communicator from which this one was made, or null. */
   private volatile OwnThreads origin;
 
   private volatile boolean areUsed;
 
-  /** The thread that waits without a limit for a call in {@link #calls}, or null. */
+  /** Thread that waits in {@link QueuedCall#join} for a call in {@link #calls}, or null. */
   private volatile Thread waiter;
 
   OwnThreads(int rank) {
@@ -50,22 +50,21 @@ final class OwnThreads {
     origin = other;
   }
 
-  /** Returns true if a thread of this communicator, or of one made from it, has started. */
+  /** Returns true if a thread of this communicator, or of one made from it, has ever started. */
   boolean areUsed() {
     return areUsed;
   }
 
-  /** Records the thread that waits without a limit. Null means that it no longer waits. */
+  /** Records the thread that waits in {@link QueuedCall#join}; null if it waits no longer. */
   void waits(Thread caller) {
     waiter = caller;
   }
 
-  /** Returns true if calls are queued, or run, and {@code caller} does not wait for them. */
+  /** Returns true if calls wait or run, and {@code caller} does not wait for one of them. */
   boolean hasQueuedBeside(Thread caller) {
     return calls.hasCalls() && waiter != caller;
   }
 
-  /** Lets both threads end once no call waits. */
   synchronized void shutdown() {
     calls.shutdown();
     if (streams != null) {

@@ -18,46 +18,50 @@ import org.windlass.internal.Log;
 import org.windlass.internal.memory.Leaks;
 
 /**
- * One call in a {@link CallQueue}, and its outcome. If its communicator fails or is closed while
- * the call waits, the call ends with that failure. A call on communicators that have already failed
- * waits for its turn, and ends when its queue's communicator is closed.
+ * One call in a {@link CallQueue}, and its outcome. If the communicator fails or is closed while
+ * the call waits, the call ends with that failure and does not run. {@link
+ * Endpoint#callAfterFailure} makes calls that run even so.
  *
  * @param <T> type of the result
  */
 public final class QueuedCall<T> implements Runnable {
-  /** Milliseconds that an interrupted caller's call may run before it counts as blocked. */
+  /**
+   * Milliseconds that a call may go on after an interrupt of the thread that waits for it, before
+   * the communicator is ended.
+   */
   private static final long GRACE_MS = 10;
 
   private final Endpoint endpoint;
   private final CallQueue queue;
   private final Supplier<RuntimeException> obstacle;
 
-  /** True if it follows an operation in progress. Such a call can't be withdrawn. */
+  /** True if the call waits for an operation in progress. Such a call can't be withdrawn. */
   private final boolean follows;
 
   private final CompletableFuture<T> outcome = new CompletableFuture<>();
 
   /**
-   * Set by the thread that settles it: the queue's thread as the call begins, or one that withdraws
-   * it.
+   * Set by the thread that decides the outcome: the queue's thread as the call begins, or one that
+   * withdraws the call.
    */
   private final AtomicBoolean claimed = new AtomicBoolean();
 
   /**
-   * The code of the call. It keeps its objects and the communicator reachable. Null after the end.
+   * The code of the call, which refers to the communicator and to the call's objects. Null after
+   * the end.
    */
   private Supplier<T> call;
 
-  /** True if some thread waits for the outcome or has settled it. */
+  /** True if some thread has asked for the outcome. */
   private volatile boolean asked;
 
-  /** True if it failed and the communicator lives. No later call reports such a failure. */
+  /** True if the call failed and the communicator lives. No later call reports such a failure. */
   private boolean untold;
 
   /**
    * Creates a call that waits in {@code queue}.
    *
-   * @param obstacle returns the reason not to begin, or null
+   * @param obstacle returns the exception that ends the call in place of running it, or null
    * @param follows true if it waits for an operation in progress; it then always begins
    */
   QueuedCall(
@@ -103,7 +107,7 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /** Ends the call if it has not begun. Returns true if this call ended it. */
+  /** Ends the call with {@code why} if it has not begun. Returns true if it ended the call. */
   private boolean withdraw(Throwable why) {
     if (follows || !claimed.compareAndSet(false, true)) {
       return false;
@@ -114,8 +118,8 @@ public final class QueuedCall<T> implements Runnable {
   }
 
   /**
-   * Waits like a thread that makes the call itself. An interrupt ends the communicator and stays
-   * set.
+   * Waits without a limit. If the thread is interrupted, ends the communicator, and the interrupt
+   * flag stays set.
    */
   T join() {
     boolean interrupted = false;
@@ -203,7 +207,10 @@ public final class QueuedCall<T> implements Runnable {
     return outcome.isDone();
   }
 
-  /** Returns a new future for each caller. Completing it by hand does not affect this call. */
+  /**
+   * Returns a new future for each caller. If a caller completes the future, this call is not
+   * affected.
+   */
   public CompletableFuture<T> future() {
     asked = true;
     CompletableFuture<T> future =
@@ -228,8 +235,8 @@ public final class QueuedCall<T> implements Runnable {
   }
 
   /**
-   * Logs a failure that no caller sees: {@code handle} became unreachable, no thread asked for the
-   * outcome, and the communicator lives.
+   * Logs the failure of this call once {@code handle} is unreachable, if no thread has asked for
+   * the outcome and the communicator lives.
    */
   public void reportUnlessAsked(Object handle) {
     Leaks.watch(handle, new Dropped(this));
@@ -249,13 +256,12 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /** Throws any throwable unchanged. */
+  /** Throws any throwable, without wrapping it. */
   @SuppressWarnings("unchecked") // X is erased: nothing is cast
   private static <X extends Throwable> RuntimeException thrown(Throwable failure) throws X {
     throw (X) failure;
   }
 
-  /** Reports the failure of a call whose handle became unreachable. */
   private static final class Dropped extends Leaks.Resource {
     private final QueuedCall<?> call;
 

@@ -6,8 +6,8 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Structs;
 
 /**
- * Native memory for the lists of one call: up to four, each with one value for each rank. Only the
- * thread in that call uses it.
+ * Native memory for up to four lists of one call, numbered from 0. Each list has one value for each
+ * rank. Only the thread in that call uses it.
  */
 public final class RankLists {
   private static final int LISTS = 4;

@@ -5,15 +5,15 @@ import java.util.LinkedHashSet;
 import java.util.Set;
 
 /**
- * A daemon thread that checks every open communicator of this library. It ends calls that have been
- * blocked for more than 10 ms and whose thread was interrupted. It also unpins memory of failed
- * calls. It exists only while a communicator is open.
+ * A daemon thread that looks at every open communicator of this process. It ends calls that have
+ * been blocked for more than 10 ms and whose thread was interrupted. It also unpins memory of
+ * failed calls. It exists only while a communicator is open.
  */
 final class Watcher {
-  /** Milliseconds between looks while some call is in progress. */
+  /** Milliseconds between two looks while some call is in progress. */
   private static final long BUSY_MS = 10;
 
-  /** Milliseconds between looks while no call is in progress. */
+  /** Milliseconds between two looks while no call is in progress. */
   private static final long IDLE_MS = 40;
 
   private static final Object LOCK = new Object();
@@ -51,7 +51,9 @@ final class Watcher {
     }
   }
 
-  /** Looks until no endpoint is left (true), or the heap is full (false). */
+  /**
+   * Looks at all endpoints until none is left, and returns true. Returns false if the heap is full.
+   */
   private static boolean over() {
     try {
       lookAtAll();

@@ -26,7 +26,7 @@ import java.util.regex.Pattern;
 
 /**
  * Reads one JSON text strictly: valid UTF-8, no duplicate key in an object, only white space after
- * the value, and integers without a fraction. Errors are exceptions of the reader's choice. Each
+ * the value, and integers without a fraction. The caller chooses the class of exceptions. Each
  * message starts with the position in the text.
  */
 public final class JsonText implements AutoCloseable {
@@ -68,10 +68,9 @@ public final class JsonText implements AutoCloseable {
     this.refusal = refusal;
   }
 
-  /** Creates the exception for a refused text. */
+  /** Creates the exception for an invalid text. */
   @FunctionalInterface
   public interface Refusal {
-    /** {@code cause} may be null. */
     RuntimeException of(String message, Throwable cause);
   }
 
@@ -91,7 +90,7 @@ public final class JsonText implements AutoCloseable {
    * Returns the bytes of a file that holds a JSON text.
    *
    * @param refusal makes the exception if the file is too large
-   * @param fault converts an IOException of the file
+   * @param fault makes the exception if the file can't be read
    */
   public static byte[] bytesOf(
       Path path,
@@ -107,7 +106,11 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Refuses a JSON text that is longer than the reader's limit. */
+  /**
+   * Throws an exception if a JSON text of {@code bytes} bytes is longer than this class reads.
+   *
+   * @param where the text, for the message
+   */
   public static void requireReadable(String where, long bytes, Refusal refusal) {
     if (bytes > LARGEST) {
       throw refusal.of(
@@ -300,7 +303,7 @@ public final class JsonText implements AutoCloseable {
     parser.skipChildren();
   }
 
-  /** Returns an exception about the text at the current position. */
+  /** Returns an exception whose message has the current position and {@code what}. */
   public RuntimeException bad(String what) {
     return refusal.of(where + ": " + what, null);
   }

@@ -9,9 +9,9 @@ import java.util.concurrent.TimeUnit;
 import org.windlass.internal.Log;
 
 /**
- * Frees objects that were dropped without {@code close()}, and reports them on the logger
- * {@code org.windlass}. The place of creation is recorded only with
- * {@code -Dorg.windlass.leaks=full}, since a stack trace costs microseconds.
+ * Frees objects that were dropped without {@code close()}, and reports them on the logger {@code
+ * org.windlass}. With {@code -Dorg.windlass.leaks=full}, a report has the stack trace of the
+ * creation. By default it has none, since a stack trace costs microseconds.
  */
 public final class Leaks {
   public static final String PROPERTY = "org.windlass.leaks";
@@ -20,14 +20,14 @@ public final class Leaks {
   // it.
   private static final Cleaner CLEANER = Cleaner.create();
 
-  /** Limits the reports of a program that closes nothing. */
+  /** Limits the number of reports, for a program that closes nothing. */
   private static final Pace PACE = new Pace(50, Duration.ofMinutes(1));
 
   private static final int MOST_THREADS = 16;
 
   /**
-   * Runs each {@code free} that may wait for peers or a network. Others run on the cleaner's
-   * thread.
+   * Threads that run each {@code free} that may wait for peers or a network. Others run on the
+   * cleaner's thread.
    */
   private static final ThreadPoolExecutor BESIDE = beside();
 
@@ -79,14 +79,17 @@ public final class Leaks {
       }
     }
 
-    /** Returns true if a leak of it is reported. A part of a reported object is not. */
+    /**
+     * Returns true if a leak of this resource is reported. It is not if the resource is a part of
+     * an object that is reported.
+     */
     protected boolean isReported() {
       return true;
     }
 
     /**
-     * Returns true if {@link #free} may wait for peers or a network. It then delays no other
-     * object.
+     * Returns true if {@link #free} may wait for peers or a network. It then runs on another thread
+     * than the {@code free} of other objects.
      */
     protected boolean mayWait() {
       return false;
@@ -139,7 +142,7 @@ public final class Leaks {
     return executor;
   }
 
-  /** Limits reports to a number in each span of time. Counts suppressed reports. */
+  /** Limits reports to a number in each span of time. Counts the suppressed ones. */
   static final class Pace {
     private final int most;
     private final long timeNs;

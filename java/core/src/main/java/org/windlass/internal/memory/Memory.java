@@ -23,7 +23,9 @@ public final class Memory extends Lifetime {
   public final long bytes;
   public final boolean readOnly;
 
-  /** True if threads of this process can't access it directly. */
+  /**
+   * True if the memory is on a device, so that threads of this process can't access it directly.
+   */
   public final boolean onDevice;
 
   private final Object owner;
@@ -59,7 +61,11 @@ public final class Memory extends Lifetime {
     return new Memory(address, bytes, false, true, owner, null, null);
   }
 
-  /** Returns memory that {@code owner} may free. {@code alive} returns false after that. */
+  /**
+   * Returns memory that {@code owner} may free by itself.
+   *
+   * @param alive returns false after that
+   */
   public static Memory of(
       long address, long bytes, boolean readOnly, Object owner, BooleanSupplier alive) {
     return new Memory(address, bytes, readOnly, false, owner, alive, null);
@@ -93,7 +99,8 @@ public final class Memory extends Lifetime {
   }
 
   /**
-   * Allocates zeroed memory on the device of {@code beside}. It is freed when ended or unreachable.
+   * Allocates zeroed memory on the device that has {@code beside}. It is freed when ended or
+   * unreachable.
    */
   public static Memory allocateBeside(Memory beside, long bytes) {
     try (Scratch scratch = Scratch.take()) {
@@ -106,12 +113,14 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /** Returns true if the owner of its memory has freed it. */
+  /** Returns true if the owner has freed the memory. */
   public boolean lost() {
     return alive != null && !alive.getAsBoolean();
   }
 
-  /** Returns the message part that says who has ended it: "... is over memory that was closed". */
+  /**
+   * Returns the end of a message that says who has ended the memory, such as {@code was closed}.
+   */
   public String ending() {
     return ended() ? "was closed" : "its owner has closed";
   }
@@ -127,12 +136,12 @@ public final class Memory extends Lifetime {
             + " tensor by the device's own calls, such as cudaMemcpy or cuMemcpyDtoH");
   }
 
-  /** Returns true if a call may use it now. Only {@link #pin} makes the answer last. */
+  /** Returns true if a call may use the memory now. It may end afterwards, unless it is pinned. */
   public boolean usable() {
     return !ended() && !lost();
   }
 
-  /** Pins it if it is still usable. Returns true if it is pinned. */
+  /** Pins the memory if a call may use it now. Returns true if it is pinned. */
   public boolean hold() {
     if (alive != null && !alive.getAsBoolean()) {
       return false;
@@ -141,8 +150,8 @@ public final class Memory extends Lifetime {
   }
 
   /**
-   * Returns a buffer over part of it, or null if it has ended. The memory stays pinned while the
-   * buffer, or any buffer derived from it, is reachable.
+   * Returns a buffer over {@code length} bytes from byte {@code from} on, or null if the memory has
+   * ended. The memory stays pinned while the buffer, or any buffer derived from it, is reachable.
    */
   public ByteBuffer lend(long from, int length) {
     if (!hold()) {
@@ -169,12 +178,15 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /** Returns the object that keeps the memory valid, or null for an allocation of Windlass. */
+  /** Returns the object that keeps the memory valid. Null if Windlass has allocated it. */
   public Object owner() {
     return owner;
   }
 
-  /** Frees memory that was allocated only for its tensors. Dropping it is no leak. */
+  /**
+   * Frees memory that was allocated only for tensors. It is no leak if these are dropped without a
+   * close.
+   */
   public abstract static class Allocation extends Leaks.Resource {
     protected Allocation() {
       super(null);
@@ -207,7 +219,6 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /** A pin that lasts as long as a lent buffer. */
   private static final class Loan extends Leaks.Resource {
     private final Memory memory;
 

@@ -8,7 +8,9 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
@@ -41,7 +43,6 @@ public final class Start {
 
     private static final Pattern NANOSECONDS = Pattern.compile("\\b([0-9]{1,18}) ns\\b");
 
-    /** Returns the text by which ranks compare options. */
     @Override
     public String toString() {
       return String.join(
@@ -91,13 +92,10 @@ public final class Start {
   }
 
   /**
-   * Joins the other ranks.
+   * Joins the other ranks, within {@code deadline}.
    *
-   * @param all carries the data that ranks exchange
    * @param own ranks of this process
    * @param size number of all ranks
-   * @param host settings of this host
-   * @param deadline limit of the whole start
    * @return a {@code wl_comm_t*} for each of {@code own}
    * @throws OthersGoneException if the other ranks can't join any more
    * @throws WindlassException DeadlineExceeded names the ranks that have not joined. Mismatch if
@@ -111,7 +109,7 @@ public final class Start {
     boolean isDone = false;
     try {
       Start start = new Start(steps, size, config, host);
-      long[] handles = start.make(own, start.arrive(own));
+      long[] handles = start.make(own, start.arrive(own), made -> {});
       isDone = true;
       return handles;
     } finally {
@@ -121,14 +119,12 @@ public final class Start {
     }
   }
 
-  /** Returns the names of the steps that {@link #make} takes part in. */
   static List<String> steps(Hosts hosts) {
     return hosts.areSeveral()
         ? List.of(SHARE, WIRE, StartSteps.LAST)
         : List.of(SHARE, StartSteps.LAST);
   }
 
-  /** Takes the first step. Returns which ranks live on which hosts. */
   Hosts arrive(List<Integer> own) {
     List<byte[]> told =
         ranks.gather(
@@ -152,8 +148,14 @@ public final class Start {
     return hosts;
   }
 
-  /** Takes the other steps. Returns a {@code wl_comm_t*} for each of {@code own}. */
-  long[] make(List<Integer> own, Hosts hosts) {
+  /**
+   * Takes the other steps.
+   *
+   * @param onMade gets the handles before the last step. If that fails, those that are not 0 are
+   *     freed.
+   * @return a {@code wl_comm_t*} for each of {@code own}
+   */
+  long[] make(List<Integer> own, Hosts hosts, Consumer<long[]> onMade) {
     int maker = hosts.first(own.get(0)).rank();
     int[] file = {-1};
     try {
@@ -164,7 +166,7 @@ public final class Start {
                 file[0] = own.contains(maker) ? share(hosts) : -1;
                 return ranks.forEachRank(SharedFile.of(file[0]).toBytes());
               });
-      return attach(own, hosts, SharedFile.of(files.get(maker), maker));
+      return attach(own, hosts, SharedFile.of(files.get(maker), maker), onMade);
     } finally {
       if (file[0] >= 0) {
         Native.wl_file_close(file[0]);
@@ -244,7 +246,8 @@ public final class Start {
     }
   }
 
-  private long[] attach(List<Integer> own, Hosts hosts, SharedFile shared) {
+  private long[] attach(
+      List<Integer> own, Hosts hosts, SharedFile shared, Consumer<long[]> onMade) {
     ProcessName process = ProcessName.own();
     ProcessName maker = hosts.first(own.get(0)).process();
     long[] group = {0};
@@ -261,9 +264,13 @@ public final class Start {
               HostWire.connect(group[0], wires, host.silenceNs());
             }
             for (int i = 0; i < handles.length; i++) {
-              handles[i] = joined(group[0], own.get(i));
+              int rank = own.get(i);
+              handles[i] =
+                  HostWire.value(
+                      call -> Native.wl_group_join(group[0], rank, call.out(), call.error()));
             }
             watch(group[0], process, own.get(0), hosts);
+            onMade.accept(handles);
             return ranks.forEachRank(new byte[0]);
           });
       isDone = true;
@@ -296,57 +303,47 @@ public final class Start {
   }
 
   private static long open(ProcessName process, ProcessName maker, SharedFile shared) {
-    try (Scratch scratch = Scratch.take()) {
-      boolean isOwn = process.equals(maker);
-      int file = shared.number();
-      if (!isOwn) {
-        long address = maker.in(scratch);
-        Failures.check(
-            Native.wl_file_open(address, shared.number(), scratch.out(), scratch.error()), scratch);
-        file = (int) scratch.outValue();
+    int number = shared.number();
+    if (!process.equals(maker)) {
+      number =
+          (int)
+              HostWire.value(
+                  call ->
+                      Native.wl_file_open(
+                          maker.in(call), shared.number(), call.out(), call.error()));
+    }
+    int file = number;
+    try {
+      if (Native.wl_file_inode(file) != shared.inode()) {
+        throw new ResourceException(
+            "process " + maker.pid() + " has given up this start, and has other memory by now");
       }
-      try {
-        if (Native.wl_file_inode(file) != shared.inode()) {
-          throw new ResourceException(
-              "process " + maker.pid() + " has given up this start, and has other memory by now");
-        }
-        Failures.check(Native.wl_group_attach(file, scratch.out(), scratch.error()), scratch);
-        return scratch.outValue();
-      } finally {
-        if (!isOwn) {
-          Native.wl_file_close(file);
-        }
+      return HostWire.value(call -> Native.wl_group_attach(file, call.out(), call.error()));
+    } finally {
+      if (!process.equals(maker)) {
+        Native.wl_file_close(file);
       }
     }
   }
 
-  private static long joined(long group, int rank) {
-    try (Scratch scratch = Scratch.take()) {
-      Failures.check(Native.wl_group_join(group, rank, scratch.out(), scratch.error()), scratch);
-      return scratch.outValue();
-    }
-  }
-
-  /** Watches the other processes of this host. */
   private static void watch(long group, ProcessName own, int rank, Hosts hosts) {
-    Map<ProcessName, List<Integer>> processes = new LinkedHashMap<>();
-    for (Arrival each : hosts.all()) {
-      if (hosts.areTogether(each.rank(), rank)) {
-        processes.computeIfAbsent(each.process(), name -> new ArrayList<>()).add(each.rank());
-      }
-    }
-    processes.remove(own);
-    try (Scratch scratch = Scratch.take()) {
-      for (Map.Entry<ProcessName, List<Integer>> other : processes.entrySet()) {
-        int[] theirs = other.getValue().stream().mapToInt(Integer::intValue).toArray();
-        ByteBuffer list = NativeMemory.copy(theirs);
-        Failures.check(
-            Native.wl_group_watch(
-                group, other.getKey().in(scratch), NativeMemory.address(list), theirs.length, 0,
-                scratch.error()),
-            scratch);
-        Reference.reachabilityFence(list);
-      }
-    }
+    Map<ProcessName, List<Integer>> processes =
+        hosts.all().stream()
+            .filter(each -> hosts.areTogether(each.rank(), rank) && !each.process().equals(own))
+            .collect(
+                Collectors.groupingBy(
+                    Arrival::process,
+                    Collectors.mapping(Arrival::rank, Collectors.toList())));
+    processes.forEach(
+        (process, theirs) -> {
+          ByteBuffer list =
+              NativeMemory.copy(theirs.stream().mapToInt(Integer::intValue).toArray());
+          HostWire.value(
+              call ->
+                  Native.wl_group_watch(
+                      group, process.in(call), NativeMemory.address(list), theirs.size(), 0,
+                      call.error()));
+          Reference.reachabilityFence(list);
+        });
   }
 }

@@ -25,7 +25,6 @@ public final class Limits {
 
   private Limits() {}
 
-  /** Checks a key. */
   public static void key(String key) {
     prefix(Objects.requireNonNull(key, "key"));
     if (key.isEmpty()) {
@@ -33,7 +32,6 @@ public final class Limits {
     }
   }
 
-  /** Checks a prefix of keys, which may be empty. */
   public static void prefix(String prefix) {
     if (!StandardCharsets.UTF_8.newEncoder().canEncode(prefix)) {
       throw new InvalidArgumentException(
@@ -47,8 +45,13 @@ public final class Limits {
   }
 
   /** Returns the number of bytes of a text in UTF-8. */
-  static int bytes(String text) {
+  public static int bytes(String text) {
     return text.getBytes(StandardCharsets.UTF_8).length;
+  }
+
+  /** Returns the number of bytes that {@code key} counts in a list of keys. */
+  public static int listing(String key) {
+    return bytes(key) + Short.BYTES;
   }
 
   /** Checks the length of a value, which may be null. */

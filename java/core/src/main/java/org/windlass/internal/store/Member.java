@@ -13,7 +13,6 @@ public record Member(String job, int rank, int size, String library) {
   public static final int JOB = 128;
   public static final int LIBRARY = 64;
 
-  /** Most ranks of a job. */
   public static final int MOST_RANKS = 4096;
 
   public Member {

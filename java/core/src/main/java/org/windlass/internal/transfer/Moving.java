@@ -9,11 +9,12 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * Options by which a tensor moves: the defaults of {@link org.windlass.transfer.TransferBuilder}
- * and {@link org.windlass.link.LinkTransferBuilder} when it was added.
+ * Options by which a tensor moves. They are the defaults of {@link
+ * org.windlass.transfer.TransferBuilder} or {@link org.windlass.link.LinkTransferBuilder} at the
+ * time when it was added.
  *
- * @param wire the dtype in which it crosses ranks; null for {@link Plan#defaultWire}
- * @param options its mode and its buckets
+ * @param wire the dtype in which the tensor crosses ranks; null for {@link Plan#defaultWire}
+ * @param options its mode and its bucket size
  */
 public record Moving(DType wire, PlanOptions options) {
   public static final Moving DEFAULT = new Moving(null, PlanOptions.defaults());

@@ -18,10 +18,11 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 
 /**
- * The offer of one rank to the others when it registers with a {@link org.windlass.link.Link}.
+ * The tensors and options with which one rank registers a transfer over a {@link
+ * org.windlass.link.Link}. Each rank sends it to all others.
  *
  * @param checksums true if it asks for a verification of received data
- * @param inPlace true if it receives into one half
+ * @param inPlace true if it receives without a second half of memory
  * @param sends tensors that it sends, if it holds a part of them
  * @param receives tensors that it receives a part of, one for each view
  */
@@ -30,7 +31,7 @@ public record Offer(
   /** Version of the encoding. Raise it with every change. */
   public static final int FORMAT = 3;
 
-  /** The most tensors that are read. */
+  /** Limit of the tensors in one offer. */
   private static final int MOST = 1 << 24;
 
   /**

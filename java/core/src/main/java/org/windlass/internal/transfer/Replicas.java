@@ -20,8 +20,8 @@ import org.windlass.layout.TensorSpec;
 
 /**
  * Checks that replicas of sources are equal. Ranks that hold the same part of a tensor, or the same
- * term of it, must hold the same bits. Ranks compare hashes of their parts. If two differ, hashes
- * of ever smaller parts lead to the first different element.
+ * term of a {@code Partial}, must hold the same bits. Ranks compare hashes of their parts. If two
+ * differ, hashes of ever smaller parts lead to the first different element.
  */
 public final class Replicas {
   /** Two ranks whose parts of a tensor should be equal. */
@@ -30,7 +30,10 @@ public final class Replicas {
   private final Until until;
   private final Communicator communicator;
 
-  /** Number in layouts of each rank of the communicator; ascending. */
+  /**
+   * Element {@code r} is the rank number that layouts use for rank {@code r} of the communicator.
+   * Ascending.
+   */
   private final int[] ranks;
 
   private final Function<Layout, String> named;
@@ -47,8 +50,11 @@ public final class Replicas {
    * Checks all replicas. Collective over the communicator, which has every rank of the sources'
    * layouts.
    *
+   * @param ranks element {@code r} is the rank number that layouts use for rank {@code r} of the
+   *     communicator; ascending
    * @param named formats a layout for messages
    * @param tensors the same on every rank, each with that rank's source
+   * @throws VerificationFailedException on every rank, if two replicas differ
    */
   public static void check(
       Until until,
@@ -69,7 +75,10 @@ public final class Replicas {
     }
   }
 
-  /** Returns the first tensor that has a part which differs from its first replica. */
+  /**
+   * Compares each part with its first replica. Returns the first tensor and rank that differ; null
+   * if all parts are equal.
+   */
   private Suspects compare(List<BoundTensor> tensors) {
     if (tensors.isEmpty()) {
       return null;
@@ -91,8 +100,8 @@ public final class Replicas {
   }
 
   /**
-   * Returns the first rank that holds the same part: coordinate 0 on mesh dimensions that
-   * replicate, otherwise the same coordinates.
+   * Returns the first rank that holds the same part: its coordinate is 0 on mesh dimensions that
+   * replicate, and the same on others.
    */
   private static int firstReplica(Layout layout, int rank) {
     int[] coordinates = layout.mesh().coordinates(rank);
@@ -142,7 +151,11 @@ public final class Replicas {
         List.of(suspects.first, suspects.other));
   }
 
-  /** Returns the index in the whole tensor of a local index. */
+  /**
+   * Converts an index of a rank's part to an index of the whole tensor, along one dimension.
+   *
+   * @param held intervals that the rank holds of the dimension
+   */
   private static long global(List<Region.Interval> held, long local) {
     long left = local;
     for (Region.Interval interval : held) {
@@ -154,7 +167,7 @@ public final class Replicas {
     throw new InternalException("local index " + local + " is outside " + held);
   }
 
-  /** Returns the index, in the local parts, of the first element that differs. */
+  /** Returns the index of the first element that differs, counted in the ranks' parts. */
   private long[] firstDifference(Suspects suspects) {
     TensorSpec spec = suspects.tensor.from();
     long[] shape = spec.localRegion(suspects.first).shape();

@@ -22,7 +22,10 @@ public final class StepsMemo {
     }
   }
 
-  /** Cached transfers, the last used one first. Guarded by this, as are the fields below. */
+  /**
+   * Cached transfers; the one that was used last comes first. Guarded by this, as are the fields
+   * below.
+   */
   private final Deque<Known> all = new ArrayDeque<>();
 
   private int computed;

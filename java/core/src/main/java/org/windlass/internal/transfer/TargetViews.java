@@ -8,7 +8,7 @@ import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * Check that target views of one transfer share no bytes with each other or with a source view.
+ * Checks that target views of one transfer share no bytes with each other or with a source view.
  */
 public final class TargetViews {
   private record View(String name, Tensor tensor, boolean isTarget) {

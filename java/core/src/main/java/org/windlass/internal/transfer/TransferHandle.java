@@ -12,7 +12,7 @@ import org.windlass.internal.memory.Lifetime;
 import org.windlass.internal.memory.Memory;
 
 /**
- * Handle of a transfer, with the memory that it is bound to. That memory stays pinned as long as
+ * Handle of a native transfer, with the memory of its views. That memory stays pinned as long as
  * the handle lives.
  */
 public final class TransferHandle extends Lifetime {
@@ -29,8 +29,8 @@ public final class TransferHandle extends Lifetime {
   }
 
   /**
-   * Returns the bytes written to each of the first {@code count} targets of {@code rank}, or of all
-   * ranks if it is -1. The caller has pinned this handle.
+   * Returns the bytes written to each of the first {@code count} targets, on {@code rank}, or on
+   * all ranks if {@code rank} is -1. The caller has pinned this handle.
    */
   public long[] moved(int rank, int count) {
     ByteBuffer buffer = Structs.allocate(Math.max(1, count) * Long.BYTES);
@@ -48,7 +48,7 @@ public final class TransferHandle extends Lifetime {
     return endpoint;
   }
 
-  /** Unpins the memory once no rank of a failed communicator can read it. */
+  /** Unpins this handle once no rank of a failed communicator can read the memory of its views. */
   public void unpinOnceQuiet() {
     endpoint.keepUntilQuiet(this);
   }

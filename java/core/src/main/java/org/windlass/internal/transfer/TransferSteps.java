@@ -17,7 +17,7 @@ public final class TransferSteps implements Steps {
 
   private TransferSteps() {}
 
-  /** Returns the steps of {@code rank}. */
+  /** Returns the steps of {@code rank} in one transfer of {@code plans}. */
   public static TransferSteps of(List<Plan> plans, int rank) {
     TransferSteps steps = new TransferSteps();
     if (!plans.isEmpty()) {
@@ -42,7 +42,6 @@ public final class TransferSteps implements Steps {
     return stageCount;
   }
 
-  /** Adds a box that this rank stages for {@code readers}. */
   @Override
   public void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers) {
     stageCount++;
@@ -55,10 +54,6 @@ public final class TransferSteps implements Steps {
     readers.forEach(stages::add);
   }
 
-  /**
-   * Adds a box that this rank writes to a target view or staging memory. Its sources are boxes of
-   * source views or staging memory.
-   */
   @Override
   public void write(
       int phase,

@@ -8,15 +8,21 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
 /**
- * Encodes one rank's part of a transfer as words. The words describe its views of all tensors, the
- * boxes that it stages, and the boxes that it writes. {@code wl_transfer_config_t} in windlass.h
- * defines the words. Another process may make them, if it knows the plans and the rank's views.
+ * Encodes one rank's part of a transfer as the words of {@code wl_transfer_config_t} in windlass.h.
+ * The words describe the rank's views of all tensors, the boxes that it stages, and the boxes that
+ * it writes. A process may make the words of a rank of another process, if it knows the plans and
+ * the rank's views.
  *
  * <p>A fingerprint comes first. Then follow the number of sources, targets, chunks and stages, and
  * the number of words of each. Then come their words.
  */
 public final class TransferWords {
-  /** A view in the allocation of {@code bytes} bytes that begins at address {@code low}. */
+  /**
+   * A view of one tensor, in native terms.
+   *
+   * @param low address of the allocation that contains the view
+   * @param bytes size of the allocation
+   */
   public record Binding(
       int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
     /** Returns the binding of a rank that holds no part of a tensor. */
@@ -31,7 +37,7 @@ public final class TransferWords {
 
   private TransferWords() {}
 
-  /** Returns the words of {@code rank}. Computes its steps unless {@code memo} has them. */
+  /** Returns the words of {@code rank}. Computes its steps if {@code memo} does not have them. */
   public static long[] of(List<Bound> tensors, int rank, StepsMemo memo) {
     Words sources = new Words();
     Words targets = new Words();

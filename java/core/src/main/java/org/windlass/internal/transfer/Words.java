@@ -37,7 +37,6 @@ public final class Words {
     add(view.strides());
   }
 
-  /** Appends the words to {@code all}. */
   public void into(LongBuffer all) {
     all.put(words, 0, size);
   }
