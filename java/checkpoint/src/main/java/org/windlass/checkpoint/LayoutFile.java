@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
@@ -157,10 +158,10 @@ public record LayoutFile(Map<String, Entry> tensors) {
     String what = "tensor " + JsonText.quoted(name);
     var fields =
         new Object() {
-          List<Long> shape;
-          DType dtype;
-          Layout layout;
-          Parts parts;
+          @Nullable List<Long> shape;
+          @Nullable DType dtype;
+          @Nullable Layout layout;
+          @Nullable Parts parts;
         };
     json.members(
         what,
@@ -207,8 +208,8 @@ public record LayoutFile(Map<String, Entry> tensors) {
     var fields =
         new Object() {
           long dim = -1;
-          List<Long> extents;
-          Layout layout;
+          @Nullable List<Long> extents;
+          @Nullable Layout layout;
         };
     json.members(
         what,

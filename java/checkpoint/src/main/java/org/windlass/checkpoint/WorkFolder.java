@@ -22,6 +22,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Fingerprint;
@@ -181,7 +182,7 @@ final class WorkFolder {
    * Locks the file and creates it if necessary. Returns null if the lock is held or the file was
    * removed meanwhile.
    */
-  private static FileChannel lock(Path path) throws IOException {
+  private static @Nullable FileChannel lock(Path path) throws IOException {
     FileChannel channel =
         FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
     boolean locked = false;

@@ -8,9 +8,11 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongConsumer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Collectives;
 import org.windlass.Communicator;
 import org.windlass.Tensor;
@@ -50,7 +52,7 @@ public final class Mover {
   private final ProgressWatch watch;
   private final AtomicLong finishedBytes = new AtomicLong();
   private final List<ByteBuffer> scratch = new ArrayList<>();
-  private volatile Transfer current;
+  private volatile @Nullable Transfer current;
 
   /**
    * Creates a mover.
@@ -138,7 +140,7 @@ public final class Mover {
         List<Arena.Piece> pieces = new ArrayList<>();
         shapes.values().forEach(shape -> pieces.add(piece(target, shape)));
         for (Needed box : needed) {
-          int terms = files.get(box.move()).terms();
+          int terms = Objects.requireNonNull(files.get(box.move())).terms();
           for (int term = 0; term < terms; term++) {
             pieces.add(piece(box, term, terms));
           }
@@ -152,7 +154,7 @@ public final class Mover {
         Map<Integer, Staged> staged = stage(target, window, held, shapes, arena);
         staged.values().forEach(step::add);
         for (Needed box : needed) {
-          add(step, box, files.get(box.move()), staged, arena);
+          add(step, box, Objects.requireNonNull(files.get(box.move())), staged, arena);
         }
         if (target.dtype().bits() < 8) {
           for (TensorMove move : files.keySet()) {
@@ -234,6 +236,7 @@ public final class Mover {
     shapes.forEach(
         (rank, shape) -> {
           Arena.Taken taken = arena.take(piece(target, shape));
+          long first = window.firstElement(Objects.requireNonNull(held.get(rank)).shape());
           staged.put(
               rank,
               new Staged(
@@ -241,7 +244,7 @@ public final class Mover {
                   target,
                   window.start(shape.length),
                   shape,
-                  target.dtype().bytesOf(window.firstElement(held.get(rank).shape())),
+                  target.dtype().bytesOf(first),
                   taken.memory(),
                   overflows.watch(target),
                   taken.rank()));
@@ -270,7 +273,7 @@ public final class Mover {
       Arrays.setAll(at, d -> at[d] - box.start()[d]);
       List<Tensor> parts =
           terms.stream().map(term -> narrowed(term, at, cut.shape())).toList();
-      Staged window = staged.get(cut.rank());
+      Staged window = Objects.requireNonNull(staged.get(cut.rank()));
       Tensor target = narrowed(window.elements(), cut.place(), cut.shape());
       step.add(move, parts, target, window.home());
     }

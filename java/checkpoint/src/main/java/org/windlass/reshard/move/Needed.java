@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -28,11 +29,13 @@ final class Needed {
 
   private final TensorMove move;
   private final List<Cut> cuts = new ArrayList<>();
-  private long[] start;
-  private long[] end;
+  private final long[] start;
+  private final long[] end;
 
   private Needed(TensorMove move) {
     this.move = move;
+    this.start = move.shape().clone();
+    this.end = new long[start.length];
   }
 
   /**
@@ -49,7 +52,7 @@ final class Needed {
     shapes.forEach(
         (rank, shape) -> {
           long[] first = window.start(shape.length);
-          for (Runs.Box box : held.get(rank).locally(first, shape)) {
+          for (Runs.Box box : Objects.requireNonNull(held.get(rank)).locally(first, shape)) {
             cut(move, extents, rank, box, first)
                 .ifPresent(
                     cut ->
@@ -83,10 +86,6 @@ final class Needed {
   }
 
   private void add(Cut cut) {
-    if (cuts.isEmpty()) {
-      start = cut.start().clone();
-      end = new long[start.length];
-    }
     for (int d = 0; d < start.length; d++) {
       start[d] = Math.min(start[d], cut.start()[d]);
       end[d] = Math.max(end[d], cut.start()[d] + cut.shape()[d]);

@@ -4,6 +4,7 @@ package org.windlass.reshard.move;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.windlass.error.UnsupportedException;
 import org.windlass.plan.Chunk;
 import org.windlass.plan.Plan;
@@ -59,7 +60,7 @@ public final class PackedBits {
     }
     for (Chunk chunk : plan.chunksFor(rank)) {
       if (chunk.isTarget()) {
-        Stored source = sources.get(chunk.route().source());
+        Stored source = Objects.requireNonNull(sources.get(chunk.route().source()));
         for (Chunk.Box box : chunk.boxes()) {
           copy(box, source, move.axes().shape(source.shape()), target);
         }

@@ -3,7 +3,9 @@ package org.windlass.reshard.move;
 
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -21,7 +23,8 @@ record PackedSource(Layout layout, Map<Integer, Stored> stored) {
     Map<Integer, Stored> stored = new LinkedHashMap<>();
     if (in.byRank()) {
       for (int rank : move.from().mesh().ranks()) {
-        stored.put(rank, new Stored(in.ranks().get(rank), move.source().stored()));
+        SafetensorsFile file = Objects.requireNonNull(in.ranks().get(rank));
+        stored.put(rank, new Stored(file, move.source().stored()));
       }
       return new PackedSource(move.from(), stored);
     }

@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.layout.Layout;
@@ -37,7 +38,7 @@ final class SourceFiles {
     Layout layout = tensor.from();
     Map<List<Integer>, List<Part>> byTerm = new LinkedHashMap<>();
     for (int rank : layout.mesh().ranks()) {
-      int[] coordinates = layout.mesh().coordinates(rank);
+      int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
       List<Integer> term = new ArrayList<>();
       boolean first = true;
       for (int m = 0; m < coordinates.length; m++) {
@@ -48,7 +49,7 @@ final class SourceFiles {
         }
       }
       if (first) {
-        Stored stored = new Stored(in.ranks().get(rank), tensor.stored());
+        Stored stored = new Stored(Objects.requireNonNull(in.ranks().get(rank)), tensor.stored());
         byTerm
             .computeIfAbsent(term, key -> new ArrayList<>())
             .add(new Part(stored, Runs.of(layout, tensor.shape(), rank)));

@@ -3,6 +3,7 @@ package org.windlass.reshard.move;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.SafetensorsWriter;
 import org.windlass.reshard.tensor.Leg;
@@ -27,7 +28,7 @@ record Staged(
     long[] shape,
     long firstByte,
     Tensor bytes,
-    Overflows.Watch watch,
+    Overflows.@Nullable Watch watch,
     int home) {
   // The page cache allocates memory for a write in pieces of the size of the call. Recently freed
   // pieces of this size are available, while larger ones were up to four times slower.

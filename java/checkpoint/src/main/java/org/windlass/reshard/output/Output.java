@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.LayoutFile;
@@ -138,7 +139,8 @@ public final class Output {
 
   /** Returns the file of a tensor, or of a rank's part of it. */
   public SafetensorsWriter file(TargetTensor target, int rank) {
-    return whole ? byTensor.get(target.name()) : byRank.get(target.fileOf(rank));
+    return Objects.requireNonNull(
+        whole ? byTensor.get(target.name()) : byRank.get(target.fileOf(rank)));
   }
 
   /** Returns the number of bytes that are written of all tensors, including replicas. */
@@ -148,7 +150,7 @@ public final class Output {
 
   /** Returns the number of bytes that are written of a tensor, including replicas. */
   public long bytes(TargetTensor target) {
-    return whole ? target.bytes() : bytesOnRanks.get(target.name());
+    return whole ? target.bytes() : Objects.requireNonNull(bytesOnRanks.get(target.name()));
   }
 
   /**

@@ -9,6 +9,7 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
@@ -54,11 +55,11 @@ public final class MoveList {
   private final TiedNames tied;
   private final Consumer<String> warnings;
   private final Doubts doubts = new Doubts();
-  private Scales scales;
+  private Scales scales = new Scales(List.of());
   private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
-  private Map<String, String> metadata;
+  private Map<String, String> metadata = Map.of();
 
   /** Goals from the {@code to} keys of rules, by the place of the rule. */
   private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();
@@ -213,7 +214,8 @@ public final class MoveList {
     if (match == null) {
       assemblies
           .computeIfAbsent(
-              List.of("", tensor.name()), key -> new Assembly(List.of(tensor.name()), null))
+              List.of("", tensor.name()),
+              key -> new Assembly(List.of(tensor.name()), Optional.empty()))
           .add("", tensor);
       return;
     }
@@ -222,10 +224,15 @@ public final class MoveList {
         rule.as().isEmpty()
             ? List.of(tensor.name())
             : rule.as().stream().map(as -> NamePattern.fill(as, match.captured())).toList();
-    String capture = rule.join().isEmpty() ? "" : match.captured().get(rule.joined());
+    String capture =
+        rule.join().isEmpty()
+            ? ""
+            : Objects.requireNonNull(match.captured().get(rule.joined()));
     List<String> key = new ArrayList<>(names);
     key.add(0, rule.where());
-    assemblies.computeIfAbsent(key, k -> new Assembly(names, rule)).add(capture, tensor);
+    assemblies
+        .computeIfAbsent(key, k -> new Assembly(names, Optional.of(rule)))
+        .add(capture, tensor);
   }
 
   private void add(
@@ -235,7 +242,7 @@ public final class MoveList {
       Optional<Goal> defaultTo,
       Layout highest) {
     long[] shape = assembly.shape(parts);
-    Optional<Rule> rule = Optional.ofNullable(assembly.rule());
+    Optional<Rule> rule = assembly.rule();
     Goal goal = rule.flatMap(own -> goal(own, defaultTo, highest)).or(() -> defaultTo).get();
     if (rule.flatMap(Rule::to).isPresent()) {
       rule.get().requireFit("to", goal.to(), parts.get(0).source().name(), shape.length);

@@ -8,6 +8,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import org.windlass.error.InvalidArgumentException;
@@ -25,11 +26,11 @@ public final class Assembly {
   }
 
   private final List<String> names;
-  private final Rule rule;
+  private final Optional<Rule> rule;
   private final Map<String, SourceTensor> members = new LinkedHashMap<>();
 
-  /** Creates the assembly of one tensor without a rule, or by {@code rule}, which may be null. */
-  public Assembly(List<String> names, Rule rule) {
+  /** Creates the assembly of one tensor without a rule, or by {@code rule}. */
+  public Assembly(List<String> names, Optional<Rule> rule) {
     this.names = names;
     this.rule = rule;
   }
@@ -39,9 +40,13 @@ public final class Assembly {
     return names;
   }
 
-  /** Returns the rule whose {@code to} and {@code dtype} apply; may be null. */
-  public Rule rule() {
+  /** Returns the rule whose {@code to} and {@code dtype} apply, if any. */
+  public Optional<Rule> rule() {
     return rule;
+  }
+
+  private Rule given() {
+    return rule.orElseThrow();
   }
 
   /** Adds a tensor; {@code capture} is empty if nothing is joined. */
@@ -51,19 +56,19 @@ public final class Assembly {
       throw new InvalidArgumentException(
           (capture.isEmpty()
                   ? "tensors \"" + other.name() + "\" and \"" + tensor.name() + "\" would both be"
-                  : rule.where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
+                  : given().where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
                       + "\" are both \"" + capture + "\" of what is")
               + " written as \"" + names.get(0) + "\"");
     }
   }
 
   private boolean joins() {
-    return rule != null && rule.join().isPresent();
+    return rule.flatMap(Rule::join).isPresent();
   }
 
   /** Returns the dimension along which parts lie one after another. */
   public int dim() {
-    return joins() ? rule.join().get().dim() : 0;
+    return joins() ? given().join().get().dim() : 0;
   }
 
   /** Returns the tensors in order. Each begins at the end of the previous one. */
@@ -95,12 +100,12 @@ public final class Assembly {
     if (!joins()) {
       return List.copyOf(members.values());
     }
-    if (rule.join().get() instanceof Rule.Join.Parts join) {
+    if (given().join().get() instanceof Rule.Join.Parts join) {
       for (String name : join.names()) {
         if (!members.containsKey(name)) {
           throw new InvalidArgumentException(
-              rule.where() + ": no tensor is part \"" + name + "\" of \"" + names.get(0) + "\"; tensor \""
-                  + members.values().iterator().next().name() + "\" is another part of it");
+              given().where() + ": no tensor is part \"" + name + "\" of \"" + names.get(0)
+                  + "\"; tensor \"" + members.values().iterator().next().name() + "\" is another part of it");
         }
       }
       return join.names().stream().map(members::get).toList();
@@ -115,8 +120,8 @@ public final class Assembly {
         (capture, tensor) -> {
           if (!capture.matches("0|[1-9][0-9]{0,8}")) {
             throw new InvalidArgumentException(
-                rule.where() + ": tensor \"" + tensor.name() + "\": {" + rule.joined() + "} is \""
-                    + capture + "\"; tensors are stacked by number, from 0 to 999999999, with no 0"
+                given().where() + ": tensor \"" + tensor.name() + "\": {" + given().joined()
+                    + "} is \"" + capture + "\"; tensors are stacked by number, from 0 to 999999999, with no 0"
                     + " before it");
           }
           byNumber.put(Integer.parseInt(capture), tensor);
@@ -125,7 +130,7 @@ public final class Assembly {
     for (int number : byNumber.keySet()) {
       if (number != next) {
         throw new InvalidArgumentException(
-            rule.where() + ": \"" + names.get(0) + "\" would be stacked of " + byNumber.firstKey()
+            given().where() + ": \"" + names.get(0) + "\" would be stacked of " + byNumber.firstKey()
                 + " to " + byNumber.lastKey() + ", and there is no \"" + nameOf(next) + "\""
                 + (next == 0 ? "; \"uneven\": true stacks what there is" : ""));
       }
@@ -135,13 +140,13 @@ public final class Assembly {
   }
 
   private Rule.Join.Stack stack() {
-    return (Rule.Join.Stack) rule.join().get();
+    return (Rule.Join.Stack) given().join().get();
   }
 
   /** Returns the name that the tensor with a number would have in this stack. */
   private String nameOf(int number) {
     String other = members.values().iterator().next().name();
-    return rule.match().with(other, rule.joined(), Integer.toString(number));
+    return given().match().with(other, given().joined(), Integer.toString(number));
   }
 
   /**
@@ -152,18 +157,20 @@ public final class Assembly {
   public static void checkStacks(Collection<Assembly> all) {
     Map<String, Assembly> largest = new LinkedHashMap<>();
     for (Assembly each : all) {
-      if (each.joins() && each.rule.join().get() instanceof Rule.Join.Stack stack && !stack.uneven()) {
+      if (each.joins()
+          && each.given().join().get() instanceof Rule.Join.Stack stack
+          && !stack.uneven()) {
         largest.merge(
-            each.rule.where(), each, (a, b) -> b.members.size() > a.members.size() ? b : a);
+            each.given().where(), each, (a, b) -> b.members.size() > a.members.size() ? b : a);
       }
     }
     for (Assembly each : all) {
-      Assembly most = each.rule == null ? null : largest.get(each.rule.where());
+      Assembly most = each.rule.map(rule -> largest.get(rule.where())).orElse(null);
       if (most != null && each.members.size() < most.members.size()) {
         // The call checks first that the numbers are consecutive.
         each.numbered();
         throw new InvalidArgumentException(
-            each.rule.where() + ": \"" + each.names.get(0) + "\" would be stacked of "
+            each.given().where() + ": \"" + each.names.get(0) + "\" would be stacked of "
                 + each.members.size() + " tensors, and \"" + most.names.get(0) + "\" of "
                 + most.members.size() + ": there is no \"" + each.nameOf(each.members.size())
                 + "\"; \"uneven\": true stacks what there is");
@@ -177,15 +184,15 @@ public final class Assembly {
     for (int d = 0; d < ndim; d++) {
       order.add(d);
     }
-    if (rule == null) {
+    if (rule.isEmpty()) {
       return new Axes(order);
     }
-    if (rule.transpose() instanceof Rule.Transpose.Order asked) {
+    if (given().transpose() instanceof Rule.Transpose.Order asked) {
       if (asked.order().size() != ndim) {
         throw misfit(tensor, "transpose names " + asked.order().size() + " dimensions");
       }
       order = asked.order();
-    } else if (rule.transpose() instanceof Rule.Transpose.LastTwo) {
+    } else if (given().transpose() instanceof Rule.Transpose.LastTwo) {
       if (ndim < 2) {
         throw misfit(tensor, "transpose exchanges the last two");
       }
@@ -195,7 +202,7 @@ public final class Assembly {
     if (!joins()) {
       return axes;
     }
-    boolean stacks = rule.join().get() instanceof Rule.Join.Stack;
+    boolean stacks = given().join().get() instanceof Rule.Join.Stack;
     if (dim() > ndim || dim() == ndim && !stacks) {
       throw misfit(tensor, stacks ? "stack makes dimension " + dim() : "dim is " + dim());
     }
@@ -204,7 +211,7 @@ public final class Assembly {
 
   private InvalidArgumentException misfit(SourceTensor tensor, String what) {
     return new InvalidArgumentException(
-        rule.where() + ": " + what + ", and tensor \"" + tensor.name() + "\" has shape "
+        given().where() + ": " + what + ", and tensor \"" + tensor.name() + "\" has shape "
             + Arrays.toString(tensor.shape()));
   }
 
@@ -217,7 +224,7 @@ public final class Assembly {
     }
     if (!fits) {
       throw new InvalidArgumentException(
-          rule.where() + ": tensor \"" + part.source().name() + "\" has shape "
+          given().where() + ": tensor \"" + part.source().name() + "\" has shape "
               + Arrays.toString(part.source().shape()) + ", which does not join with "
               + Arrays.toString(first.source().shape()) + " of \"" + first.source().name() + "\"");
     }

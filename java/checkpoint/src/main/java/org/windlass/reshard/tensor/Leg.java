@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -138,7 +139,7 @@ public record Leg(Layout from, long[] sourceStart, Layout to, long[] targetStart
     }
     Map<List<Integer>, List<Integer>> ranks = new LinkedHashMap<>();
     for (int rank : mesh.ranks()) {
-      int[] coordinates = mesh.coordinates(rank);
+      int[] coordinates = Objects.requireNonNull(mesh.coordinates(rank));
       List<Integer> cell = new ArrayList<>();
       for (int m = 0; m < mesh.ndim(); m++) {
         if (cuts(layout.placements().get(m), dim)) {

@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.error.InvalidArgumentException;
@@ -43,16 +44,16 @@ public final class Rules {
   private Rule rule(Path path) throws IOException {
     var fields =
         new Object() {
-          NamePattern match;
+          @Nullable NamePattern match;
           Optional<String> from = Optional.empty();
           Optional<String> to = Optional.empty();
           Optional<DType> dtype = Optional.empty();
           List<String> as = List.of();
           Rule.Transpose transpose = new Rule.Transpose.None();
-          List<String> parts;
-          Integer dim;
+          @Nullable List<String> parts;
+          @Nullable Integer dim;
           OptionalLong unit = OptionalLong.empty();
-          Integer stack;
+          @Nullable Integer stack;
           boolean uneven;
         };
     json.members(
@@ -91,7 +92,7 @@ public final class Rules {
       throw json.bad(at + ".uneven: has no stack that it is of");
     }
     Optional<Rule.Join> join = Optional.empty();
-    if (fields.parts != null) {
+    if (fields.parts != null && fields.dim != null) {
       join = Optional.of(new Rule.Join.Parts(fields.parts, fields.dim, fields.unit));
     } else if (fields.stack != null) {
       join = Optional.of(new Rule.Join.Stack(fields.stack, fields.uneven));

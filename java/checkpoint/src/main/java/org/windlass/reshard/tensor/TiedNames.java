@@ -6,8 +6,10 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 
@@ -53,7 +55,7 @@ public final class TiedNames {
 
   /** Returns the name under which the files hold a tensor. */
   public String stored(String name) {
-    return stored.get(name);
+    return Objects.requireNonNull(stored.get(name));
   }
 
   /**
@@ -62,7 +64,7 @@ public final class TiedNames {
    * @param own the rule for the stored tensor; null if it has none
    * @throws InvalidArgumentException if {@code own} gives another layout, or none
    */
-  public String requireStored(String name, Rule rule, Rule own) {
+  public String requireStored(String name, Rule rule, @Nullable Rule own) {
     if (own == null || !own.from().equals(rule.from())) {
       throw new InvalidArgumentException(
           rule.where() + ".from: \"" + name + "\" is another name of tensor \"" + stored(name)
