@@ -251,7 +251,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
             case "dim" -> fields.dim = json.natural(what + ": dim");
             case "extents" -> fields.extents = json.naturals(what + ": extents");
             case "layout" -> {
-              JsonText.Element each = index -> fields.layouts.add(layout(json, what + ": layout"));
+              JsonText.Part<Integer> each = index -> fields.layouts.add(layout(json, what + ": layout"));
               if (json.isList()) {
                 json.elements(what + ": layout", each);
               } else {
