@@ -106,7 +106,9 @@ class PartRulesTest {
     assertThat(layouts(out))
         .contains("\"parts\":{\"dim\":0,\"extents\":[256,64,64],\"layout\":\"2:S0\"}");
     Path whole = folder.resolve("whole.safetensors");
-    assertThat(run("[]", out, whole, "--to", "1@0:R").status()).isZero();
+    Cli back = run("[]", out, whole, "--to", "1@0:R");
+    assertThat(back.status()).as(back.err()).isZero();
+    assertThat(back.err()).isEmpty();
     assertThat(TestFile.read(whole).tensors()).isEqualTo(tensors);
     reshard(String.format(SPLIT, ", 'as': 'l.fused'"), "--from", "1:R");
     assertThat(rows(out, 1, "l.fused")).isEqualTo(range(128, 128, 288, 32, 352, 32));
@@ -338,5 +340,128 @@ class PartRulesTest {
     Cli done = run("[{'match': 'extra', 'drop': true}]", in, out, "--from", "2:S0", "--to", "1:R");
     assertThat(done.status()).as(done.err()).isZero();
     assertThat(rows(TestFile.read(out).tensors().get(0))).isEqualTo(range(0, 4));
+  }
+
+  private void add(String name, DType dtype, int... shape) {
+    int elements = Arrays.stream(shape).reduce(1, (a, b) -> a * b);
+    long[] bits = LongStream.range(0, elements).map(i -> i % 100).toArray();
+    tensors.add(new TestFile.Tensor(name, dtype, shape, bits));
+  }
+
+  private void done(String rules, Object... options) throws IOException {
+    Cli done = run(rules, in(), out(), options);
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.err()).isEmpty();
+  }
+
+  private static final Object[] TWO = {"--from", "1:R", "--to", "2:S0"};
+
+  private static String split(String name, String sizes, int dim, String more) {
+    return "{'match': '" + name + "', 'dim': " + dim + ", 'unit': 1, 'split': [" + sizes + "]" + more + "}";
+  }
+
+  private static String apart(String end) {
+    return ", 'as': ['m.q." + end + "', 'm.k." + end + "', 'm.v." + end + "']";
+  }
+
+  @Test
+  void scalesOfBlocksAreSplitAsTheirWeight() throws IOException {
+    add("m.qkv.weight", DType.F8E4M3, 384, 32);
+    add("m.qkv.weight_scale", DType.F32, 12, 1);
+    String weight = split("m.qkv.weight", "256, 64, 64", 0, "");
+    done("[" + weight + "," + split("*scale", "8, 2, 2", 0, "") + "]", TWO);
+    refused("scales 0 to 5 along dimension 0, and needs scales 0 to 3, 8, 10", "[" + weight + "]", TWO);
+    refused("needs scales 0 to 3, 8, 10", "[" + weight + "," + split("*scale", "4, 4, 4", 0, "") + "]", TWO);
+    refused(
+        "inside a block of 32",
+        "[" + split("m.qkv.weight", "352, 16, 16", 0, "") + "," + split("*scale", "10, 1, 1", 0, ", 'to': '2:R'") + "]",
+        TWO);
+    String own = split("m.qkv.weight", "256, 64, 64", 0, apart("weight"));
+    done("[" + own + "," + split("*scale", "8, 2, 2", 0, apart("weight_scale")) + "]", TWO);
+    refused("which are not of one module; rename both alike", "[" + own + "]", TWO);
+    refused(
+        "inside a block of 32 that has one scale",
+        "[" + own + "," + split("*scale", "6, 3, 3", 0, apart("weight_scale")) + "]", TWO);
+    refused(
+        "inside a block of 32 that has one scale",
+        "[" + own + ",{'match': '*scale'" + apart("weight_scale") + "}]", TWO);
+    refused(
+        "quantized tensors are not padded, so leave \"pad_to\" out",
+        "[{'match': 'm.qkv.weight', 'pad_to': 256}]", TWO);
+  }
+
+  @Test
+  void scalesOfWholePartsAreGivenToThem() throws IOException {
+    add("m.qkv.weight", DType.F8E4M3, 384, 32);
+    add("m.qkv.weight_scale", DType.F32);
+    String own = split("m.qkv.weight", "256, 64, 64", 0, apart("weight"));
+    done("[" + own + ",{'match': '*scale'" + apart("weight_scale") + "}]", "--from", "1:R", "--to", "2:R");
+    tensors.remove(1);
+    add("m.qkv.weight_scale", DType.F32, 3);
+    refused(
+        "\"m.qkv.weight\" is split, and its scales, \"m.qkv.weight_scale\" [3], do not lie along it",
+        "[" + own + ",{'match': '*scale'" + apart("weight_scale") + "}]", "--from", "1:R", "--to", "2:R");
+    done(
+        "[" + own + "," + split("*scale", "1, 1, 1", 0, apart("weight_scale")) + "]",
+        "--from", "1:R", "--to", "2:R");
+  }
+
+  @Test
+  void groupsOfInputsAreNotSplit() throws IOException {
+    add("m.qkv.qweight", DType.I32, 32, 384);
+    add("m.qkv.qzeros", DType.I32, 2, 48);
+    add("m.qkv.scales", DType.F16, 2, 384);
+    long[] inputs = LongStream.range(0, 256).map(i -> i / 128).toArray();
+    tensors.add(new TestFile.Tensor("m.qkv.g_idx", DType.I32, new int[] {256}, inputs));
+    String rules =
+        "[" + split("*qweight", "256, 64, 64", 1, apart("qweight")) + ","
+            + split("*qzeros", "32, 8, 8", 1, apart("qzeros")) + ","
+            + split("*scales", "256, 64, 64", 1, apart("scales")) + ",%s]";
+    String copied = "{'match': '*g_idx', 'to': '2:R'" + apart("g_idx") + "}";
+    done(String.format(rules, copied), "--from", "1:R", "--to", "2:S1");
+    refused("which are not of one module", String.format(rules, "{'match': '*g_idx', 'to': '2:R'}"), "--from", "1:R", "--to", "2:S1");
+    String inputsToo = "[" + split("*qweight", "16, 16", 0, ", 'as': ['a.qweight', 'b.qweight']") + ","
+        + split("*scales", "1, 1", 0, ", 'as': ['a.scales', 'b.scales']") + ","
+        + split("*qzeros", "1, 1", 0, ", 'as': ['a.qzeros', 'b.qzeros']") + ","
+        + split("*g_idx", "128, 128", 0, ", 'as': ['a.g_idx', 'b.g_idx']") + "]";
+    refused("splits along their inputs: each counts its groups from 0", inputsToo, "--from", "1:R", "--to", "1:R");
+  }
+
+  @Test
+  void biasesAndLoraFactorsGoWithTheirWeight() throws IOException {
+    add("m.fused.weight", DType.F32, 384, 8);
+    add("m.fused.bias", DType.F32, 384);
+    String weight = split("m.fused.weight", "256, 64, 64", 0, "");
+    refused(
+        "tensor \"m.fused.bias\" [384] is of one module with \"m.fused.weight\" [384, 8], which ",
+        "[" + weight + "]", TWO);
+    done("[" + weight + ", {'match': '*bias', 'to': '2:R'}]", TWO);
+    done("[" + split("m.fused.*", "256, 64, 64", 0, "") + "]", TWO);
+    add("m.fused.lora_A.weight", DType.F32, 4, 8);
+    done("[" + split("m.fused.weight", "256, 64, 64", 0, "") + "," + split("*bias", "256, 64, 64", 0, "") + "]", TWO);
+    add("m.fused.lora_B.weight", DType.F32, 384, 4);
+    refused(
+        "tensor \"m.fused.lora_B.weight\" [384, 4] is of one module",
+        "[" + split("m.fused.weight", "256, 64, 64", 0, "") + "," + split("*bias", "256, 64, 64", 0, "") + "]", TWO);
+    done("[{'match': '*lora_A*', 'to': '2:R'}," + split("m.fused.*", "256, 64, 64", 0, "") + "]", TWO);
+    refused("and is not cut alike along dimension 0", "[{'match': '*weight', 'pad_to': 25}]", TWO);
+    done("[{'match': '*', 'pad_to': 25}]", TWO);
+  }
+
+  @Test
+  void aWeightIsNotLeftWithoutItsScales() throws IOException {
+    add("m.weight", DType.F8E4M3, 4, 4);
+    add("m.weight_scale", DType.F32, 4, 1);
+    add("m.input_scale", DType.F32);
+    refused(
+        "tensor \"m.weight\" is written, and a rule drops its scales, \"m.weight_scale\"",
+        "[{'match': '*weight_scale', 'drop': true}]", TWO);
+    done("[{'match': '*scale', 'drop': true}]", "--from", "1:R", "--to", "2:S0", "--ignore-scales");
+    done("[{'match': '*input_scale', 'drop': true}]", TWO);
+    Cli left = run("[{'match': 'm.weight', 'drop': true}]", in(), out(), "--from", "1:R", "--to", "2:R");
+    assertThat(left.status()).as(left.err()).isZero();
+    assertThat(left.err())
+        .contains(
+            "2 tensors \"m.weight_scale\", \"m.input_scale\": scales of \"m.weight\", which a rule drops");
   }
 }
