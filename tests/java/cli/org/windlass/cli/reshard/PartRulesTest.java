@@ -242,7 +242,7 @@ class PartRulesTest {
     assertThat(rows(TestFile.read(whole).tensors().get(0))).isEqualTo(range(0, 16));
     Cli wrong = run(each.replace("2x2:S0,R", "4:S0"), in, whole, "--from", "4:R", "--to", "1@0:R");
     assertThat(wrong.status()).isEqualTo(2);
-    assertThat(wrong.err()).contains("rank 0: expected shape [", "each cut by itself as 4:S0");
+    assertThat(wrong.err()).contains("rank 0: expected shape [", "each cut separately as 4:S0");
     Cli unsaid = run(String.format(split, ""), in, whole, "--from", "4:S0", "--to", "1@0:R");
     assertThat(unsaid.status()).isEqualTo(2);
     assertThat(unsaid.err().replace("\\", ""))

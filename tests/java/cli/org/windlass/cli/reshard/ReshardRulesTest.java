@@ -403,7 +403,7 @@ class ReshardRulesTest {
       Cli refused = Cli.run(arguments.toArray());
       assertThat(refused.status()).as(more + ": " + refused.out() + refused.err()).isEqualTo(2);
       assertThat(refused.err())
-          .contains("tensor \"l.0.qkv\"", "[8, 4, 4]", "each cut by itself as 2:S0, and", "says 2:S0");
+          .contains("tensor \"l.0.qkv\"", "[8, 4, 4]", "each cut separately as 2:S0, and", "says 2:S0");
       assertThat(next).doesNotExist();
     }
     Cli across = Cli.run("reshard", "--to", "2:S0", cut, next, "--verify");
