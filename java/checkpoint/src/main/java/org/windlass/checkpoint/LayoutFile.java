@@ -52,7 +52,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
       Objects.requireNonNull(dtype, "dtype");
       Objects.requireNonNull(layout, "layout");
       Objects.requireNonNull(parts, "parts");
-      padded = padded.map(extents -> Copies.list(extents, "padded"));
+      padded = Objects.requireNonNull(padded, "padded").map(extents -> Copies.list(extents, "padded"));
       for (int d = 0; d < shape.size(); d++) {
         if (shape.get(d) < 0) {
           throw new InvalidArgumentException(
