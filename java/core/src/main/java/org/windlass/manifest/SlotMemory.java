@@ -3,6 +3,7 @@ package org.windlass.manifest;
 
 import java.time.Duration;
 import java.util.Locale;
+import java.util.Set;
 import org.windlass.Communicator;
 import org.windlass.Window;
 import org.windlass.error.ResourceException;
@@ -13,50 +14,32 @@ import org.windlass.kernel.Target;
 /** The memory that contains the slots of a manifest. */
 enum SlotMemory {
   /** Memory of the host, by {@link Communicator#window}. */
-  HOSTS {
-    /** Windows of these targets lie in this machine's memory, because all ranks live on it. */
-    @Override
-    void check(Target target, Bootstrap bootstrap) {
-      if (target == Target.SIM || target == Target.A2A3SIM || target == Target.A5SIM) {
-        requireRoom(bootstrap);
-      }
-    }
+  HOSTS,
 
-    @Override
-    Window window(Communicator group, long bytes, Duration deadline) {
-      return group.window(bytes, deadline);
-    }
-  },
-
-  /**
-   * Memory of each rank's device, by {@link Communicator#deviceWindow}, which reports missing
-   * support.
-   */
-  DEVICES {
-    @Override
-    void check(Target target, Bootstrap bootstrap) {
-      if (target != Target.CUDA) {
-        throw new UnsupportedException(
-            "target " + target
-                + " has no devices on which callers have tensors; slots in the memory of hosts are"
-                + " opened by open");
-      }
-    }
-
-    @Override
-    Window window(Communicator group, long bytes, Duration deadline) {
-      return group.deviceWindow(bytes, deadline);
-    }
-  };
+  /** Memory of each rank's device, by {@link Communicator#deviceWindow}. */
+  DEVICES;
 
   /** Page size of host windows, in bytes. */
   private static final long PAGE = 4096;
 
   /** Throws if the windows can't be made, before any window is made. */
-  abstract void check(Target target, Bootstrap bootstrap);
+  void check(Target target, Bootstrap bootstrap) {
+    if (this == DEVICES && target != Target.CUDA) {
+      throw new UnsupportedException(
+          "target " + target
+              + " has no devices on which callers have tensors; slots in the memory of hosts are"
+              + " opened by open");
+    }
+    // Host windows of these targets lie in this machine's memory, because all ranks live on it.
+    if (this == HOSTS && Set.of(Target.SIM, Target.A2A3SIM, Target.A5SIM).contains(target)) {
+      requireRoom(bootstrap);
+    }
+  }
 
   /** Makes the window of a group. The call is collective. */
-  abstract Window window(Communicator group, long bytes, Duration deadline);
+  Window window(Communicator group, long bytes, Duration deadline) {
+    return this == HOSTS ? group.window(bytes, deadline) : group.deviceWindow(bytes, deadline);
+  }
 
   @Override
   public String toString() {
