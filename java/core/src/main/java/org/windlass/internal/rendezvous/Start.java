@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Consumer;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.windlass.error.MismatchException;
@@ -100,7 +99,7 @@ public final class Start {
     boolean isDone = false;
     try {
       Start start = new Start(steps, size, config, host);
-      long[] handles = start.make(own, start.arrive(own), made -> {});
+      long[] handles = start.make(own, start.arrive(own));
       isDone = true;
       return handles;
     } finally {
@@ -139,14 +138,8 @@ public final class Start {
     return hosts;
   }
 
-  /**
-   * Takes the other steps.
-   *
-   * @param onMade gets the handles before the last step. If that fails, those that are not 0 are
-   *     freed.
-   * @return a {@code wl_comm_t*} for each of {@code own}
-   */
-  long[] make(List<Integer> own, Hosts hosts, Consumer<long[]> onMade) {
+  /** Takes the other steps. Returns a {@code wl_comm_t*} for each of {@code own}. */
+  long[] make(List<Integer> own, Hosts hosts) {
     int maker = hosts.first(own.get(0)).rank();
     int[] file = {-1};
     try {
@@ -157,7 +150,7 @@ public final class Start {
                 file[0] = own.contains(maker) ? share(hosts) : -1;
                 return ranks.forEachRank(SharedFile.of(file[0]).toBytes());
               });
-      return attach(own, hosts, SharedFile.of(files.get(maker), maker), onMade);
+      return attach(own, hosts, SharedFile.of(files.get(maker), maker));
     } finally {
       if (file[0] >= 0) {
         Native.wl_file_close(file[0]);
@@ -237,8 +230,7 @@ public final class Start {
     }
   }
 
-  private long[] attach(
-      List<Integer> own, Hosts hosts, SharedFile shared, Consumer<long[]> onMade) {
+  private long[] attach(List<Integer> own, Hosts hosts, SharedFile shared) {
     ProcessName process = ProcessName.own();
     ProcessName maker = hosts.first(own.get(0)).process();
     long[] group = {0};
@@ -261,7 +253,6 @@ public final class Start {
                       call -> Native.wl_group_join(group[0], rank, call.out(), call.error()));
             }
             watch(group[0], process, own.get(0), hosts);
-            onMade.accept(handles);
             return ranks.forEachRank(new byte[0]);
           });
       isDone = true;
