@@ -16,11 +16,7 @@ public final class StepsMemo {
    */
   private static final long MOST_WORDS = 1 << 22;
 
-  private record Known(List<Long> plans, int rank, TransferSteps steps) {
-    public long words() {
-      return steps.chunks().size() + (long) steps.stages().size();
-    }
-  }
+  private record Known(List<Long> plans, int rank, TransferSteps steps) {}
 
   /** Cached transfers, the last used one first. Guarded by this, as are the fields below. */
   private final Deque<Known> all = new ArrayDeque<>();
@@ -46,10 +42,10 @@ public final class StepsMemo {
     all.addFirst(found);
     long words = 0;
     for (Known each : all) {
-      words += each.words();
+      words += each.steps.size();
     }
     while (all.size() > 1 && words > MOST_WORDS) {
-      words -= all.removeLast().words();
+      words -= all.removeLast().steps.size();
     }
     return found.steps;
   }
