@@ -454,7 +454,8 @@ class JobFinishTest {
                 own.copyFrom(JobEnd.part(ROWS, job.communicator().rank(), 1));
                 assertThat(followers.send(1, SOON)).allMatch(each -> each.lag() == 0);
                 sent.countDown();
-                while (job.search("policy", new Until(SOON.toNanos()), LinkSearch::open).isEmpty()) {
+                Until until = new Until(SOON.toNanos());
+                while (job.search("policy", until, LinkSearch::open).isEmpty()) {
                   Thread.sleep(10);
                 }
                 assertThat(followers.finish(SOON))

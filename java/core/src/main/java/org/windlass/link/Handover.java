@@ -20,9 +20,9 @@ import org.windlass.report.Report;
 
 /**
  * The handover of versions between the two jobs of a link. All ranks of both jobs begin a move
- * together, or none does. Rank 0 of each job talks to the other job until its deadline, as {@link
- * Tickets} says, and tells the other ranks of its job by {@link LedCalls}. A side that waits in vain
- * loses nothing, and the link goes on.
+ * together, or none does. Rank 0 of each job talks to the other job until its deadline ({@link
+ * Tickets}), and tells the result to the other ranks of its job ({@link LedCalls}). A side that
+ * waits in vain loses nothing, and the link goes on.
  *
  * <p>Each time that the receivers ask, they take the next number as a ticket. Rank 0 of the
  * receivers sets {@code ASKED} to the ticket at the senders. If the senders then set {@code

@@ -27,8 +27,8 @@ final class LinkParts {
   /** Creates the parts of links, which are in the order of their names. */
   LinkParts(List<LinkPart> parts) {
     led = parts.stream().filter(part -> part.handover() != null).toList();
-    all =
-        Stream.concat(led.stream(), parts.stream().filter(part -> part.handover() == null)).toList();
+    Stream<LinkPart> within = parts.stream().filter(part -> part.handover() == null);
+    all = Stream.concat(led.stream(), within).toList();
     failed = all.get(0);
   }
 

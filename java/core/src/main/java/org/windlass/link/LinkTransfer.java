@@ -460,8 +460,9 @@ public final class LinkTransfer implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "LinkTransfer of "
-        + parts.all().stream().mapToInt(part -> part.transfer(0).tensors().size()).sum() + " tensors, "
+    int tensors =
+        parts.all().stream().mapToInt(part -> part.transfer(0).tensors().size()).sum();
+    return "LinkTransfer of " + tensors + " tensors, "
         + links.stream().map(Link::toString).collect(Collectors.joining(", "));
   }
 }
