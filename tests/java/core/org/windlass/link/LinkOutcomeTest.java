@@ -40,9 +40,9 @@ class LinkOutcomeTest {
                 } else {
                   LinkPart part = TakenBack.part(end.transfer());
                   Until soon = new Until(SOON.toNanos());
-                  Until moving = Ticket.take(List.of(part), true, 2, soon).get(0).until();
+                  Until moving = Tickets.take(List.of(part), 2, soon).until();
                   part.transfer(1).move(0, 2, new long[1], moving.leftNs());
-                  assertThat(end.link().handover().without(false, moving)).containsExactly(1);
+                  end.link().handover().moved(false, 0, moving);
                 }
               }
             });
@@ -71,7 +71,7 @@ class LinkOutcomeTest {
             2,
             job -> {
               try (JobEnd end = new JobEnd(job, Role.SOURCE, ROWS)) {
-                TakenBack.takeBack(end.transfer(), true, SOON);
+                TakenBack.takeBack(end.transfer(), SOON);
                 end.send(1, SOON);
                 end.send(2, SOON);
               }

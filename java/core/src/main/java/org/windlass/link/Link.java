@@ -450,27 +450,12 @@ public final class Link implements AutoCloseable {
   }
 
   private void leaveAll() {
-    if (handover != null) {
-      handover.close();
-    }
     LinkSide part = handover == null ? senders : handover.side();
-    WindlassException first = part == null ? null : closing(part.communicator());
-    WindlassException second = closing(communicator);
-    if (first != null && second != null) {
-      first.addSuppressed(second);
-    }
-    if (first != null || second != null) {
-      throw first != null ? first : second;
-    }
-  }
-
-  /** Closes a communicator. Returns the exception of that, or null. */
-  private static WindlassException closing(Communicator communicator) {
-    try {
-      communicator.close();
-      return null;
-    } catch (WindlassException e) {
-      return e;
+    Communicator own = part == null ? null : part.communicator();
+    try (communicator;
+        own;
+        handover) {
+      // Closes all in the opposite order, also if one fails.
     }
   }
 

@@ -78,9 +78,7 @@ public final class LinkTransfer implements AutoCloseable {
   private static final long ANY = Transfer.ANY_VERSION;
   private static final long FINISHED = Transfer.FINISHED;
 
-  /** Parts in the order of their links' names. All ranks move over them in this order. */
-  private final List<LinkPart> parts;
-
+  private final LinkParts parts;
   private final List<Link> links;
 
   /** First link. */
@@ -97,8 +95,8 @@ public final class LinkTransfer implements AutoCloseable {
   private volatile Overwriting overwriting;
 
   LinkTransfer(List<LinkPart> parts, Targets targets) {
-    this.parts = List.copyOf(parts);
-    this.links = parts.stream().map(LinkPart::link).toList();
+    this.parts = new LinkParts(parts);
+    this.links = this.parts.all().stream().map(LinkPart::link).toList();
     this.link = links.get(0);
     this.targets = targets;
   }
@@ -183,7 +181,7 @@ public final class LinkTransfer implements AutoCloseable {
     RuntimeException first = null;
     try {
       Until until = new Until(deadlineNs);
-      for (LinkPart part : parts) {
+      for (LinkPart part : parts.all()) {
         try {
           part.finish(until);
         } catch (RuntimeException | Error e) {
@@ -283,7 +281,7 @@ public final class LinkTransfer implements AutoCloseable {
    * in a loop that calls no receive. Thread-safe.
    */
   public boolean isFinished() {
-    return links.stream().anyMatch(Link::isFinished);
+    return parts.isFinished();
   }
 
   private void requireReceived() {
@@ -317,112 +315,29 @@ public final class LinkTransfer implements AutoCloseable {
 
   private Outcome move(String what, long wanted, long deadlineNs) {
     Link.enter(what, links);
+    long[] version = {ANY};
     try {
       Until until = new Until(deadlineNs);
-      Outcome outcome = null;
-      while (outcome == null) {
-        outcome = tryMove(what, wanted, until);
+      while (!isFinished()) {
+        overwriting = targets.isInPlace() ? Overwriting.of(parts.all(), next) : null;
+        LinkPart late = parts.move(next, wanted, version, until);
+        if (late != null) {
+          return new Outcome(ANY, late.late(what));
+        }
+        if (version[0] != ANY) {
+          holding = Holding.of(version[0], next);
+          next = (next + 1) % parts.all().get(0).halves();
+          return new Outcome(version[0], null);
+        }
       }
-      return outcome;
+      return new Outcome(FINISHED, finished(what));
+    } catch (RuntimeException | Error e) {
+      keep(version[0], parts.failed(), e);
+      throw parts.failed().failed(what, version[0] < 0 ? wanted : version[0], e);
     } finally {
       overwriting = null;
       Link.leave(links);
     }
-  }
-
-  /** Returns null if a side has taken the version back, so that nothing has moved. */
-  private Outcome tryMove(String what, long wanted, Until until) {
-    long[] version = {ANY};
-    List<Ticket> tickets = List.of();
-    int at = 0;
-    try {
-      overwriting = targets.isInPlace() ? Overwriting.of(parts, next) : null;
-      if (!isFinished()) {
-        tickets = Ticket.take(parts, link.sends(), wanted, until);
-      }
-      boolean moves = !tickets.isEmpty() && tickets.stream().allMatch(Ticket::moves);
-      // One version for all links, so that none moves if the senders offer several.
-      long offered = tickets.stream().mapToLong(Ticket::version).max().orElse(ANY);
-      for (; at < tickets.size(); at++) {
-        LinkPart part = parts.get(at);
-        Ticket ticket = tickets.get(at);
-        if (moves) {
-          long moved = version[0];
-          long named = moved != ANY ? moved : wanted != ANY ? wanted : offered;
-          part.move(next, named, version, ticket.until());
-          if (version[0] == FINISHED) {
-            version[0] = moved;
-            requireNothingMoved(part, named);
-            moves = false;
-          }
-        } else if (ticket.moves() && (part.handover() != null || isFinished())) {
-          part.move(next, FINISHED, new long[] {ANY}, ticket.until());
-        }
-      }
-      if (!moves) {
-        return still(what, tickets);
-      }
-      holding = Holding.of(version[0], next);
-      next = (next + 1) % parts.get(0).halves();
-      return new Outcome(version[0], null);
-    } catch (RuntimeException | Error e) {
-      LinkPart failed = tickets.isEmpty() ? firstFailed() : parts.get(at);
-      takeBack(tickets, at + 1, e);
-      keep(version[0], failed, e);
-      throw failed.failed(what, version[0] < 0 ? wanted : version[0], e);
-    }
-  }
-
-  /** Returns the outcome of a call in which nothing has moved; null if the call may go on. */
-  private Outcome still(String what, List<Ticket> tickets) {
-    if (isFinished()) {
-      return new Outcome(FINISHED, finished(what));
-    }
-    for (int i = 0; i < tickets.size(); i++) {
-      if (tickets.get(i).kind() == Ticket.Kind.LATE) {
-        return new Outcome(ANY, parts.get(i).late(what));
-      }
-    }
-    return null;
-  }
-
-  /**
-   * Throws if a version ended over a part, and this rank sends it or has moved it over an earlier
-   * part.
-   */
-  private void requireNothingMoved(LinkPart part, long named) {
-    boolean isFirst = part == parts.get(0);
-    if (part.handover() != null && !isFirst) {
-      throw new AbortedException(
-          "version " + named + " was taken back over " + part.link()
-              + ", and has moved over the links before");
-    }
-    if (part.handover() == null && named >= 0 && (link.sends() || !isFirst)) {
-      throw new AbortedException(
-          "senders have finished " + part.link() + " in place of version " + named);
-    }
-  }
-
-  /** Takes back a version that failed over an earlier part. */
-  private void takeBack(List<Ticket> tickets, int first, Throwable failure) {
-    for (int i = first; i < tickets.size(); i++) {
-      LinkPart part = parts.get(i);
-      try {
-        if (tickets.get(i).moves() && part.handover() != null) {
-          part.move(next, FINISHED, new long[] {ANY}, tickets.get(i).until());
-        }
-      } catch (RuntimeException | Error e) {
-        failure.addSuppressed(e);
-      }
-    }
-  }
-
-  /** Returns the first part whose link has failed, or else the first part. */
-  private LinkPart firstFailed() {
-    return parts.stream()
-        .filter(part -> part.link().communicator().failure().isPresent())
-        .findFirst()
-        .orElse(parts.get(0));
   }
 
   /** Records the content of in-place targets after a version that moved only in part. */
@@ -483,7 +398,7 @@ public final class LinkTransfer implements AutoCloseable {
    */
   public boolean isVersionOffered() {
     requireHandover("isVersionOffered");
-    return parts.get(0).isVersionOffered();
+    return parts.all().get(0).isVersionOffered();
   }
 
   private void requireHandover(String what) {
@@ -551,7 +466,7 @@ public final class LinkTransfer implements AutoCloseable {
 
   /** Returns how much of the version in progress, or of the last one, has moved. Thread-safe. */
   public Progress progress() {
-    return parts.stream().map(LinkPart::progress).reduce(Progress::plus).orElseThrow();
+    return parts.all().stream().map(LinkPart::progress).reduce(Progress::plus).orElseThrow();
   }
 
   /**
@@ -565,7 +480,7 @@ public final class LinkTransfer implements AutoCloseable {
     Link.enter("checkReplicas", links);
     try {
       Until until = new Until(Deadline.DEFAULT);
-      parts.forEach(part -> part.checkReplicas(until));
+      parts.all().forEach(part -> part.checkReplicas(until));
     } finally {
       Link.leave(links);
     }
@@ -577,14 +492,15 @@ public final class LinkTransfer implements AutoCloseable {
    */
   @Override
   public void close() {
-    parts.forEach(LinkPart::close);
+    parts.all().forEach(LinkPart::close);
     links.forEach(each -> each.letGo(this));
   }
 
   @Override
   public String toString() {
-    return "LinkTransfer of "
-        + parts.stream().mapToInt(part -> part.transfer(0).tensors().size()).sum() + " tensors, "
+    int tensors =
+        parts.all().stream().mapToInt(part -> part.transfer(0).tensors().size()).sum();
+    return "LinkTransfer of " + tensors + " tensors, "
         + links.stream().map(Link::toString).collect(Collectors.joining(", "));
   }
 }

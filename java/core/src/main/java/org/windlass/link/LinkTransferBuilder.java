@@ -61,7 +61,9 @@ public final class LinkTransferBuilder {
     }
   }
 
-  /** Shares by link name. They are registered and moved in this order. */
+  private static final int MOST_LINKS = 64;
+
+  /** Shares by link name. They are registered in this order. */
   private final SortedMap<String, Share> shares = new TreeMap<>();
 
   /** Link of each tensor. */
@@ -101,6 +103,9 @@ public final class LinkTransferBuilder {
     if (known != null && known.link != link) {
       throw new InvalidArgumentException(
           "and: the builder has " + known.link + " already, of the same name as " + link);
+    }
+    if (known == null && shares.size() == MOST_LINKS) {
+      throw new InvalidArgumentException("and: the builder has " + MOST_LINKS + " links, the most");
     }
     share = known != null ? known : new Share(link);
     shares.put(link.name(), share);

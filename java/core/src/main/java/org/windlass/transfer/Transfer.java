@@ -115,7 +115,11 @@ public final class Transfer implements AutoCloseable {
     TransferConfig config =
         new TransferConfig(
             TransferWords.of(
-                tensors.stream().map(Transfer::bound).toList(), communicator.rank(), memo));
+                tensors,
+                tensor -> binding(tensor.from(), tensor.source()),
+                tensor -> binding(tensor.to(), tensor.target()),
+                communicator.rank(),
+                memo));
     Memory[] memories = hold(tensors);
     try {
       long handle =
@@ -134,15 +138,6 @@ public final class Transfer implements AutoCloseable {
       Reference.reachabilityFence(config);
       Reference.reachabilityFence(communicator);
     }
-  }
-
-  private static TransferWords.Bound bound(BoundTensor tensor) {
-    return new TransferWords.Bound(
-        tensor.from(),
-        binding(tensor.from(), tensor.source()),
-        tensor.to(),
-        binding(tensor.to(), tensor.target()),
-        tensor.plan());
   }
 
   /**

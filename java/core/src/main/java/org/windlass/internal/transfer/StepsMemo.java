@@ -14,11 +14,7 @@ public final class StepsMemo {
   /** Limit of the words of all cached steps, except those of the last transfer. */
   private static final long MOST_WORDS = 1 << 22;
 
-  private record Known(List<Long> plans, int rank, TransferSteps steps) {
-    public long words() {
-      return steps.chunks().size() + (long) steps.stages().size();
-    }
-  }
+  private record Known(List<Long> plans, int rank, TransferSteps steps) {}
 
   /** Cached transfers, the one used last first. Guarded by this, as are the fields below. */
   private final Deque<Known> all = new ArrayDeque<>();
@@ -44,10 +40,10 @@ public final class StepsMemo {
     all.addFirst(found);
     long words = 0;
     for (Known each : all) {
-      words += each.words();
+      words += each.steps.size();
     }
     while (all.size() > 1 && words > MOST_WORDS) {
-      words -= all.removeLast().words();
+      words -= all.removeLast().steps.size();
     }
     return found.steps;
   }
