@@ -234,7 +234,7 @@ public final class MoveList {
             ? List.of(tensor.name())
             : rule.as().stream().map(as -> NamePattern.fill(as, match.captured())).toList();
     String capture = rule.joins() ? match.captured().get(rule.joined()) : "";
-    boolean isApart = rule.split().filter(Rule.Form.Split::isApart).isPresent();
+    boolean isApart = rule.parts().filter(Rule.Form.Parts::isApart).isPresent();
     for (int i = 0; i < (isApart ? names.size() : 1); i++) {
       List<String> own = isApart ? List.of(names.get(i)) : names;
       int splitOff = isApart ? i : -1;

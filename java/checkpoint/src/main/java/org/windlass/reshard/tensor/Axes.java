@@ -50,8 +50,7 @@ public record Axes(List<Integer> stored) {
       }
       return axes.withNew(stack.dim());
     }
-    Rule.Form parts = form instanceof Rule.Form.Split split ? split.parts() : form;
-    if (parts instanceof Rule.Form.Parts fused && fused.dim() >= ndim) {
+    if (form instanceof Rule.Form.Parts fused && fused.dim() >= ndim) {
       throw misfit(rule, tensor, "dim is " + fused.dim());
     }
     return axes;

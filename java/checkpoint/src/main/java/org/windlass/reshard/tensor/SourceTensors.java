@@ -60,7 +60,9 @@ public final class SourceTensors {
 
   private List<Layout> from(String name, Rule rule) {
     Optional<Layout> base = defaultFrom.or(() -> stored(name));
-    return rule.split().map(Rule.Form.Split::from).orElse(List.of(rule.from().get())).stream()
+    List<String> texts =
+        rule.splits() ? rule.parts().get().from() : List.of(rule.from().get());
+    return texts.stream()
         .map(text -> base.map(on -> rule.layout("from", text, on)).orElse(Layout.parse(text)))
         .toList();
   }
@@ -251,17 +253,17 @@ public final class SourceTensors {
     if (!ruled.containsKey(name) && entry(name).flatMap(LayoutFile.Entry::parts).isPresent()) {
       return Division.of(LayoutFile.NAME + ": tensor \"" + name + "\"", entry(name).get());
     }
-    if (rule.flatMap(Rule::split).isEmpty()) {
+    if (rule.filter(Rule::splits).isEmpty()) {
       return Division.plain(applied, sums);
     }
-    Rule.Form.Split split = rule.get().split().get();
+    Rule.Form.Parts parts = rule.get().parts().get();
     SourceTensor shown =
         new SourceTensor(name, name, local.dims(), local.dtype(), Division.plain(applied, sums), false);
-    int dim = Axes.of(rule.get(), shown).stored().get(split.parts().dim());
+    int dim = Axes.of(rule.get(), shown).stored().get(parts.dim());
     if (ruled.containsKey(name)) {
-      sums[dim] = split.extents().stream().mapToLong(Long::longValue).sum();
-      String where = rule.get().where() + ".from: " + String.join(", ", Set.copyOf(split.from()));
-      return Division.of(where, split.parts(), dim, split.extents(), ruled.get(name), sums);
+      sums[dim] = parts.extents().stream().mapToLong(Long::longValue).sum();
+      String where = rule.get().where() + ".from: " + String.join(", ", Set.copyOf(parts.from()));
+      return Division.of(where, parts, dim, parts.extents(), ruled.get(name), sums);
     }
     boolean isPlain = applied.placements().stream().anyMatch(p -> p instanceof Placement.Shard s && s.dim() == dim);
     if (takesDefault(name) && isPlain && Division.pieces(applied, dim) > 1) {
