@@ -72,7 +72,7 @@ final class Verification {
       parts.forEach(
           (target, made) -> {
             SlowCheck check = new SlowCheck(target.name(), target.shape(), made, cancellation::check);
-            for (int rank : output.layout(target).mesh().ranks()) {
+            for (int rank : output.ranks(target)) {
               SafetensorsFile file =
                   reread.computeIfAbsent(
                       output.file(target, rank).path(), SafetensorsFile::open);

@@ -19,7 +19,6 @@ final class Tiles {
   private final List<TensorMove> moves;
   private final Team team;
   private final long bytes;
-  private final boolean staged;
   private TargetFiles files;
   private Grid grid;
   private int nextMove;
@@ -30,21 +29,13 @@ final class Tiles {
    * Creates the tiles of a run.
    *
    * @param bytes the size limit of a tile in memory
-   * @param staged whether a tile also passes through memory in the wire dtype
    */
-  Tiles(
-      Checkpoint in,
-      Output output,
-      List<TensorMove> moves,
-      Team team,
-      long bytes,
-      boolean staged) {
+  Tiles(Checkpoint in, Output output, List<TensorMove> moves, Team team, long bytes) {
     this.in = in;
     this.output = output;
     this.moves = moves;
     this.team = team;
     this.bytes = bytes;
-    this.staged = staged;
   }
 
   /** Returns a tile that no other thread gets, or null if there is none. */
@@ -59,7 +50,7 @@ final class Tiles {
         nextMove++;
       }
       files = new TargetFiles(in, output, moves.subList(first, nextMove));
-      grid = files.grid(bytes, staged);
+      grid = files.grid(bytes);
       end += grid.count();
     }
     long[] start = grid.start(number - end + grid.count());
