@@ -4,6 +4,7 @@ package org.windlass.reshard.move;
 import java.nio.ByteBuffer;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.reshard.output.Output;
+import org.windlass.reshard.tensor.TargetTensor;
 
 /**
  * Represents a box of a tensor in a file, and the same box in a block of memory. It reads the file
@@ -77,6 +78,11 @@ final class FileBox {
   /** Returns whether rows are long enough to be moved by a call each. */
   boolean hasLongRows() {
     return rows < 0 || row >= ROW_BYTES;
+  }
+
+  /** Returns the number of bytes of the box. */
+  long bytes() {
+    return TargetTensor.elements(shape) * elementBytes;
   }
 
   private long count() {

@@ -79,7 +79,7 @@ public final class Mover {
    */
   public Moved run(LongConsumer wrote) {
     if (!moves.isEmpty()) {
-      Tiles tiles = new Tiles(in, output, moves, team, tileBytes, staged);
+      Tiles tiles = new Tiles(in, output, moves, team, tileBytes);
       watch.run(team, () -> team.group().run(comm -> run(comm, tiles, wrote)));
     }
     return moved;
@@ -95,9 +95,10 @@ public final class Mover {
           in.files().forEach(SafetensorsFile::checkLength);
           unchecked = TILE_BYTES;
         }
-        long written = mover.move(tile);
-        unchecked -= written;
-        wrote.accept(written);
+        long before = mover.writtenBytes();
+        mover.move(tile);
+        unchecked -= mover.writtenBytes() - before;
+        wrote.accept(mover.writtenBytes() - before);
       }
     }
     share(comm, mover);
