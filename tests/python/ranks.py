@@ -516,7 +516,7 @@ class Ends:
             lambda: self.comm.all_reduce(np.zeros(3, np.float32)),
             lambda: self.comm.split(0).close(),
             lambda: self.link._test(self.link._ASKED, 1),
-            lambda: self.link._put(0, self.link._NEWEST, 5),
+            lambda: self.link._move("wl_put", 0, self.link._NEWEST, 5),
             lambda: self.transfer.send(1, SOON),
             self.transfer.close,
             self.link.close,

@@ -21,6 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
@@ -208,16 +209,20 @@ class JobFinishTest {
     JobThreads.end(source, target);
   }
 
-  /** A receiver over the links of two jobs tells neither that the other has finished. */
-  @Test
-  void theEndOfOneJobLeavesTheLinkOfAnother() throws Exception {
+  /**
+   * A receiver over the links of two jobs tells neither that the other has finished. It gets the
+   * end as a result, whichever link is the first one by name.
+   */
+  @ParameterizedTest
+  @CsvSource({"a, b", "b, a"})
+  void theEndOfOneJobLeavesTheLinkOfAnother(String ends, String goesOn) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
     var actor =
         jobs.start(
             "actor",
             1,
             job -> {
-              try (JobEnd end = new JobEnd(job, job.connect("a", SOURCE, SOON), ALONE)) {
+              try (JobEnd end = new JobEnd(job, job.connect(ends, SOURCE, SOON), ALONE)) {
                 end.send(1, SOON);
                 end.transfer().finish(SOON);
               }
@@ -227,7 +232,7 @@ class JobFinishTest {
             "critic",
             1,
             job -> {
-              try (Link link = job.connect("b", SOURCE, SOON);
+              try (Link link = job.connect(goesOn, SOURCE, SOON);
                   var end = transfer(link, "other")) {
                 end.send(1, SOON);
                 while (ended.getCount() > 0) {
@@ -243,8 +248,8 @@ class JobFinishTest {
             job -> {
               Tensor one = JobEnd.allocate(ALONE, 0);
               Tensor other = JobEnd.allocate(ALONE, 0);
-              try (Link a = job.connect("a", TARGET, SOON);
-                  Link b = job.connect("b", TARGET, SOON);
+              try (Link a = job.connect(ends, TARGET, SOON);
+                  Link b = job.connect(goesOn, TARGET, SOON);
                   var both =
                       a.transferBuilder()
                           .into("w", SHAPE, one, ALONE)

@@ -47,6 +47,7 @@ import org.windlass.layout.Region;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransfer;
 import org.windlass.link.LinkTransferBuilder;
+import org.windlass.link.TakenBack;
 import org.windlass.testing.Processes;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.Ucx;
@@ -391,6 +392,26 @@ class PythonJobsTest {
       assertThat(pythonRank.ended())
           .contains("DeadlineExceededException send of version 1 on link");
     }
+  }
+
+  /** The send that is in progress waits until receivers ask again. */
+  @Test
+  void aVersionThatReceiversTakeBackIsSentAgain() throws Exception {
+    List<Processes.Rank> pythonRanks = pythonRanks("trainer");
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              try (Link link = job.connect("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, tensors(2))) {
+                TakenBack.takeBack(transfer, false, SOON);
+                for (long version = 1; version <= 5; version++) {
+                  assertThat(transfer.receive(SOON)).isEqualTo(version);
+                  require(transfer, job, tensors(2), version);
+                }
+              }
+            });
+    requireDone(fleet, pythonRanks);
   }
 
   /** Receivers wait while the Python ranks finish, or ask once these have ended. */

@@ -11,6 +11,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
@@ -60,6 +62,26 @@ class PlanPropertyTest {
         }
         assertThat(indices).as("%s, rank %d, dimension %d", spec, rank, d).isEqualTo(real);
         assertThat(spec.localShape(rank)[d]).isEqualTo(held.get(d).size());
+      }
+    }
+  }
+
+  /** What data parallel ranks cut of tensor parallel ones, from and to other layouts. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5})
+  void elementsCutTwiceAllArrive(int data) {
+    for (int tensor = 1; tensor <= 5; tensor++) {
+      Layout twice = Layout.parse(data + "x" + tensor + ":SS0/" + tensor + ",S0");
+      List<Layout> others =
+          List.of(
+              Layout.parse("3@2:S0"),
+              Layout.parse("2x2:R,S0"),
+              Layout.parse(tensor + "x" + data + "@1:SS0/" + data + ",S0"));
+      for (int extent = 0; extent <= 40; extent++) {
+        for (Layout other : others) {
+          new PlanSimulation(Plan.of(twice, other, new long[] {extent}, DType.F32)).check();
+          new PlanSimulation(Plan.of(other, twice, new long[] {extent}, DType.F32)).check();
+        }
       }
     }
   }

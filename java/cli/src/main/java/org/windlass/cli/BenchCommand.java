@@ -230,8 +230,8 @@ public final class BenchCommand implements Runnable {
     StringBuilder profiles = new StringBuilder();
     try (Unfinished unfinished = new Unfinished();
         WholeFile stamps = opsCsv == null ? null : WholeFile.create(opsCsv)) {
+      unfinished.add(stamps);
       if (stamps != null) {
-        unfinished.add(stamps);
         stamps.write("op,bytes,batch,iteration,rank,ready_ns,leave_ns\n");
       }
       for (Workload workload : workloads) {

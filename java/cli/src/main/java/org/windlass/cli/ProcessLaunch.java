@@ -20,7 +20,6 @@ import org.windlass.cli.run.OwnJvm;
 import org.windlass.cli.run.RankProcesses;
 import org.windlass.cli.run.RankVariables;
 import org.windlass.cli.run.RunFolder;
-import org.windlass.cli.run.TokenFile;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.ResourceException;
@@ -61,23 +60,20 @@ final class ProcessLaunch {
       return;
     }
     try (Unfinished unfinished = new Unfinished();
-        TokenFile token = new TokenFile();
-        RunFolder complaints = RunFolder.create("ranks");
-        OwnJvm jvm = new OwnJvm();
+        RunFolder folder = new RunFolder();
         RankProcesses others = new RankProcesses(1, standardError(), standardError(), GRACE)) {
       unfinished.add(others);
-      unfinished.add(token);
-      unfinished.add(complaints);
-      unfinished.add(jvm);
-      try (RankVariables variables = new RankVariables(processes, token)) {
+      unfinished.add(folder);
+      OwnJvm jvm = new OwnJvm(folder);
+      try (RankVariables variables = new RankVariables(processes, folder)) {
         for (int process = 1; process < processes; process++) {
-          List<String> option = List.of(LaunchedRank.option(complaints.resolve("" + process)));
+          List<String> option = List.of(LaunchedRank.option(folder.resolve("" + process)));
           others.start(
               jvm.command(option, Main.class, arguments), variables.of(process));
         }
         Map<String, String> own = new HashMap<>(System.getenv());
         own.putAll(variables.of(0));
-        run(own, body, others, complaints);
+        run(own, body, others, folder);
       }
     } catch (IOException fault) {
       throw new ResourceException("--launch processes: " + fault.getMessage(), fault);
@@ -93,16 +89,16 @@ final class ProcessLaunch {
       Map<String, String> own,
       Consumer<LocalGroup> body,
       RankProcesses others,
-      RunFolder complaints)
+      RunFolder folder)
       throws IOException {
     try (StartWatch watch = new StartWatch(others)) {
       runRank(own, body, watch::close);
     } catch (RuntimeException failure) {
-      throw cause(failure, others.failures(LAST_WORDS), complaints);
+      throw cause(failure, others.failures(LAST_WORDS), folder);
     }
     List<RankProcesses.Failure> failures = others.failures(LAST_WORDS);
     if (!failures.isEmpty()) {
-      throw cause(lost(failures.get(0), "when all was done"), failures, complaints);
+      throw cause(lost(failures.get(0), "when all was done"), failures, folder);
     }
   }
 
@@ -120,7 +116,7 @@ final class ProcessLaunch {
 
   /** Returns the original failure of a rank, or {@code failure} if there is none. */
   private RuntimeException cause(
-      RuntimeException failure, List<RankProcesses.Failure> failures, RunFolder complaints)
+      RuntimeException failure, List<RankProcesses.Failure> failures, RunFolder folder)
       throws IOException {
     ErrorCode code = Complaint.of(failure).code();
     if (!CONSEQUENCES.contains(code)) {
@@ -129,7 +125,7 @@ final class ProcessLaunch {
     List<Complaint> consequences = new ArrayList<>();
     for (RankProcesses.Failure each : failures) {
       Optional<Complaint> told =
-          LaunchedRank.told(ranksOf(each.rank()), complaints.resolve("" + each.rank()));
+          LaunchedRank.told(ranksOf(each.rank()), folder.resolve("" + each.rank()));
       if (told.isPresent() && !CONSEQUENCES.contains(told.get().code())) {
         return new ComplaintException(told.get(), failure);
       }

@@ -16,7 +16,7 @@ import org.windlass.cli.run.RankProcesses;
 import org.windlass.cli.run.RankVariables;
 import org.windlass.cli.run.SharedOutput;
 import org.windlass.cli.run.StoppedRanks;
-import org.windlass.cli.run.TokenFile;
+import org.windlass.cli.run.RunFolder;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
@@ -88,15 +88,17 @@ final class RunCommand implements Callable<Integer> {
               + " ranks run here, each a process of this machine; for more take a launcher of"
               + " clusters");
     }
-    Optional<Duration> limit = limit();
+    Optional<Duration> limit =
+        Optional.ofNullable(deadline)
+            .map(seconds -> MovingOptions.seconds("run: --deadline", seconds));
     try (Unfinished unfinished = new Unfinished();
-        TokenFile token = new TokenFile();
+        RunFolder folder = new RunFolder();
         RankProcesses processes =
             new RankProcesses(
                 0, stream(FileDescriptor.out), stream(FileDescriptor.err), GRACE)) {
       unfinished.add(processes);
-      unfinished.add(token);
-      Optional<RankProcesses.Failure> failure = run(processes, token, limit);
+      unfinished.add(folder);
+      Optional<RankProcesses.Failure> failure = run(processes, folder, limit);
       if (failure.isPresent() && !keepGoing) {
         say(processes, failure.get());
       }
@@ -107,15 +109,10 @@ final class RunCommand implements Callable<Integer> {
     }
   }
 
-  private Optional<Duration> limit() {
-    return Optional.ofNullable(deadline)
-        .map(seconds -> MovingOptions.seconds("run: --deadline", seconds));
-  }
-
   private Optional<RankProcesses.Failure> run(
-      RankProcesses processes, TokenFile token, Optional<Duration> limit)
+      RankProcesses processes, RunFolder folder, Optional<Duration> limit)
       throws IOException, InterruptedException {
-    try (RankVariables variables = new RankVariables(ranks, token)) {
+    try (RankVariables variables = new RankVariables(ranks, folder)) {
       start(processes, variables);
       StoppedRanks stopped = new StoppedRanks(processes, limit);
       Optional<RankProcesses.Failure> failure =

@@ -116,9 +116,7 @@ final class TuneGridsOption {
     try (Unfinished unfinished = new Unfinished();
         WholeFile table = isFirst ? WholeFile.create(file) : null;
         GridTuner tuner = new GridTuner(group, operation)) {
-      if (table != null) {
-        unfinished.add(table);
-      }
+      unfinished.add(table);
       List<Choice> choices = new ArrayList<>();
       for (Workload workload : workloads) {
         Choice choice = tuner.choose(workload, samplers);

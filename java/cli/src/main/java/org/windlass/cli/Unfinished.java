@@ -34,9 +34,12 @@ final class Unfinished implements AutoCloseable {
 
   /**
    * Adds an object to close if a signal ends the process. Its close removes an unfinished output,
-   * and does nothing once that is finished.
+   * and does nothing once that is finished. Ignores null.
    */
   void add(AutoCloseable writer) {
+    if (writer == null) {
+      return;
+    }
     synchronized (OPEN) {
       if (!ending) {
         pending.add(writer);

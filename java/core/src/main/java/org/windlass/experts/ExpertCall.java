@@ -2,6 +2,7 @@
 package org.windlass.experts;
 
 import org.jspecify.annotations.Nullable;
+import java.util.Arrays;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
 import org.windlass.internal.Native;
@@ -72,7 +73,7 @@ final class ExpertCall {
   void end(int code) {
     if (code != Native.WL_OK) {
       Memory[] held = pinned.clone();
-      forget();
+      Arrays.fill(pinned, null);
       throw endpoint.settle(code, held);
     }
     unpin();
@@ -85,12 +86,6 @@ final class ExpertCall {
         memory.unpin();
       }
     }
-    forget();
-  }
-
-  private void forget() {
-    for (int i = 0; i < MOST; i++) {
-      pinned[i] = null;
-    }
+    Arrays.fill(pinned, null);
   }
 }

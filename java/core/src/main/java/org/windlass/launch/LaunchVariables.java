@@ -20,7 +20,6 @@ record LaunchVariables(Map<String, String> all) {
     return all.get(name);
   }
 
-  /** Returns the value of a variable; empty if it has none. */
   Optional<String> value(String name) {
     return Optional.ofNullable(all.get(name)).filter(value -> !value.isEmpty());
   }
@@ -29,7 +28,6 @@ record LaunchVariables(Map<String, String> all) {
     return name + " is '" + Texts.printable(get(name)) + "'";
   }
 
-  /** Returns a text such as {@code RANK is '3', and WORLD_SIZE is '2'}. */
   String quoted(String one, String other) {
     return quoted(one) + ", and " + quoted(other);
   }

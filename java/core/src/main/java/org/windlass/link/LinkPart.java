@@ -4,7 +4,6 @@ package org.windlass.link;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
-import java.util.stream.Collectors;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
@@ -81,33 +80,28 @@ final class LinkPart {
     return transfers.get(half);
   }
 
-  /**
-   * Waits for the other side.
-   *
-   * @param named the version that this rank names, or {@link Transfer#ANY_VERSION}
-   * @return deadline of the move; null if the senders have finished, or the other side did not
-   *     arrive in time
-   */
-  Until come(boolean isSender, long named, Until until) {
-    incomplete = List::of;
-    Handover handover = link.handover();
-    if (link.isFinished() || handover == null) {
-      return link.isFinished() ? null : until;
-    }
-    return isSender
-        ? handover.offer(registration, named, until)
-        : handover.ask(until, link::setFinished);
+  /** Returns the handover between two jobs; null within one communicator. */
+  Handover handover() {
+    return link.handover();
+  }
+
+  /** Tells receivers the newest version, and if the senders wait with it. */
+  void announce(long version, boolean isWaiting) {
+    handover().announce(version, isWaiting ? registration : Handover.NONE);
   }
 
   /**
    * Moves a version into a half, and checks it. Collective over the link. Between two jobs, it
    * fails on all ranks of a job if it fails on one.
    *
-   * @param version receives the version that all ranks name, or {@link Transfer#FINISHED}, even if
-   *     the call throws. It is unchanged if nothing has moved.
+   * @param named a version, {@link Transfer#ANY_VERSION}, or {@link Transfer#FINISHED}. Between two
+   *     jobs, the latter takes the version back, so that it moves to no rank.
+   * @param version receives the version that all ranks name, or {@link Transfer#FINISHED} if a rank
+   *     names that, even if the call throws. It is unchanged if nothing has moved.
    */
   void move(int half, long named, long[] version, Until until) {
-    Handover handover = link.handover();
+    incomplete = List::of;
+    Handover handover = handover();
     if (handover == null) {
       moveHere(half, named, version, until);
       return;
@@ -117,7 +111,9 @@ final class LinkPart {
     try {
       long startNs = System.nanoTime();
       moveHere(half, named, version, until);
-      handover.moved(System.nanoTime() - startNs);
+      if (named != FINISHED) {
+        handover.moved(System.nanoTime() - startNs);
+      }
       isDone = true;
     } catch (RuntimeException | Error e) {
       end(version[0], named, e); // for those of this job that still move it
@@ -172,7 +168,7 @@ final class LinkPart {
       throw e;
     }
     incomplete = List::of;
-    if (version[0] == FINISHED) {
+    if (version[0] == FINISHED && handover() == null) {
       link.setFinished();
     }
   }
@@ -184,10 +180,10 @@ final class LinkPart {
     if (link.isFinished()) {
       return;
     }
-    if (link.handover() == null) {
+    if (handover() == null) {
       transfer(FINISHED, new long[] {ANY}, until);
     } else {
-      link.handover().finish(until);
+      Ticket.finish(this, until);
       link.setFinished();
     }
   }
@@ -211,7 +207,7 @@ final class LinkPart {
     try {
       transfer(named, version, until);
       Checksums.Failure failure =
-          link.isFinished() ? null : checksums.get(half).verify(version[0], until);
+          version[0] == FINISHED ? null : checksums.get(half).verify(version[0], until);
       isOver = true;
       return failure;
     } catch (RuntimeException | Error e) {
@@ -233,7 +229,7 @@ final class LinkPart {
 
   /** Returns true if the senders wait with a version. Between two jobs only. Thread-safe. */
   boolean isVersionOffered() {
-    return link.handover().isWaiting(registration);
+    return handover().isWaiting(registration);
   }
 
   /**
@@ -257,27 +253,15 @@ final class LinkPart {
     return link.operation(of < 0 ? what : what + " of version " + of);
   }
 
-  /**
-   * Returns the exception of a call for which the other side did not arrive. The links go on.
-   *
-   * @param before the parts that have moved {@code version} so far
-   */
-  WindlassException late(String what, List<LinkPart> before, long version) {
-    String moved =
-        before.stream()
-            .map(part -> "'" + part.link().name() + "'")
-            .collect(Collectors.joining(", "));
+  /** Returns the exception of a call for which the other side did not arrive. The link goes on. */
+  WindlassException late(String what) {
     String operation = link.operation(what);
     return new DeadlineExceededException(
         operation + ": "
             + (link.sends()
                 ? "the receivers have not asked for a version"
                 : "the senders have had no version to send")
-            + (before.isEmpty()
-                ? " when the deadline passed; nothing moved, and the link goes on"
-                : " when the deadline passed; version " + version + " had moved over " + moved
-                    + " by then, and who receives over this link too has not taken it; the links"
-                    + " go on"),
+            + " when the deadline passed; nothing moved, and the link goes on",
         null,
         operation,
         List.of());

@@ -59,6 +59,7 @@ import org.windlass.transfer.Transfer;
  *       that the senders offer then.
  *   <li>A version succeeds or fails on all ranks of a job alike, unless a rank of that job is lost.
  *       So do {@link #trySend} and {@link #tryReceive} that return without a version.
+ *   <li>A version moves over all links or over none.
  *   <li>A send keeps a part of its deadline for the move: one second or twice the last move, and at
  *       most half of the deadline. A receive that was offered a version lasts as long as the send,
  *       and at most 2 s longer. Once both sides have arrived, a move has at least one second over
@@ -138,10 +139,9 @@ public final class LinkTransfer implements AutoCloseable {
    * Sends as {@link #send(long, Duration)} does, for loops without a catch block.
    *
    * @return true if all receivers have the version. False if they have not asked for a version
-   *     before the deadline. Then the version is not sent, and the link goes on. Call it again to
-   *     offer the same version, or another one. Over several links, the receivers of some links may
-   *     have the version already, and get it again. All senders get the same result. Within one
-   *     communicator, it returns true or throws.
+   *     before the deadline. Then no receiver has it, and the link goes on. Call it again to offer
+   *     the same version, or another one. All senders get the same result. Within one communicator,
+   *     where receivers come to every version, it returns true or throws.
    * @throws WindlassException if the link is over, or the call was wrong as of {@link #send(long)}
    */
   public boolean trySend(long version, Duration deadline) {
@@ -317,60 +317,118 @@ public final class LinkTransfer implements AutoCloseable {
 
   private Outcome move(String what, long wanted, long deadlineNs) {
     Link.enter(what, links);
-    long[] version = {ANY};
-    LinkPart at = parts.get(0);
     try {
       Until until = new Until(deadlineNs);
-      overwriting = targets.isInPlace() ? Overwriting.of(parts, next) : null;
-      for (LinkPart part : parts) {
-        if (version[0] == FINISHED && part.link().handover() != null) {
-          continue; // its senders, another job, are asked for no version that will not come
-        }
-        at = part;
-        long named = version[0] == ANY ? wanted : version[0];
-        Until coming = part == parts.get(0) ? until : until.orLonger(Handover.RESERVE);
-        Until moving = part.come(link.sends(), named, coming);
-        if (moving != null) {
-          part.move(next, named, version, moving);
-        } else if (!part.link().isFinished()) {
-          WindlassException late =
-              part.late(what, parts.subList(0, parts.indexOf(part)), version[0]);
-          keep(version[0], at, late);
-          return new Outcome(ANY, late);
-        }
-        if (part.link().isFinished()) {
-          version[0] = part == parts.get(0) ? ANY : named; // which has moved over those before
-          requireEnd(named, part);
-          version[0] = FINISHED;
-        }
+      Outcome outcome = null;
+      while (outcome == null) {
+        outcome = tryMove(what, wanted, until);
       }
-      if (version[0] == FINISHED) {
-        return new Outcome(FINISHED, finished(what));
-      }
-      holding = Holding.of(version[0], next);
-      next = (next + 1) % parts.get(0).halves();
-      return new Outcome(version[0], null);
-    } catch (RuntimeException | Error e) {
-      keep(version[0], at, e);
-      throw at.failed(what, version[0] < 0 ? wanted : version[0], e);
+      return outcome;
     } finally {
       overwriting = null;
       Link.leave(links);
     }
   }
 
+  /** Returns null if a side has taken the version back, so that nothing has moved. */
+  private Outcome tryMove(String what, long wanted, Until until) {
+    long[] version = {ANY};
+    List<Ticket> tickets = List.of();
+    int at = 0;
+    try {
+      overwriting = targets.isInPlace() ? Overwriting.of(parts, next) : null;
+      if (!isFinished()) {
+        tickets = Ticket.take(parts, link.sends(), wanted, until);
+      }
+      boolean moves = !tickets.isEmpty() && tickets.stream().allMatch(Ticket::moves);
+      // One version for all links, so that none moves if the senders offer several.
+      long offered = tickets.stream().mapToLong(Ticket::version).max().orElse(ANY);
+      for (; at < tickets.size(); at++) {
+        LinkPart part = parts.get(at);
+        Ticket ticket = tickets.get(at);
+        if (moves) {
+          long moved = version[0];
+          long named = moved != ANY ? moved : wanted != ANY ? wanted : offered;
+          part.move(next, named, version, ticket.until());
+          if (version[0] == FINISHED) {
+            version[0] = moved;
+            requireNothingMoved(part, named);
+            moves = false;
+          }
+        } else if (ticket.moves() && (part.handover() != null || isFinished())) {
+          part.move(next, FINISHED, new long[] {ANY}, ticket.until());
+        }
+      }
+      if (!moves) {
+        return still(what, tickets);
+      }
+      holding = Holding.of(version[0], next);
+      next = (next + 1) % parts.get(0).halves();
+      return new Outcome(version[0], null);
+    } catch (RuntimeException | Error e) {
+      LinkPart failed = tickets.isEmpty() ? firstFailed() : parts.get(at);
+      takeBack(tickets, at + 1, e);
+      keep(version[0], failed, e);
+      throw failed.failed(what, version[0] < 0 ? wanted : version[0], e);
+    }
+  }
+
+  /** Returns the outcome of a call in which nothing has moved; null if the call may go on. */
+  private Outcome still(String what, List<Ticket> tickets) {
+    if (isFinished()) {
+      return new Outcome(FINISHED, finished(what));
+    }
+    for (int i = 0; i < tickets.size(); i++) {
+      if (tickets.get(i).kind() == Ticket.Kind.LATE) {
+        return new Outcome(ANY, parts.get(i).late(what));
+      }
+    }
+    return null;
+  }
+
+  /**
+   * Throws if a version ended over a part, and this rank sends it or has moved it over an earlier
+   * part.
+   */
+  private void requireNothingMoved(LinkPart part, long named) {
+    boolean isFirst = part == parts.get(0);
+    if (part.handover() != null && !isFirst) {
+      throw new AbortedException(
+          "version " + named + " was taken back over " + part.link()
+              + ", and has moved over the links before");
+    }
+    if (part.handover() == null && named >= 0 && (link.sends() || !isFirst)) {
+      throw new AbortedException(
+          "senders have finished " + part.link() + " in place of version " + named);
+    }
+  }
+
+  /** Takes back a version that failed over an earlier part. */
+  private void takeBack(List<Ticket> tickets, int first, Throwable failure) {
+    for (int i = first; i < tickets.size(); i++) {
+      LinkPart part = parts.get(i);
+      try {
+        if (tickets.get(i).moves() && part.handover() != null) {
+          part.move(next, FINISHED, new long[] {ANY}, tickets.get(i).until());
+        }
+      } catch (RuntimeException | Error e) {
+        failure.addSuppressed(e);
+      }
+    }
+  }
+
+  /** Returns the first part whose link has failed, or else the first part. */
+  private LinkPart firstFailed() {
+    return parts.stream()
+        .filter(part -> part.link().communicator().failure().isPresent())
+        .findFirst()
+        .orElse(parts.get(0));
+  }
+
   /** Records the content of in-place targets after a version that moved only in part. */
   private void keep(long version, LinkPart at, Throwable failure) {
     if (targets.isInPlace() && version >= 0) {
       holding = Holding.overwritten(version).incomplete(at.incomplete(), failure);
-    }
-  }
-
-  /** Throws if a link was finished while this rank sends, or has begun, a version. */
-  private void requireEnd(long named, LinkPart part) {
-    if (named >= 0 && (link.sends() || part != parts.get(0))) {
-      throw new AbortedException(
-          "senders have finished " + part.link() + " in place of version " + named);
     }
   }
 

@@ -2,8 +2,6 @@
 package org.windlass.manifest;
 
 import java.time.Duration;
-import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
@@ -221,9 +219,8 @@ public final class CommContexts implements AutoCloseable {
   /** Closes all contexts, the last first, even if closing one of them fails. */
   static void close(List<CommContext> contexts) {
     WindlassException first = null;
-    CommContext[] all = contexts.toArray(new CommContext[0]);
-    Collections.reverse(Arrays.asList(all));
-    for (CommContext context : all) {
+    for (int i = contexts.size() - 1; i >= 0; i--) {
+      CommContext context = contexts.get(i);
       if (context == null) {
         continue;
       }

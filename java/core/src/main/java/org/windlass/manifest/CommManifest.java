@@ -2,7 +2,6 @@
 package org.windlass.manifest;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
@@ -81,16 +80,7 @@ public record CommManifest(List<CommGroup> groups) {
    */
   public static CommManifest read(Path file) throws IOException {
     Objects.requireNonNull(file, "file");
-    try {
-      return parse(
-          file.toString(),
-          JsonText.bytesOf(
-              file,
-              InvalidArgumentException::new,
-              (path, fault) -> new UncheckedIOException(fault)));
-    } catch (UncheckedIOException e) {
-      throw e.getCause();
-    }
+    return parse(file.toString(), JsonText.bytesOf(file, InvalidArgumentException::new));
   }
 
   /**

@@ -2,7 +2,6 @@
 package org.windlass.plan;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -79,16 +78,7 @@ public final class LinkSpeeds {
    */
   public static LinkSpeeds read(Path file) throws IOException {
     Objects.requireNonNull(file, "file");
-    try {
-      return parse(
-          file.toString(),
-          JsonText.bytesOf(
-              file,
-              InvalidArgumentException::new,
-              (path, fault) -> new UncheckedIOException(fault)));
-    } catch (UncheckedIOException e) {
-      throw e.getCause();
-    }
+    return parse(file.toString(), JsonText.bytesOf(file, InvalidArgumentException::new));
   }
 
   /**

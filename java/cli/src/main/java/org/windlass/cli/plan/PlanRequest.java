@@ -13,7 +13,7 @@ import org.windlass.plan.Totals;
 import org.windlass.plan.Traffic;
 
 /**
- * What the user asked to see of plans.
+ * Options of the plans to show, with what the user gave about hosts and links.
  *
  * @param hosts grouping of ranks by host, if given
  * @param speeds speeds for the prediction of a time, if given

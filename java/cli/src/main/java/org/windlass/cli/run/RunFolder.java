@@ -18,6 +18,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
+import org.windlass.error.AbortedException;
 
 /**
  * A folder under {@code java.io.tmpdir} for small files of one run. Only their owner may read them.
@@ -26,7 +27,7 @@ import java.util.regex.Pattern;
  * run has started has its path in the environment.
  */
 public final class RunFolder implements AutoCloseable {
-  private static final Pattern NAME = Pattern.compile("windlass-(ranks|token|options)-[0-9]+");
+  private static final Pattern NAME = Pattern.compile("windlass-run-[0-9]+");
 
   /** Names of files that runs make apart from the lock. A folder with others is kept. */
   private static final Pattern FILE = Pattern.compile("token|options|[0-9]+([.]part)?");
@@ -43,28 +44,37 @@ public final class RunFolder implements AutoCloseable {
    */
   private static final Set<Path> OWN = new HashSet<>();
 
-  private final Path path;
-  private final FileChannel lock;
+  /** The folder, or null before it is needed. Guarded by the class, as the fields below are. */
+  private Path path;
 
-  private RunFolder(Path path, FileChannel lock) {
-    this.path = path;
-    this.lock = lock;
-  }
+  private FileChannel lock;
+  private boolean isClosed;
 
-  /** Makes a folder with {@code kind} in its name, and removes those of killed runs. */
-  public static RunFolder create(String kind) throws IOException {
+  /**
+   * Returns the path of a file in the folder. The first call makes the folder, and removes those of
+   * killed runs.
+   *
+   * @throws AbortedException if this is closed
+   */
+  public Path resolve(String name) throws IOException {
     synchronized (RunFolder.class) {
-      for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        Path path = Files.createTempDirectory("windlass-" + kind + "-");
-        FileChannel channel = lockNew(path.resolve(LOCK));
-        if (channel != null) {
+      if (isClosed) {
+        throw new AbortedException("the folder of this run is closed");
+      }
+      for (int attempt = 0; path == null; attempt++) {
+        if (attempt == ATTEMPTS) {
+          throw new IOException("other runs keep removing this one's folder");
+        }
+        Path made = Files.createTempDirectory("windlass-run-");
+        lock = lockNew(made.resolve(LOCK));
+        if (lock != null) {
+          path = made;
           OWN.add(path);
           removeAbandoned(path);
-          return new RunFolder(path, channel);
         }
       }
+      return path.resolve(name);
     }
-    throw new IOException("other runs keep removing this one's folder");
   }
 
   /** Makes and locks a file. Returns null if another run takes its folder for abandoned. */
@@ -85,10 +95,6 @@ public final class RunFolder implements AutoCloseable {
       }
     }
     return isLocked ? channel : null;
-  }
-
-  public Path resolve(String name) {
-    return path.resolve(name);
   }
 
   /** Makes a file in the folder that only its owner can read, and returns its path. */
@@ -178,9 +184,10 @@ public final class RunFolder implements AutoCloseable {
   @Override
   public void close() throws IOException {
     synchronized (RunFolder.class) {
+      isClosed = true;
       if (OWN.contains(path)) {
-        try (lock) {
-          remove(path, lock, true);
+        try (FileChannel held = lock) {
+          remove(path, held, true);
         } catch (NoSuchFileException gone) {
           // Another program that cleans the temporary folder has removed it.
         } finally {

@@ -53,10 +53,16 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Reads the value of a key. The parser is on the first token of that value. */
+  /** Reads the value of a key, or an element. The parser is on the first token of that value. */
   @FunctionalInterface
-  public interface Member {
-    void read(String key) throws IOException;
+  public interface Part<K> {
+    void read(K keyOrIndex) throws IOException;
+  }
+
+  /** Reads a part of the outermost value. */
+  @FunctionalInterface
+  public interface Reader<K> {
+    void read(JsonText json, K keyOrIndex) throws IOException;
   }
 
   private final String where;
@@ -96,13 +102,20 @@ public final class JsonText implements AutoCloseable {
       Path path,
       Refusal refusal,
       BiFunction<Path, IOException, ? extends RuntimeException> fault) {
+    try {
+      return bytesOf(path, refusal);
+    } catch (IOException thrown) {
+      throw fault.apply(path, thrown);
+    }
+  }
+
+  /** Returns the bytes of a file that holds a JSON text, as the other method does. */
+  public static byte[] bytesOf(Path path, Refusal refusal) throws IOException {
     try (InputStream in = Files.newInputStream(path)) {
       // A special file may report size 0 and give bytes without end.
       byte[] bytes = in.readNBytes(LARGEST + 1);
       requireReadable(path.toString(), bytes.length, refusal);
       return bytes;
-    } catch (IOException thrown) {
-      throw fault.apply(path, thrown);
     }
   }
 
@@ -123,7 +136,8 @@ public final class JsonText implements AutoCloseable {
    *
    * @param reader is called for each key of the object, with the parser on its value
    */
-  public static void object(String where, byte[] bytes, Refusal refusal, Reader reader) {
+  public static void object(
+      String where, byte[] bytes, Refusal refusal, Reader<String> reader) {
     read(
         where, bytes, refusal, json -> json.members("the whole", key -> reader.read(json, key)));
   }
@@ -134,7 +148,7 @@ public final class JsonText implements AutoCloseable {
    * @param reader is called for each element, with the parser on it
    */
   public static void list(
-      String where, byte[] bytes, Refusal refusal, ElementReader reader) {
+      String where, byte[] bytes, Refusal refusal, Reader<Integer> reader) {
     read(
         where,
         bytes,
@@ -142,7 +156,8 @@ public final class JsonText implements AutoCloseable {
         json -> json.elements("the whole", index -> reader.read(json, index)));
   }
 
-  private static void read(String where, byte[] bytes, Refusal refusal, Whole whole) {
+  private static void read(
+      String where, byte[] bytes, Refusal refusal, Part<JsonText> whole) {
     CharBuffer text;
     try {
       text =
@@ -178,20 +193,8 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Reads the value of each key of the outermost object. */
-  @FunctionalInterface
-  public interface Reader {
-    void read(JsonText json, String key) throws IOException;
-  }
-
-  /** Reads each element of the outermost list. */
-  @FunctionalInterface
-  public interface ElementReader {
-    void read(JsonText json, int index) throws IOException;
-  }
-
   /** Reads an object. The parser is on its opening brace. */
-  public void members(String what, Member member) throws IOException {
+  public void members(String what, Part<String> member) throws IOException {
     if (parser.currentToken() != JsonToken.START_OBJECT) {
       throw bad(what + " is " + found() + ", not an object");
     }
@@ -260,7 +263,7 @@ public final class JsonText implements AutoCloseable {
   }
 
   /** Reads a list. The parser is on its opening bracket. */
-  public void elements(String what, Element element) throws IOException {
+  public void elements(String what, Part<Integer> element) throws IOException {
     if (parser.currentToken() != JsonToken.START_ARRAY) {
       throw bad(what + " is " + found() + ", not a list");
     }

@@ -21,20 +21,13 @@ import org.windlass.internal.store.Texts;
 
 /**
  * Searches a store for the other job of a link, for a job's rank 0. A link name has one source and
- * any number of targets, each a job with a name of its own. P is the link's name, J a target's.
- *
- * <pre>
- * link/P/source        announcement of the source, which holds the key
- * link/P/calls         held by the source too; each target that opens gives it a new random value
- * link/P/target/J      {@link TargetEntry} of target J, which holds the key
- * rendezvous/N/source  held by the source of rendezvous N, a random number, until its start is over
- * </pre>
+ * any number of targets, each a job with a name of its own. docs/protocols.md has the keys.
  *
  * <p>The keys that a job holds disappear when its connection to the store ends. A target that gives
  * up removes its key. A target that looks for another source replaces its entry by an open one.
  *
- * <p>At the deadline, the exception says whether the other job was seen. Mismatch names the versions
- * that differ, or the job that holds the key of this one.
+ * <p>At the deadline, the exception says whether the other job was seen. Mismatch names the
+ * versions that differ, or the job that holds the key of this one.
  *
  * @param linkName name of the link, without a slash
  * @param own announcement of this job

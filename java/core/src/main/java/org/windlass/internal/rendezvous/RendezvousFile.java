@@ -37,8 +37,7 @@ import org.windlass.internal.store.Waits;
 
 /**
  * File with the address and the token of a store, for processes whose settings have neither. The
- * process that opens the store writes the file. The file is in a folder that only its user can
- * enter. So only processes of one user find each other by it.
+ * process that opens the store writes the file, in a folder that only its user can enter.
  *
  * <p>The file's name contains the host's boot, the PID namespace and the name of the job or of the
  * jobs' rendezvous. Processes on other hosts and in other containers thus use other files, even in

@@ -23,17 +23,8 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * Starts a communicator whose ranks live in several processes.
- *
- * <ol>
- *   <li>Each rank describes itself. All ranks compare the descriptions.
- *   <li>One process of each host makes the memory that the ranks of the host share.
- *   <li>If there are several hosts, each process opens its wire.
- *   <li>Each process attaches to the memory, connects its wire, joins its ranks, and watches the
- *       other processes of its host.
- * </ol>
- *
- * <p>If one rank fails, all ranks fail with its reason.
+ * Starts a communicator whose ranks live in several processes, by the steps in docs/protocols.md.
+ * If one rank fails, all ranks fail with its reason.
  */
 public final class Start {
   /** Options of the communicator in the form of the C ABI. They are the same on all ranks. */

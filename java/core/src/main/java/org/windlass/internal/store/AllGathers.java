@@ -35,6 +35,7 @@ final class AllGathers {
   private final String address;
   private final Table table;
   private final Map<String, AllGather> byName = new HashMap<>();
+  private long changes; // of the table, up to the last look
 
   /** Messages of the newest failures, by the name of the all-gather. */
   private final Map<String, String> failures = newest();
@@ -79,7 +80,6 @@ final class AllGathers {
       count--;
     }
 
-    /** Returns the nanoseconds until the first deadline of a request. */
     long untilDeadlineNs(long nowNs) {
       return waiting.stream()
           .mapToLong(request -> request.deadlineNs - nowNs)
@@ -150,6 +150,9 @@ final class AllGathers {
     }
     if (round.others() != null && all.isFirstRound) {
       all.others.put(session, round.others());
+      if (!table.has(round.others())) {
+        fail(all, new OthersGoneException());
+      }
     }
   }
 
@@ -237,7 +240,6 @@ final class AllGathers {
     }
   }
 
-  /** Ends a session's part in all all-gathers. */
   void leave(Session session) {
     List.copyOf(byName.keySet()).forEach(name -> quit(session, name));
   }
@@ -247,8 +249,10 @@ final class AllGathers {
    * the ranks that the others wait for.
    */
   void look(long nowNs) {
+    boolean isChanged = changes != table.changes;
+    changes = table.changes;
     for (AllGather all : List.copyOf(byName.values())) {
-      if (!all.others.values().stream().allMatch(table::has)) {
+      if (isChanged && !all.others.values().stream().allMatch(table::has)) {
         fail(all, new OthersGoneException());
       } else if (all.untilDeadlineNs(nowNs) <= 0) {
         String before = failures.get(all.name);

@@ -88,7 +88,7 @@ final class Connector {
     }
   }
 
-  /** @param isOpened true if the store is open, and counts as lost if no server listens */
+  /** If the store {@code isOpened}, it counts as lost if no server listens. */
   Connector(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     this.address = address;

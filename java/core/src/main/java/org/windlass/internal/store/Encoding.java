@@ -24,7 +24,6 @@ public interface Encoding {
     T from(DataInputStream in) throws IOException;
   }
 
-  /** Returns the bytes that {@code encoding} writes. */
   static byte[] bytes(Encoding encoding) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {

@@ -44,7 +44,6 @@ public final class Limits {
     }
   }
 
-  /** Returns the number of bytes of a text in UTF-8. */
   public static int bytes(String text) {
     return text.getBytes(StandardCharsets.UTF_8).length;
   }
@@ -54,7 +53,6 @@ public final class Limits {
     return bytes(key) + Short.BYTES;
   }
 
-  /** Checks the length of a value, which may be null. */
   public static void value(byte[] value) {
     if (value != null && value.length > VALUE) {
       throw new InvalidArgumentException(
@@ -67,14 +65,12 @@ public final class Limits {
     return ENTRY + 2L * key.length();
   }
 
-  /** Returns the error of a store with {@code bytes} that has no room for {@code more}. */
   public static ResourceException full(long bytes, long more) {
     return new ResourceException(
         "the store has " + bytes + " of at most " + TOTAL + " bytes, and this takes " + more
             + " more");
   }
 
-  /** Returns the error of a call that would list more than {@link #LISTING}. */
   public static ResourceException tooManyKeys() {
     return new ResourceException(
         "the keys that begin so have more than " + LISTING + " bytes; ask with a longer prefix");

@@ -42,7 +42,6 @@ public record Member(String job, int rank, int size, String library) {
     return rank < 0;
   }
 
-  /** Returns a text such as {@code rank 3 of 8 of job "train"}. */
   @Override
   public String toString() {
     String who = isObserver() ? "an observer" : "rank " + rank + " of " + size;

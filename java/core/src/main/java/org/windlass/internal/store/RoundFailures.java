@@ -77,7 +77,6 @@ public final class RoundFailures {
           Stream.concat(absent.stream(), behind.stream()).sorted().toList());
     }
 
-    /** Returns which ranks are missing, and the address that they should have joined. */
     @Override
     public String toString() {
       boolean isOfOneHost = address.startsWith("127.") && !address.startsWith("127.0.0.1:");

@@ -21,6 +21,7 @@ final class Table {
   private final Map<String, Set<Wait>> waits = new HashMap<>();
 
   private long bytes;
+  long changes; // number of changes of any key
 
   private record Entry(byte[] value, Object holder) {}
 
@@ -141,6 +142,7 @@ final class Table {
   }
 
   private void changed(String key, byte[] value) {
+    changes++;
     Set<Wait> parked = waits.get(key);
     if (parked == null) {
       return;
