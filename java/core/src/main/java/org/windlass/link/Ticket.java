@@ -184,12 +184,12 @@ record Ticket(Kind kind, long version, Until until) {
     }
     return parts.stream().anyMatch(isFinished)
         ? still(parts, part -> isFinished.test(part) ? Kind.ENDS : Kind.READY)
-        : late(parts, LinkPart::isThere);
+        : late(parts, LinkPart::isVersionOffered);
   }
 
   private static boolean isThere(LinkPart part) {
     part.handover().requireAlive();
-    return part.isThere();
+    return part.isVersionOffered();
   }
 
   /**
