@@ -218,7 +218,7 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
         return null;
       }
       Throwable root = failures.get(0);
-      for (Throwable failure : failures) {
+      for (Throwable failure : failures.subList(1, failures.size())) {
         if ((isConsequence(root) && !isConsequence(failure)) || isLater(root, failure)) {
           root = failure;
         }

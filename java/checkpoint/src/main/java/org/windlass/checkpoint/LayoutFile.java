@@ -52,7 +52,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
       Objects.requireNonNull(dtype, "dtype");
       Objects.requireNonNull(layout, "layout");
       Objects.requireNonNull(parts, "parts");
-      padded = padded.map(extents -> Copies.list(extents, "padded"));
+      padded = Objects.requireNonNull(padded, "padded").map(extents -> Copies.list(extents, "padded"));
       for (int d = 0; d < shape.size(); d++) {
         if (shape.get(d) < 0) {
           throw new InvalidArgumentException(
@@ -251,7 +251,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
             case "dim" -> fields.dim = json.natural(what + ": dim");
             case "extents" -> fields.extents = json.naturals(what + ": extents");
             case "layout" -> {
-              JsonText.Element each = index -> fields.layouts.add(layout(json, what + ": layout"));
+              JsonText.Part<Integer> each = index -> fields.layouts.add(layout(json, what + ": layout"));
               if (json.isList()) {
                 json.elements(what + ": layout", each);
               } else {

@@ -116,9 +116,7 @@ final class RunCommand implements Callable<Integer> {
       start(processes, variables);
       StoppedRanks stopped = new StoppedRanks(processes, limit);
       Optional<RankProcesses.Failure> failure =
-          keepGoing
-              ? processes.awaitAll(each -> say(processes, each), stopped)
-              : processes.awaitEnd(stopped);
+          processes.await(each -> keepGoing && say(processes, each), stopped);
       processes.end();
       processes.finishOutput();
       return failure;
@@ -153,10 +151,11 @@ final class RunCommand implements Callable<Integer> {
         .anyMatch(folder -> Files.exists(Path.of(folder, name)));
   }
 
-  private void say(RankProcesses processes, RankProcesses.Failure failure) {
+  private boolean say(RankProcesses processes, RankProcesses.Failure failure) {
     if (!ProcessEnd.isNear()) {
       processes.output().say(text(failure));
     }
+    return true;
   }
 
   private String text(RankProcesses.Failure failure) {

@@ -81,11 +81,7 @@ public final class ExpertRouting implements AutoCloseable {
 
   /** Returns the number of rows that the last dispatch brought to all of this rank's experts. */
   public long received() {
-    long sum = 0;
-    for (int count : counts) {
-      sum += count;
-    }
-    return sum;
+    return Arrays.stream(counts).asLongStream().sum();
   }
 
   private int checked(int localExpert) {

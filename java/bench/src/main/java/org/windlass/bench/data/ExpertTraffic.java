@@ -4,6 +4,7 @@ package org.windlass.bench.data;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
@@ -53,10 +54,7 @@ public record ExpertTraffic(
   public int[] ids(int rank) {
     Random random = new Random(SEED + rank);
     int[] ids = new int[slots()];
-    int[] deck = new int[experts];
-    for (int expert = 0; expert < experts; expert++) {
-      deck[expert] = expert;
-    }
+    int[] deck = IntStream.range(0, experts).toArray();
     for (int token = 0; token < tokens; token++) {
       for (int slot = 0; slot < topK; slot++) {
         int drawn = slot + random.nextInt(experts - slot);
@@ -71,11 +69,7 @@ public record ExpertTraffic(
 
   /** Returns the choices of all ranks, of shape [ranks, tokens, topK]. */
   public int[] idsOfAll() {
-    int[] all = new int[ranks * slots()];
-    for (int rank = 0; rank < ranks; rank++) {
-      System.arraycopy(ids(rank), 0, all, rank * slots(), slots());
-    }
-    return all;
+    return IntStream.range(0, ranks).flatMap(rank -> IntStream.of(ids(rank))).toArray();
   }
 
   /** Writes and checks the tokens of one rank. Allocates nothing after construction. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.data;
 
+import java.util.stream.IntStream;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
@@ -57,12 +58,9 @@ public final class LocalDigits {
 
   /** Returns the number of terms of an element: 1 without a partial placement. */
   public static int terms(Layout layout) {
-    int terms = 1;
-    for (int m = 0; m < layout.mesh().ndim(); m++) {
-      if (layout.placements().get(m) instanceof Placement.Partial) {
-        terms *= layout.mesh().size(m);
-      }
-    }
-    return terms;
+    return IntStream.range(0, layout.mesh().ndim())
+        .filter(m -> layout.placements().get(m) instanceof Placement.Partial)
+        .map(m -> layout.mesh().size(m))
+        .reduce(1, Math::multiplyExact);
   }
 }

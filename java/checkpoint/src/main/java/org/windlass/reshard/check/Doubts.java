@@ -175,8 +175,8 @@ public final class Doubts {
     int[] fused = fusedDimensions(name, move.source().shape().length);
     Layout from = move.source().from();
     Layout to = move.target().shown().layout();
-    boolean isRead = readsCut && cuts(from, fused);
-    boolean isWritten = writesCut && cuts(to, fused);
+    boolean isRead = readsCut && move.source().division().isPlain() && cuts(from, fused);
+    boolean isWritten = writesCut && move.target().division().isPlain() && cuts(to, fused);
     boolean isSame =
         isRead
             && isWritten

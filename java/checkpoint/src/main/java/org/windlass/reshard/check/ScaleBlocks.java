@@ -413,8 +413,12 @@ public final class ScaleBlocks {
     }
     if (!fits) {
       throw new InvalidArgumentException(
-          "tensor \"" + weight.source().name() + "\" begins at " + at.target() + " of dimension "
-              + along.weight() + " of \"" + weight.target().name() + "\", inside "
+          "tensor \"" + weight.source().name() + "\" "
+              + (at.length() == end
+                  ? "begins at " + at.target() + " of dimension " + along.weight() + " of \""
+                  : "is split at " + at.source() + " and " + (at.source() + at.length())
+                      + " of dimension " + along.weight() + ", for \"")
+              + weight.target().name() + "\", inside "
               + along.shown() + ", and its own scales, \""
               + scale.source().name() + "\", at " + scale.start() + " of \""
               + scale.target().name() + "\"; parts are joined where blocks end, or left apart");

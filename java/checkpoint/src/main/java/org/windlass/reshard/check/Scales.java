@@ -150,7 +150,7 @@ public final class Scales {
                   + "\"; drop both, or ignoreScales() leaves it without them");
         }
       } else if (names.contains(scale) && !names.contains(weight)) {
-        doubts.add(scale, "it belongs to \"" + weight + "\", which a rule drops");
+        doubts.add(scale, "scales of \"" + weight + "\", which a rule drops");
       }
     }
   }

@@ -26,6 +26,7 @@ import org.windlass.reshard.check.Purpose;
 import org.windlass.reshard.check.Remedy;
 import org.windlass.reshard.check.ScaleBlocks;
 import org.windlass.reshard.check.Scales;
+import org.windlass.reshard.check.Siblings;
 import org.windlass.reshard.tensor.Assembly;
 import org.windlass.reshard.tensor.Casts;
 import org.windlass.reshard.tensor.Division;
@@ -195,6 +196,7 @@ public final class MoveList {
       }
     }
     defaults.check(sources, tensors, moves);
+    Siblings.check(moves, this::ruleOf, request.writesWhole());
     if (!request.ignoreScales()) {
       Remedy remedy = new Remedy(this::ruleOf, n -> Goal.plainFiles(n, to), moves);
       ScaleBlocks.check(scales, moves, in.byRank(), request.writesWhole(), remedy);
@@ -453,6 +455,8 @@ public final class MoveList {
     boolean isSame =
         isRead
             && isWritten
+            && source.division().isPlain()
+            && target.division().isPlain()
             && from.placements().equals(target.to().placements())
             && from.mesh().size() == target.to().mesh().size();
     boolean isCut = (isRead || isWritten) && !isSame;

@@ -307,7 +307,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
   public String toString() {
     return isPlain()
         ? layout().toString()
-        : "parts of extents " + extents + " along dimension " + dim + ", each cut by itself as "
+        : "parts of extents " + extents + " along dimension " + dim + ", each cut separately as "
             + String.join(", ", layouts.stream().distinct().map(Layout::toString).toList());
   }
 }

@@ -24,7 +24,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.Consumer;
+import java.util.function.Predicate;
 import java.util.stream.IntStream;
 
 /**
@@ -119,38 +119,18 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   public Optional<Failure> awaitEnd() throws InterruptedException {
-    return awaitEnd(() -> {});
+    return await(failure -> false, () -> {});
   }
 
   /**
-   * Waits until one rank fails, all have ended, or output cannot be written. In the last case,
-   * {@link SharedOutput#loss} has the reason.
+   * Waits until a rank fails after which the others do not go on, all have ended, or output cannot
+   * be written. In the last case, {@link SharedOutput#loss} has the reason.
    *
-   * @param look called every {@link #LOOK_AT_STOPPED} while none ends
-   */
-  public Optional<Failure> awaitEnd(Runnable look) throws InterruptedException {
-    List<Process> all = processes();
-    for (int left = all.size(); left > 0; left--) {
-      int index = nextEvent(look);
-      if (index == OUTPUT_LOST) {
-        return Optional.empty();
-      }
-      Process process = all.get(index);
-      if (process.exitValue() != 0) {
-        return Optional.of(failure(index));
-      }
-    }
-    return Optional.empty();
-  }
-
-  /**
-   * Waits until all have ended, or output cannot be written.
-   *
-   * @param failed called for each rank that fails, as it does
+   * @param goesOn called for each rank that fails, as it does
    * @param look called every {@link #LOOK_AT_STOPPED} while none ends
    * @return the rank that ended last, if it failed
    */
-  public Optional<Failure> awaitAll(Consumer<Failure> failed, Runnable look)
+  public Optional<Failure> await(Predicate<Failure> goesOn, Runnable look)
       throws InterruptedException {
     Optional<Failure> last = Optional.empty();
     for (int left = processes().size(); left > 0; left--) {
@@ -159,7 +139,9 @@ public final class RankProcesses implements AutoCloseable {
         return Optional.empty();
       }
       last = Optional.of(failure(index)).filter(each -> each.status() != 0);
-      last.ifPresent(failed);
+      if (last.isPresent() && !goesOn.test(last.get())) {
+        break;
+      }
     }
     return last;
   }

@@ -81,17 +81,6 @@ public final class JsonText implements AutoCloseable {
     RuntimeException of(String message, @Nullable Throwable cause);
   }
 
-  /** Reads one element of a list; the parser is on its first token. */
-  @FunctionalInterface
-  public interface Element {
-    void read(int index) throws IOException;
-  }
-
-  @FunctionalInterface
-  private interface Whole {
-    void read(JsonText json) throws IOException;
-  }
-
   /**
    * Returns the bytes of a file that holds a JSON text.
    *
