@@ -188,6 +188,11 @@ class SlowCheckTest {
     assertThat(Holding.of(layout, eight, 1).runs(0)).containsExactly(new Holding.Run(4, 2, 0));
     assertThat(Holding.of(layout, eight, 2).runs(0)).containsExactly(new Holding.Run(2, 2, 0));
     assertThat(Holding.of(layout, eight, 3).runs(0)).containsExactly(new Holding.Run(6, 2, 0));
+    long[] nine = {9};
+    Layout fsdp = Layout.parse("dp=4xtp=2:SS0/2,S0");
+    assertThat(fsdp.mesh().ranks().stream().map(rank -> Holding.of(fsdp, nine, rank).shape()[0]))
+        .containsExactly(2L, 1L, 2L, 1L, 1L, 1L, 0L, 1L);
+    assertThat(Holding.of(fsdp, nine, 7).runs(0)).containsExactly(new Holding.Run(8, 1, 0));
     assertThat(Holding.of(Layout.parse("4:S0*128"), new long[] {300}, 1).runs(0))
         .containsExactly(new Holding.Run(128, 128, 0));
     assertThat(Holding.of(Layout.parse("4:S0*128"), new long[] {300}, 3).runs(0)).isEmpty();

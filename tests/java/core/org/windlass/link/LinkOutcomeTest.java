@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.windlass.job.JobEnd.ROWS;
 import static org.windlass.job.JobThreads.SOON;
 
-import java.lang.reflect.Field;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -39,10 +38,11 @@ class LinkOutcomeTest {
                       .isInstanceOf(AbortedException.class)
                       .hasMessageContaining("ranks [1] have not sent it");
                 } else {
-                  LinkPart part = part(end.transfer());
-                  Until moving = part.come(true, 2, new Until(SOON.toNanos()));
+                  LinkPart part = TakenBack.part(end.transfer());
+                  Until soon = new Until(SOON.toNanos());
+                  Until moving = Tickets.take(List.of(part), 2, soon).until();
                   part.transfer(1).move(0, 2, new long[1], moving.leftNs());
-                  assertThat(end.link().handover().without(false, moving)).containsExactly(1);
+                  end.link().handover().moved(false, 0, moving);
                 }
               }
             });
@@ -62,9 +62,31 @@ class LinkOutcomeTest {
     JobThreads.end(source, target);
   }
 
-  private static LinkPart part(LinkTransfer transfer) throws ReflectiveOperationException {
-    Field parts = LinkTransfer.class.getDeclaredField("parts");
-    parts.setAccessible(true);
-    return (LinkPart) ((List<?>) parts.get(transfer)).get(0);
+  /** The receive that is in progress waits for the next one. */
+  @Test
+  void aVersionThatASideTakesBackIsOfferedAgain() throws Exception {
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, Role.SOURCE, ROWS)) {
+                TakenBack.takeBack(end.transfer(), SOON);
+                end.send(1, SOON);
+                end.send(2, SOON);
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, Role.TARGET, ROWS)) {
+                assertThat(end.transfer().version()).isEmpty();
+                assertThat(end.receive(SOON)).isEqualTo(1);
+                assertThat(end.receive(SOON)).isEqualTo(2);
+              }
+            });
+    JobThreads.end(source, target);
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -26,7 +25,6 @@ import org.windlass.layout.Layout;
  * @param tensors one entry for each tensor that the file lists, in the file's order
  */
 public record LayoutFile(Map<String, Entry> tensors) {
-  /** Checks the components. */
   public LayoutFile {
     tensors = Copies.map(tensors, "tensors");
   }
@@ -49,7 +47,6 @@ public record LayoutFile(Map<String, Entry> tensors) {
       Optional<Layout> layout,
       Optional<Parts> parts,
       Optional<List<Long>> padded) {
-    /** Checks the components. */
     public Entry {
       shape = Copies.list(shape, "shape");
       Objects.requireNonNull(dtype, "dtype");
@@ -97,7 +94,6 @@ public record LayoutFile(Map<String, Entry> tensors) {
    * @param layouts each part's layout; all are on the same ranks
    */
   public record Parts(int dim, List<Long> extents, List<Layout> layouts) {
-    /** Checks the components. */
     public Parts {
       if (dim < 0 || dim >= Native.WL_MAX_DIMS) {
         throw new InvalidArgumentException(
@@ -137,7 +133,6 @@ public record LayoutFile(Map<String, Entry> tensors) {
     }
   }
 
-  /** Reads and checks a file. */
   static LayoutFile read(Path path) {
     return parse(
         path.toString(), JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading));
@@ -146,7 +141,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
   /**
    * Parses and checks the JSON of such a file.
    *
-   * @param where the file; it begins every complaint
+   * @param where name of the file, which begins every message
    * @throws InvalidArgumentException if the JSON is malformed
    */
   public static LayoutFile parse(String where, byte[] bytes) {
@@ -249,7 +244,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
             case "dim" -> fields.dim = json.natural(what + ": dim");
             case "extents" -> fields.extents = json.naturals(what + ": extents");
             case "layout" -> {
-              JsonText.Element each = index -> fields.layouts.add(layout(json, what + ": layout"));
+              JsonText.Part<Integer> each = index -> fields.layouts.add(layout(json, what + ": layout"));
               if (json.isList()) {
                 json.elements(what + ": layout", each);
               } else {
@@ -277,55 +272,33 @@ public record LayoutFile(Map<String, Entry> tensors) {
   /**
    * Returns the file's bytes.
    *
-   * @throws InvalidArgumentException if {@link #parse} would refuse them, because of a tensor's
+   * @throws InvalidArgumentException if {@link #parse} would not accept them, because of a tensor's
    *     name or the number of tensors
    */
   public byte[] encode() {
-    byte[] bytes =
-        JsonObject.lines(
-            json -> {
-              json.writeNumberField("version", 1);
-              json.writeObjectFieldStart("tensors");
-              for (Map.Entry<String, Entry> tensor : tensors.entrySet()) {
-                Entry entry = tensor.getValue();
-                Names.requireTensor(NAME, tensor.getKey());
-                json.writeObjectFieldStart(tensor.getKey());
-                write(json, "shape", entry.shape());
-                if (entry.dtype().isPresent()) {
-                  json.writeStringField("dtype", entry.dtype().get().safetensorsName());
-                }
-                if (entry.layout().isPresent()) {
-                  json.writeStringField("layout", entry.layout().get().toString());
-                }
-                if (entry.parts().isPresent()) {
-                  Parts parts = entry.parts().get();
-                  json.writeObjectFieldStart("parts");
-                  json.writeNumberField("dim", parts.dim());
-                  write(json, "extents", parts.extents());
-                  if (Set.copyOf(parts.layouts()).size() == 1) {
-                    json.writeStringField("layout", parts.layouts().get(0).toString());
-                  } else {
-                    json.writeArrayFieldStart("layout");
-                    for (Layout layout : parts.layouts()) {
-                      json.writeString(layout.toString());
-                    }
-                    json.writeEndArray();
-                  }
-                  json.writeEndObject();
-                }
-                if (entry.padded().isPresent()) {
-                  write(json, "padded", entry.padded().get());
-                }
-                json.writeEndObject();
-              }
-              json.writeEndObject();
-            });
+    Map<String, Object> written = new LinkedHashMap<>();
+    tensors.forEach(
+        (name, entry) -> {
+          Names.requireTensor(NAME, name);
+          written.put(
+              name,
+              JsonObject.of(
+                  "shape", entry.shape(),
+                  "dtype", entry.dtype().map(DType::safetensorsName),
+                  "layout", entry.layout(),
+                  "parts", entry.parts().map(LayoutFile::json),
+                  "padded", entry.padded()));
+        });
+    byte[] bytes = JsonObject.lines(JsonObject.of("version", 1, "tensors", written));
     JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
     return bytes;
   }
 
-  private static void write(JsonGenerator json, String key, List<Long> numbers) throws IOException {
-    json.writeFieldName(key);
-    json.writeArray(numbers.stream().mapToLong(Long::longValue).toArray(), 0, numbers.size());
+  private static Map<String, Object> json(Parts parts) {
+    return JsonObject.of(
+        "dim", parts.dim(),
+        "extents", parts.extents(),
+        "layout",
+            Set.copyOf(parts.layouts()).size() == 1 ? parts.layouts().get(0) : parts.layouts());
   }
 }

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
@@ -68,14 +69,16 @@ final class Verification {
       }
     }
     Map<Path, SafetensorsFile> reread = new HashMap<>();
+    Function<TargetTensor, Map<Integer, Output.Place>> places = output.places();
     try {
       parts.forEach(
           (target, made) -> {
             SlowCheck check = new SlowCheck(target.name(), target.shape(), made, cancellation::check);
-            for (int rank : output.layout(target).mesh().ranks()) {
+            for (Map.Entry<Integer, Output.Place> place : places.apply(target).entrySet()) {
+              int rank = place.getKey();
               SafetensorsFile file =
                   reread.computeIfAbsent(
-                      output.file(target, rank).path(), SafetensorsFile::open);
+                      place.getValue().file().path(), SafetensorsFile::open);
               if (output.isWhole()) {
                 check.compareWhole(file);
               } else {

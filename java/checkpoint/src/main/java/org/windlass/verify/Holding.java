@@ -58,23 +58,54 @@ final class Holding {
     List<List<Run>> dims = new ArrayList<>();
     for (int d = 0; d < shape.length; d++) {
       List<Run> runs = List.of(new Run(0, shape[d], 0));
-      for (int m = 0; m < coordinates.length; m++) {
-        int ranks = layout.mesh().size(m);
-        Placement placement = layout.placements().get(m);
-        if (placement instanceof Placement.Shard shard && shard.dim() == d) {
-          runs = chunk(runs, ranks, shard.unit(), coordinates[m]);
-        } else if (placement instanceof Placement.StridedShard strided && strided.dim() == d) {
-          List<Run> joined = new ArrayList<>();
-          for (int piece = 0; piece < strided.split(); piece++) {
-            joined.addAll(
-                chunk(chunk(runs, strided.split(), 1, piece), ranks, 1, coordinates[m]));
-          }
-          runs = joined;
+      for (Cut cut : cuts(layout, d)) {
+        List<Run> joined = new ArrayList<>();
+        for (int piece = 0; piece < cut.pieces(); piece++) {
+          List<Run> one = chunk(runs, cut.pieces(), 1, piece);
+          joined.addAll(chunk(one, cut.ranks(), cut.unit(), coordinates[cut.meshDim()]));
         }
+        runs = joined;
       }
       dims.add(numbered(runs));
     }
     return new Holding(dims);
+  }
+
+  /** A cut of each of {@code pieces} equal pieces among the ranks of a mesh dimension. */
+  private record Cut(int meshDim, int ranks, long unit, int pieces) {}
+
+  /**
+   * Returns the cuts of one dimension in their order. A plain shard cuts before later mesh
+   * dimensions. A strided shard cuts each of the pieces that later plain shards make, if they make
+   * as many as its split. Otherwise it makes the pieces itself.
+   */
+  private static List<Cut> cuts(Layout layout, int dim) {
+    List<Cut> cuts = new ArrayList<>();
+    for (int m = layout.mesh().ndim() - 1; m >= 0; m--) {
+      int ranks = layout.mesh().size(m);
+      Placement placement = layout.placements().get(m);
+      if (ranks > 1 && placement instanceof Placement.Shard shard && shard.dim() == dim) {
+        cuts.add(0, new Cut(m, ranks, shard.unit(), 1));
+      } else if (ranks > 1 && placement instanceof Placement.StridedShard s && s.dim() == dim) {
+        int before = making(cuts, s.split());
+        cuts.add(Math.max(before, 0), new Cut(m, ranks, 1, before < 0 ? s.split() : 1));
+      }
+    }
+    return cuts;
+  }
+
+  /** Returns how many of the first cuts make {@code pieces} pieces; -1 if none do. */
+  private static int making(List<Cut> cuts, int pieces) {
+    int made = 1;
+    int count = 0;
+    while (made < pieces && count < cuts.size()) {
+      Cut cut = cuts.get(count++);
+      if (cut.pieces() > 1 || cut.unit() > 1) {
+        return -1;
+      }
+      made *= cut.ranks();
+    }
+    return made == pieces ? count : -1;
   }
 
   /**

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.Tensor;
-import org.windlass.checkpoint.SafetensorsWriter;
+import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -209,12 +209,12 @@ final class TileMover {
     }
     TargetTensor target = tile.files().target();
     Overflows.Watch watch = overflows.watch(target);
-    for (SafetensorsWriter file : part.files()) {
-      inFile.write(file, target.name(), memory, watch, team);
+    for (Output.Place place : part.places()) {
+      inFile.write(place, memory, watch, team);
       watch = null;
     }
     room.free(mark);
-    return part.files().size() * elements * dtype.bytes();
+    return part.places().size() * elements * dtype.bytes();
   }
 
   private static List<Cut> cuts(TargetFiles.Part part, List<Filled> boxes) {
@@ -267,6 +267,6 @@ final class TileMover {
     }
     long bits = box.source().wireBits();
     localBits += own * bits;
-    sentBits += (part.files().size() * cut.elements() - own) * bits;
+    sentBits += (part.places().size() * cut.elements() - own) * bits;
   }
 }

@@ -49,7 +49,11 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
         : files.stream().map(Checkpoint::rankFile).collect(Collectors.joining(", "));
   }
 
-  /** Returns the files for this number of ranks if a rule names none. */
+  /**
+   * Returns the numbers of the files that a rule without ranks writes for {@code ranks} ranks.
+   *
+   * @param defaultTo the target layout whose ranks such rules use; without one, files count from 0
+   */
   static Set<Integer> plainFiles(int ranks, Optional<Goal> defaultTo) {
     Layout plain = DeviceMesh.of(ranks).layout(Placement.replicate());
     return defaultTo

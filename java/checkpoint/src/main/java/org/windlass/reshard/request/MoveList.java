@@ -60,6 +60,9 @@ public final class MoveList {
   private Scales scales;
   private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
+  /** Equal divisions, which many targets share. */
+  private final Map<Division, Division> divisions = new HashMap<>();
+
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
   private Map<String, String> metadata;
 
@@ -275,7 +278,13 @@ public final class MoveList {
     }
     Division division = division(assembly, goals, layouts, shape);
     TargetTensor target =
-        new TargetTensor(name, shape, dtype, division, goal.firstFile(), defaulted);
+        new TargetTensor(
+            name,
+            shape,
+            dtype,
+            divisions.computeIfAbsent(division, each -> each),
+            goal.firstFile(),
+            defaulted);
     targets.add(target);
     targetRanks.addAll(goal.files());
     if (!request.writesWhole() && rule.flatMap(Rule::to).isPresent()) {

@@ -131,6 +131,17 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     return IntStream.range(0, shape.length).anyMatch(d -> padded.get(d) != shape[d]);
   }
 
+  /**
+   * Checks that the layouts can cut the extents.
+   *
+   * @param tensor the tensor's name, for messages
+   */
+  void check(String tensor) {
+    for (int i = 0; i < layouts.size(); i++) {
+      layouts.get(i).check(tensor, partShape(i));
+    }
+  }
+
   /** Returns the extents of a part. */
   private long[] partShape(int part) {
     long[] shape = padded.stream().mapToLong(Long::longValue).toArray();

@@ -216,6 +216,7 @@ public final class SourceTensors {
     Layout applied = applied(name, declared, ndim);
     Division division = division(name, applied, globalShape(name, applied, ndim), first);
     long[] shape = ownShape(name, division);
+    division.check(name);
     for (int rank : applied.mesh().ranks()) {
       long[] expected = division.held(shape, rank).shape();
       List<Long> found = local(name, rank, applied).shape();
@@ -383,7 +384,11 @@ public final class SourceTensors {
                     new Division(
                         division.padded(), 0, List.of(), List.of(from.defaultedFor(shape.length))));
     asked
-        .filter(other -> !sameHolding(other, listed, shape))
+        .filter(
+            other -> {
+              other.check(name);
+              return !sameHolding(other, listed, shape);
+            })
         .ifPresent(
             other -> {
               throw new InvalidArgumentException(
