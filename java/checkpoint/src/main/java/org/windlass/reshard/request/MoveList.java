@@ -350,8 +350,12 @@ public final class MoveList {
             unit ->
                 Division.checkUnit(
                     where, "\"" + assembly.names().get(0) + "\"", to, assembly.dim(), shape, unit));
-    return Division.plain(
-        to, assembly.rule().pad().map(pad -> pad.padded(to, shape)).orElse(shape));
+    Division plain = Division.plain(to, shape);
+    return assembly
+        .rule()
+        .pad()
+        .map(pad -> new Division(pad.padded(to, plain.padded()), 0, List.of(), List.of(to)))
+        .orElse(plain);
   }
 
   /**
