@@ -96,6 +96,7 @@ final class FileBox {
     long count = count();
     if (count > 1 && row < ROW_BYTES && apart - row <= GAP_BYTES) {
       long atOnce = Math.min(count, SCRATCH_BYTES / apart);
+      memory.clear();
       forEach(
           count,
           (inFile, inBlock) -> {

@@ -23,9 +23,9 @@ import org.windlass.reshard.tensor.TensorMove;
  */
 public final class Mover {
   /** Size of a tile in memory, if none is requested. It stays in the caches until it is written. */
-  public static final long TILE_BYTES = 8L << 20;
+  private static final long TILE_BYTES = 8L << 20;
 
-  private static final long MOST_TILE_BYTES = 1L << 30;
+  private static final long MOST_TILE_BYTES = 512L << 20;
 
   /**
    * Holds the bytes that ranks took from files of other ranks, and those from their own, in the

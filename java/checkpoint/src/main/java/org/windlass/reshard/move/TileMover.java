@@ -88,7 +88,8 @@ final class TileMover {
 
   /** Moves a tile. */
   void move(Tiles.Tile tile) {
-    room.reset(bytes);
+    // Pages that no tile touches take no memory.
+    room.reset(2 * (bytes + READ_BYTES));
     List<Box> boxes = boxes(tile);
     boolean isPlain =
         boxes.size() == 1
