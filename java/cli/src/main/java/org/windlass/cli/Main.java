@@ -65,6 +65,7 @@ public final class Main implements Runnable {
   private boolean verbose;
 
   public static void main(String[] args) {
+    ErrorCode.values(); // A lack of descriptors is reported with it, and could not load it.
     ProcessEnd.awaitSignals(asksForJson(args));
     chooseTarget(args);
     int status =

@@ -285,6 +285,7 @@ public final class MoveList {
             divisions.computeIfAbsent(division, each -> each),
             goal.firstFile(),
             defaulted);
+    target.division().check(name);
     targets.add(target);
     targetRanks.addAll(goal.files());
     if (!request.writesWhole() && rule.flatMap(Rule::to).isPresent()) {
