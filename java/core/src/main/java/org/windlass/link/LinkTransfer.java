@@ -200,7 +200,7 @@ public final class LinkTransfer implements AutoCloseable {
   /**
    * Receives as {@link #receive()} does, with the given deadline. Between two jobs, the link goes
    * on if the deadline passes and the senders had no version. Ranks of one job wait 2 s longer for
-   * one another. If one does not come by then, the link ends.
+   * one another, and 4 s for rank 0. If one does not come by then, the link ends.
    */
   public long receive(Duration deadline) {
     return receive(ANY, Deadline.nanos(deadline));
