@@ -79,10 +79,7 @@ class LinkTransferBuilder:
 
     def _require_part(self, name, shape, padded, layout, part):
         """Refuses a source that is not this rank's part under the layout."""
-        try:
-            layout = Layout(layout)
-        except InvalidArgumentException as e:
-            raise InvalidArgumentException(f"add: tensor '{name}': {e}") from e
+        layout = Layout(layout, f"add: tensor '{name}': ")
         for dim in layout.dims:
             require(dim < len(shape),
                     f"add: tensor '{name}' has {len(shape)} dimensions, and layout '{layout}' cuts"

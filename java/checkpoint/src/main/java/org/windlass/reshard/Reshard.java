@@ -132,7 +132,11 @@ public final class Reshard {
     return this;
   }
 
-  /** Sets how bytes move: {@code DIRECT}, which is the default, or {@code STAGED}. */
+  /**
+   * Sets how bytes move. In mode {@code DIRECT}, the default, values that stay as they are are
+   * written from the memory into which they were read. In mode {@code STAGED} all values pass
+   * through memory in the wire dtype. The result is the same.
+   */
   public Reshard mode(TransferMode mode) {
     if (Objects.requireNonNull(mode, "mode") == TransferMode.GATHER_BROADCAST) {
       throw new InvalidArgumentException("mode is " + mode + "; a reshard is direct or staged");
@@ -142,7 +146,8 @@ public final class Reshard {
   }
 
   /**
-   * Sets the flush threshold of buckets in mode {@code STAGED}, in bytes. The result is the same.
+   * Sets about how many bytes of memory a thread reads, moves and writes at a time. The default is
+   * 8 MiB. The result is the same.
    */
   public Reshard bucketBytes(long bytes) {
     bucketBytes = OptionalLong.of(positive("bytes", bytes));
@@ -214,21 +219,19 @@ public final class Reshard {
   }
 
   /**
-   * Returns the fewest ranks that {@link #run(LocalGroup)} accepts: one, or one for each term of
-   * the largest reduction. Reads IN's headers. Warnings about them are reported by a run, or here
-   * if this method refuses the request.
+   * Checks the request without a run. Reads IN's headers. Warnings about them are reported by a
+   * run, or here if this method refuses the request.
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
    * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype
    *     cannot move as requested
    * @throws org.windlass.error.ResourceException if a file cannot be read
    */
-  public int leastRanks() {
+  public void check() {
     target.ifPresent(Target::require);
     List<String> heard = new ArrayList<>();
-    try (ReshardRun run =
-        new ReshardRun(request(), progress, heard::add, Cancellation.ofNothing())) {
-      return run.leastRanks();
+    try {
+      new ReshardRun(request(), progress, heard::add, Cancellation.ofNothing()).close();
     } catch (RuntimeException refused) {
       heard.forEach(warnings);
       throw refused;
@@ -271,9 +274,8 @@ public final class Reshard {
    * <p>If one process fails, all throw, and the communicator is dead. If the process of rank 0 is
    * killed, a hidden work folder remains, which the next run in OUT's folder removes.
    *
-   * @param group the ranks of this process. Nothing else may run on them meanwhile. All processes
-   *     together need at least {@link #leastRanks} ranks
-   * @throws InvalidArgumentException as {@link #run()} does, or if there are too few ranks
+   * @param group the ranks of this process. Nothing else may run on them meanwhile
+   * @throws InvalidArgumentException as {@link #run()} does
    * @throws org.windlass.error.MismatchException if processes differ in settings or in the content
    *     of IN
    * @throws org.windlass.error.AbortedException if any process was cancelled, interrupted or failed

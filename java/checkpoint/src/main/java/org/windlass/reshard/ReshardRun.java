@@ -16,17 +16,10 @@ import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.error.UnsupportedException;
 import org.windlass.error.WindlassException;
-import org.windlass.internal.Native;
-import org.windlass.layout.Layout;
-import org.windlass.layout.Placement;
-import org.windlass.plan.Plan;
-import org.windlass.plan.PlanOptions;
 import org.windlass.reshard.check.LostValues;
 import org.windlass.reshard.move.Mover;
 import org.windlass.reshard.move.Overflows;
-import org.windlass.reshard.move.PackedBits;
 import org.windlass.reshard.move.Team;
 import org.windlass.reshard.output.EarlySync;
 import org.windlass.reshard.output.OtherFiles;
@@ -35,7 +28,6 @@ import org.windlass.reshard.output.OutputFiles;
 import org.windlass.reshard.request.MoveList;
 import org.windlass.reshard.request.RequestFingerprint;
 import org.windlass.reshard.request.ReshardRequest;
-import org.windlass.reshard.tensor.Leg;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
@@ -56,7 +48,6 @@ final class ReshardRun implements AutoCloseable {
   private final Checkpoint in;
   private final MoveList list;
   private final OtherFiles others;
-  private final Moved moved;
 
   /** Path of OUT's content until it is complete; null before the content exists. */
   private Path staged;
@@ -84,8 +75,7 @@ final class ReshardRun implements AutoCloseable {
     try {
       list = MoveList.of(in, request, this::warn);
       others = OtherFiles.of(in, request.writesFolder());
-      moved = moved(list.moves());
-      checkTerms();
+      list.moves().forEach(TensorMove::require);
     } catch (Throwable refused) {
       in.close();
       throw refused;
@@ -97,36 +87,11 @@ final class ReshardRun implements AutoCloseable {
     warnings.accept(text);
   }
 
-  private void checkTerms() {
-    if (leastRanks() > Native.WL_MAX_RANKS) {
-      throw new UnsupportedException(
-          "a source layout has " + leastRanks() + " terms; at most " + Native.WL_MAX_RANKS
-              + " are reduced");
-    }
-  }
-
-  /** Returns the fewest ranks for the run: one for each term of the largest reduction, or one. */
-  int leastRanks() {
-    return list.moves().stream().mapToInt(move -> terms(move.source().from())).max().orElse(1);
-  }
-
-  private static int terms(Layout from) {
-    int terms = 1;
-    for (int m = 0; m < from.mesh().ndim(); m++) {
-      if (from.placements().get(m) instanceof Placement.Partial) {
-        terms *= from.mesh().size(m);
-      }
-    }
-    return terms;
-  }
-
-  /**
-   * Returns the number of ranks if all are threads of this process: at least the fewest, and one
-   * for each core.
-   */
+  /** Returns the number of ranks if all are threads of this process: one for each core. */
   int threads() {
-    int cores = Math.min(Runtime.getRuntime().availableProcessors(), MOST_THREADS);
-    return list.moves().isEmpty() ? 1 : Math.max(leastRanks(), cores);
+    return list.moves().isEmpty()
+        ? 1
+        : Math.min(Runtime.getRuntime().availableProcessors(), MOST_THREADS);
   }
 
   /**
@@ -135,12 +100,6 @@ final class ReshardRun implements AutoCloseable {
    * @throws org.windlass.error.WindlassException if the run fails; the disk is then as before
    */
   ReshardResult run(LocalGroup group) {
-    int ranks = group.communicators().get(0).size();
-    if (ranks < leastRanks()) {
-      throw new InvalidArgumentException(
-          "run: the communicator has " + ranks + (ranks == 1 ? " rank" : " ranks")
-              + ", and a source layout " + leastRanks() + " terms, each of which takes one");
-    }
     cancellation.moving(group);
     try (Team team =
         Team.open(group, () -> RequestFingerprint.of(request, in, list), request.deadline())) {
@@ -193,8 +152,9 @@ final class ReshardRun implements AutoCloseable {
     others.copyTo(writer);
     team.made(staged);
     Overflows overflows = new Overflows(in, list.moves());
+    Mover.Moved moved;
     try (EarlySync sync = new EarlySync(writer)) {
-      mover(team, output, overflows).run(sync::wrote);
+      moved = mover(team, output, overflows).run(sync::wrote);
     }
     overflows.tell(this::warn, cancellation::check);
     writer.sync();
@@ -204,20 +164,21 @@ final class ReshardRun implements AutoCloseable {
     cancellation.check();
     writer.commit();
     team.named();
-    return result(output, (System.nanoTime() - begin - verifying) / 1e9);
+    return result(output, moved, (System.nanoTime() - begin - verifying) / 1e9);
   }
 
   /** Runs a process whose ranks fill the files that the process of rank 0 has created. */
   private ReshardResult follow(Team team) {
     staged = team.awaitMade(cancellation::check);
     Output output;
+    Mover.Moved moved;
     Overflows overflows = new Overflows(in, list.moves());
     try (OutputFiles.Opened files = new OutputFiles.Opened(staged)) {
       output = opened(files);
-      mover(team, output, overflows).run(bytes -> {});
+      moved = mover(team, output, overflows).run(bytes -> {});
     }
     team.awaitNamed(cancellation::check);
-    return result(output, (System.nanoTime() - begin) / 1e9);
+    return result(output, moved, (System.nanoTime() - begin) / 1e9);
   }
 
   private Mover mover(Team team, Output output, Overflows overflows) {
@@ -286,63 +247,7 @@ final class ReshardRun implements AutoCloseable {
     }
   }
 
-  /**
-   * Holds the wire bytes that cross ranks by the layouts' plans, and those that stay on their rank.
-   */
-  private record Moved(long sentBytes, long localBytes) {}
-
-  /**
-   * Returns the bytes that the layouts' plans move. Creates every plan, so that a tensor that
-   * cannot move is refused before any byte moves.
-   */
-  private Moved moved(List<TensorMove> moves) {
-    var sums =
-        new Object() {
-          long sent;
-          long local;
-        };
-    int turn = 0;
-    for (TensorMove move : moves) {
-      cancellation.check();
-      PlanOptions options = PlanOptions.defaults().withTurn(turn++);
-      if (request.bucketBytes().isPresent()) {
-        options = options.withBucketBytes(request.bucketBytes().getAsLong());
-      }
-      for (Leg leg : move.legs()) {
-        plan(move, leg, options)
-            .forEachRoute(
-                route -> {
-                  int own = route.targets().contains(route.source()) ? 1 : 0;
-                  sums.sent += (route.targets().size() - own) * route.bytes();
-                  sums.local += own * route.bytes();
-                });
-      }
-    }
-    return new Moved(sums.sent, sums.local);
-  }
-
-  private static Plan plan(TensorMove move, Leg leg, PlanOptions options) {
-    DType source = move.source().dtype();
-    try {
-      if (source.bits() < 8) {
-        PackedBits.check(move, leg);
-      }
-      return Plan.of(
-          leg.from(),
-          leg.to(),
-          leg.shape(),
-          source,
-          move.effectiveWire(),
-          move.target().dtype(),
-          options);
-    } catch (InvalidArgumentException refused) {
-      throw new InvalidArgumentException(move.label() + ": " + refused.getMessage(), refused);
-    } catch (UnsupportedException refused) {
-      throw new UnsupportedException(move.label() + ": " + refused.getMessage(), refused);
-    }
-  }
-
-  private ReshardResult result(Output output, double seconds) {
+  private ReshardResult result(Output output, Mover.Moved moved, double seconds) {
     long bytesIn =
         in.files().stream()
             .mapToLong(file -> file.header().fileBytes() - file.header().dataStart())

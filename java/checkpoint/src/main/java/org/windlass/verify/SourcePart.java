@@ -5,10 +5,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.IntFunction;
-import java.util.stream.IntStream;
-import java.util.stream.LongStream;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
+import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
@@ -17,77 +16,58 @@ import org.windlass.layout.Placement;
 /** Represents a source tensor that is the whole or a part of a written tensor. */
 public final class SourcePart {
   private final String name;
-  private final Layout from;
+  private final LayoutFile.Entry entry;
   private final Optional<DType> wire;
   private final List<SourcePiece> stored;
-  private final Holding whole;
-  private final List<Integer> axes;
-  private final int dim;
-  private final long offset;
+  private final Holding.Place place;
 
   private SourcePart(
       String name,
-      Layout from,
+      LayoutFile.Entry entry,
       Optional<DType> wire,
       List<SourcePiece> stored,
-      Holding whole,
-      List<Integer> axes,
-      int dim,
-      long offset) {
+      Holding.Place place) {
     this.name = name;
-    this.from = from;
+    this.entry = entry;
     this.wire = wire;
     this.stored = stored;
-    this.whole = whole;
-    this.axes = axes;
-    this.dim = dim;
-    this.offset = offset;
-  }
-
-  private SourcePart(
-      String name, long[] shape, Layout from, Optional<DType> wire, List<SourcePiece> stored) {
-    this(
-        name,
-        from,
-        wire,
-        stored,
-        Holding.whole(shape),
-        IntStream.range(0, shape.length).boxed().toList(),
-        0,
-        0);
+    this.place = place;
   }
 
   /**
    * Creates the part for a whole tensor in rank files.
    *
-   * @param from the source layout as it applies to this tensor
+   * @param entry how the source ranks hold the tensor
    * @param wire the wire dtype, if one was requested
    * @param files returns each source rank's file
    */
   public static SourcePart ofRanks(
-      String name,
-      long[] shape,
-      Layout from,
-      Optional<DType> wire,
-      IntFunction<SafetensorsFile> files) {
-    return new SourcePart(name, shape, from, wire, SourcePiece.of(from, shape, name, files));
+      String name, LayoutFile.Entry entry, Optional<DType> wire, IntFunction<SafetensorsFile> files) {
+    Holding.Place whole = Holding.Place.whole(entry.shape().size());
+    return new SourcePart(name, entry, wire, SourcePiece.of(entry, name, files), whole);
   }
 
-  /** Creates the part for a tensor that is whole in a file. */
+  /** Creates the part for a tensor that is whole in a file; the entry names source ranks. */
   public static SourcePart ofWhole(
-      String name, long[] shape, Layout from, Optional<DType> wire, SafetensorsFile file) {
-    return new SourcePart(name, shape, from, wire, SourcePiece.whole(shape, name, file));
+      String name, LayoutFile.Entry entry, Optional<DType> wire, SafetensorsFile file) {
+    long[] shape = Holding.longs(entry.shape());
+    Holding.Place whole = Holding.Place.whole(shape.length);
+    return new SourcePart(name, entry, wire, SourcePiece.whole(shape, name, file), whole);
   }
 
   /**
-   * Returns this tensor at its position in another tensor.
+   * Returns some indices of this tensor at their position in another tensor.
    *
    * @param axes for each dimension of that tensor, the dimension of this one, or -1 for a new one
    *     of extent 1
-   * @param dim the dimension along which this one begins at {@code offset}
+   * @param dim a dimension of that tensor
+   * @param source the first index along {@code dim} in this tensor
+   * @param target the same index in that tensor
+   * @param length the number of indices along {@code dim}
    */
-  public SourcePart placed(List<Integer> axes, int dim, long offset) {
-    return new SourcePart(name, from, wire, stored, whole, axes, dim, offset);
+  public SourcePart placed(List<Integer> axes, int dim, long source, long target, long length) {
+    Holding.Place at = new Holding.Place(axes, dim, source, target, length);
+    return new SourcePart(name, entry, wire, stored, at);
   }
 
   /**
@@ -100,56 +80,54 @@ public final class SourcePart {
    */
   public void compareReplicas(Runnable between) {
     for (SourcePiece piece : stored) {
-      long elements = Holding.elements(piece.holding().shape());
       for (SourcePiece.Term term : piece.terms()) {
+        StoredTensor first = term.stored().get(0);
+        SlowValue value =
+            new SlowValue(List.of(first), Optional.empty(), Optional.empty(), first.dtype());
         for (int i = 1; i < term.stored().size(); i++) {
-          StoredTensor first = term.stored().get(0);
-          StoredTensor other = term.stored().get(i);
-          long same = same(first, other, elements, between);
-          if (same < elements) {
-            throw new VerificationFailedException(
-                "tensor \"" + name + "\" differs at index "
-                    + Arrays.toString(piece.holding().index(same)) + ": source rank "
-                    + term.ranks().get(0) + " holds 0x" + Long.toHexString(first.bits(same))
-                    + ", and its replica rank " + term.ranks().get(i) + " holds 0x"
-                    + Long.toHexString(other.bits(same)));
-          }
+          int replica = term.ranks().get(i);
+          Box.of(this, piece, value, piece.holding(), term.stored().get(i)).stream()
+              .flatMap(box -> box.shares(SlowCheck.SHARE).stream())
+              .parallel()
+              .map(
+                  share -> {
+                    between.run();
+                    return Box.firstDifference(share);
+                  })
+              .flatMap(Optional::stream)
+              .min((a, b) -> Arrays.compare(a.index(), b.index()))
+              .ifPresent(
+                  differs -> {
+                    throw new VerificationFailedException(
+                        "tensor \"" + name + "\" differs at index "
+                            + Arrays.toString(differs.index()) + ": source rank "
+                            + term.ranks().get(0) + " holds 0x"
+                            + Long.toHexString(differs.expected()) + ", and its replica rank "
+                            + replica + " holds 0x" + Long.toHexString(differs.found()));
+                  });
         }
       }
     }
   }
 
-  /** Returns the number of equal elements before the first difference. */
-  private static long same(
-      StoredTensor first, StoredTensor other, long elements, Runnable between) {
-    return LongStream.rangeClosed(0, elements / SlowCheck.SHARE)
-        .parallel()
-        .map(
-            share -> {
-              between.run();
-              long begin = share * SlowCheck.SHARE;
-              long count = Math.min(SlowCheck.SHARE, elements - begin);
-              long same = first.mismatch(begin, other, begin, count);
-              return same < count ? begin + same : elements;
-            })
-        .min()
-        .getAsLong();
-  }
-
   /** Returns the pieces at their positions in the target. */
   List<SourcePiece> pieces() {
-    return stored.stream().map(piece -> piece.placed(axes, dim, offset)).toList();
+    return stored.stream().map(piece -> piece.placed(place)).toList();
   }
 
   /** Returns the first rank of the source layout that holds an element of the target. */
   String rankOf(long[] index) {
-    for (int rank : from.mesh().ranks()) {
-      Holding holding = Holding.of(from, whole.shape(), rank).placed(axes, dim, offset);
-      if (holding.contains(index)) {
+    for (int rank : layout().mesh().ranks()) {
+      if (Holding.of(entry, rank).placed(place).contains(index)) {
         return "source rank " + rank;
       }
     }
     throw new IllegalStateException("no source rank holds " + Arrays.toString(index));
+  }
+
+  /** Returns the layout of the tensor, or of its first part. */
+  private Layout layout() {
+    return entry.layout().orElseGet(() -> entry.parts().get().layouts().get(0));
   }
 
   /**
@@ -158,7 +136,7 @@ public final class SourcePart {
    */
   SlowValue value(List<SourcePiece.Term> terms, DType target) {
     Optional<ReduceOp> op =
-        from.placements().stream()
+        layout().placements().stream()
             .filter(Placement.Partial.class::isInstance)
             .map(placement -> ((Placement.Partial) placement).op())
             .findFirst();

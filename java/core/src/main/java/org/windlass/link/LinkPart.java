@@ -39,8 +39,8 @@ final class LinkPart {
   /** Names of this rank's targets that have parts of the version whose move failed last. */
   private Supplier<List<String>> incomplete = List::of;
 
-  /** Refusal that all ranks of the link threw before anything moved. Null for none. */
-  private UnsupportedException refusal;
+  /** Exception that all ranks of the link threw before anything moved. Null for none. */
+  private UnsupportedException unsupported;
 
   /** Transfer that ran last. Thread-safe. */
   private volatile Transfer latest;
@@ -140,7 +140,7 @@ final class LinkPart {
     try {
       latest.move(registration, named, version, until.leftNs());
     } catch (UnsupportedException e) {
-      refusal = e;
+      unsupported = e;
       incomplete = List::of;
       throw e;
     }
@@ -166,11 +166,11 @@ final class LinkPart {
   }
 
   /**
-   * Returns the exception classes that all ranks throw, with the class of {@code failure} if it is
-   * a refusal.
+   * Returns the exception classes after which the link goes on, since all ranks throw them and
+   * nothing was committed. {@code UnsupportedException} is one only before anything moved.
    */
   private List<Class<? extends WindlassException>> shared(Throwable failure) {
-    return failure == refusal ? List.of(UnsupportedException.class) : SHARED;
+    return failure == unsupported ? List.of(UnsupportedException.class) : SHARED;
   }
 
   /**
@@ -205,7 +205,7 @@ final class LinkPart {
   }
 
   /** Returns true if the senders wait with a version. Between two jobs only. Thread-safe. */
-  boolean isThere() {
+  boolean isVersionOffered() {
     return handover().isWaiting(registration);
   }
 

@@ -30,14 +30,16 @@ import org.windlass.transfer.Transfer;
  * checked if {@link LinkTransferBuilder#checksums} asks for it. {@link #finish()} ends the
  * versions.
  *
- * <p>{@link #tensor} always reads one whole version:
+ * <p><b>Call {@link #tensor(String)} after each receive.</b> It returns the version that was
+ * received last, whole:
  *
  * <ul>
- *   <li>By default, a receiver has two halves. The next version is written to the half that is not
- *       read. Tensors that {@code tensor} returned stay as they are until the receive after the
- *       next one.
- *   <li>{@link LinkTransferBuilder#inPlace In place}, there is nothing to read while a version
- *       arrives.
+ *   <li>By default, a receiver has two halves of memory: the view that was passed to {@code into},
+ *       and one that the transfer allocates. Versions arrive in them by turns, so the view that was
+ *       passed to {@code into} holds only every second version. Tensors that {@code tensor}
+ *       returned keep their content until the receive after the next one.
+ *   <li>{@link LinkTransferBuilder#inPlace In place}, every version arrives in the view that was
+ *       passed to {@code into}. Nothing can be read while a version arrives.
  * </ul>
  *
  * <p><b>Failures.</b> An exception means that the link is over, or that the call was wrong. The
@@ -50,8 +52,11 @@ import org.windlass.transfer.Transfer;
  * <p><b>Between two jobs:</b>
  *
  * <ul>
- *   <li>A side that waits in vain loses nothing, and the link goes on. A version for which nobody
- *       asked in time is skipped, and the next receive gets the newest one.
+ *   <li>All ranks of a job make each call within its deadline and 2 s of one another. If one comes
+ *       later, the link ends. The shortest deadline counts for all of them.
+ *   <li>If the other job does not call before the deadline, nothing is lost, and the link goes on.
+ *       A version for which no receiver asked in time is skipped. The next receive gets the version
+ *       that the senders offer then.
  *   <li>A version succeeds or fails on all ranks of a job alike, unless a rank of that job is lost.
  *       So do {@link #trySend} and {@link #tryReceive} that return without a version.
  *   <li>A version moves over all links or over none.
@@ -100,7 +105,8 @@ public final class LinkTransfer implements AutoCloseable {
    * Sends this rank's tensors. When it returns, every target has them, and the sources may change.
    * On a rank that is a receiver too, its own targets have them.
    *
-   * @param version 0 or more; the same on every sender
+   * @param version 0 or more; the same on every sender. Versions may come in any order, and may
+   *     repeat.
    * @throws MismatchException on every rank, if ranks name other versions; nothing has moved, and
    *     the link goes on
    * @throws UnsupportedException on every rank, if memory outside windows can't be read as
@@ -112,7 +118,12 @@ public final class LinkTransfer implements AutoCloseable {
     send(version, Deadline.DEFAULT);
   }
 
-  /** Sends as {@link #send(long)} does, with the given deadline. */
+  /**
+   * Sends as {@link #send(long)} does, with the given deadline.
+   *
+   * @throws org.windlass.error.DeadlineExceededException between two jobs, if the receivers have
+   *     not asked for a version before the deadline; the link goes on
+   */
   public void send(long version, Duration deadline) {
     send(version, Deadline.nanos(deadline));
   }
@@ -125,9 +136,10 @@ public final class LinkTransfer implements AutoCloseable {
   /**
    * Sends as {@link #send(long, Duration)} does, for loops without a catch block.
    *
-   * @return false if the receivers have not asked for a version before the deadline. Then no
-   *     receiver has it, and the link goes on. All senders get the same result. Within one
-   *     communicator, where receivers come to every version, it returns true.
+   * @return true if all receivers have the version. False if they have not asked for a version
+   *     before the deadline. Then no receiver has it, and the link goes on. Call it again to offer
+   *     the same version, or another one. All senders get the same result. Within one communicator,
+   *     where receivers come to every version, it returns true or throws.
    * @throws WindlassException if the link is over, or the call was wrong as of {@link #send(long)}
    */
   public boolean trySend(long version, Duration deadline) {
@@ -186,9 +198,13 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Receives the version that the senders send next, and commits it.
+   * Receives the version that the senders send next, and commits it. Then read it by {@link
+   * #tensor(String)}.
    *
    * @return that version
+   * @throws AbortedException if the senders have finished, before or during the call: "the senders
+   *     have finished; no version follows". {@link #isFinished} returns true then. {@link
+   *     #tryReceive} returns empty instead.
    * @throws MismatchException as {@link #send(long)} does
    * @throws UnsupportedException as {@link #send(long)} does
    * @throws VerificationFailedException as {@link #send(long)} does
@@ -198,9 +214,11 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Receives as {@link #receive()} does, with the given deadline. Between two jobs, the link goes
-   * on if the deadline passes and the senders had no version. Ranks of one job wait 2 s longer for
-   * one another, and 4 s for rank 0. If one does not come by then, the link ends.
+   * Receives as {@link #receive()} does, with the given deadline.
+   *
+   * @throws org.windlass.error.DeadlineExceededException between two jobs, if the senders had no
+   *     version before the deadline; the link goes on
+   * @throws AbortedException if the senders have finished, as {@link #receive()} does
    */
   public long receive(Duration deadline) {
     return receive(ANY, Deadline.nanos(deadline));
@@ -208,13 +226,19 @@ public final class LinkTransfer implements AutoCloseable {
 
   /**
    * Receives one version as {@link #receive()} does. If the senders send another, none is received.
+   *
+   * @throws AbortedException if the senders have finished, as {@link #receive()} does
    */
   public void receive(long version) {
     requireVersion("receive", version);
     receive(version, Deadline.DEFAULT);
   }
 
-  /** Receives as {@link #receive(long)} does, with the given deadline. */
+  /**
+   * Receives as {@link #receive(long)} does, with the given deadline.
+   *
+   * @throws AbortedException if the senders have finished, as {@link #receive()} does
+   */
   public void receive(long version, Duration deadline) {
     requireVersion("receive", version);
     receive(version, Deadline.nanos(deadline));
@@ -234,9 +258,14 @@ public final class LinkTransfer implements AutoCloseable {
    * }
    * }</pre>
    *
+   * <p>Between two jobs, all receivers call it within {@code deadline} and 2 s of one another.
+   * Otherwise the link ends. Within one communicator, a deadline that passes is an exception, and
+   * ends the link.
+   *
+   * @param deadline more than zero. The senders answer within it, so 10 ms is a good choice for a
+   *     poll. {@link #isVersionOffered} looks without a call to the senders.
    * @return the version; empty if the senders had none before the deadline, or have finished (see
-   *     {@link #isFinished}). All receivers get the same result. Within one communicator senders
-   *     come to every receive, and a deadline that passes is an exception.
+   *     {@link #isFinished}). All receivers get the same result.
    * @throws WindlassException if the link is over, or the call was wrong as of {@link #receive()}
    */
   public OptionalLong tryReceive(Duration deadline) {
@@ -247,8 +276,9 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Returns true if the senders have finished ({@link #finish()}), so that no version follows. A
-   * receive finds that out, on all receivers at once. Thread-safe.
+   * Returns true if the senders have finished ({@link #finish()}), so that no version follows. On a
+   * receiver, the receive that finds the end sets this on all receivers at once. So it stays false
+   * in a loop that calls no receive. Thread-safe.
    */
   public boolean isFinished() {
     return parts.isFinished();
@@ -331,23 +361,28 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Sends as {@link #send(long, Duration)} does, on the link's own thread, after earlier queued
-   * calls.
+   * Starts {@link #send(long, Duration)} and returns. It runs on the link's own thread, after
+   * earlier queued calls.
    */
   public Operation<Void> sendAsync(long version, Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
     return link.communicator().runAsync(queued -> send(version, deadlineNs));
   }
 
-  /** Receives as {@link #receive(Duration)} does, on the link's own thread. */
+  /**
+   * Starts {@link #receive(Duration)} and returns. It runs on the link's own thread, after earlier
+   * queued calls. The result is the version.
+   */
   public Operation<Long> receiveAsync(Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
     return link.communicator().supplyAsync(queued -> receive(ANY, deadlineNs));
   }
 
   /**
-   * Returns the newest version that the senders have offered on the link, received or not; empty
-   * before the first one. For receivers between two jobs.
+   * Returns the version that the senders have offered last on the link, received or not; empty
+   * before the first one. Thread-safe.
+   *
+   * @throws InvalidArgumentException if the link is within one communicator, or on a sender
    */
   public OptionalLong newest() {
     requireHandover("newest");
@@ -355,12 +390,15 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Returns true if the senders wait with a version now. {@link #receive} would get it. For
-   * receivers between two jobs.
+   * Returns true if the senders wait in a send of this transfer now, so that a {@link #receive} on
+   * all receivers would get its version. It says nothing about the end: see {@link #isFinished}.
+   * Receivers may see different answers at one time. Thread-safe.
+   *
+   * @throws InvalidArgumentException if the link is within one communicator, or on a sender
    */
-  public boolean isThere() {
-    requireHandover("isThere");
-    return parts.all().get(0).isThere();
+  public boolean isVersionOffered() {
+    requireHandover("isVersionOffered");
+    return parts.all().get(0).isVersionOffered();
   }
 
   private void requireHandover(String what) {

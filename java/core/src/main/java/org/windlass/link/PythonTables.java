@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.link;
 
-import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -24,6 +23,7 @@ import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
 import org.windlass.internal.call.Gathered;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.transfer.BoundTensor;
 import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.TransferWords;
@@ -113,30 +113,32 @@ final class PythonTables {
    */
   static Map<String, TransferWords.Binding> decode(
       int rank, byte[] bytes, Set<String> names) {
-    Map<String, TransferWords.Binding> views = new HashMap<>();
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-      int format = in.readInt();
-      if (format != FORMAT) {
-        throw new IOException("format is " + format + ", here it is " + FORMAT);
-      }
-      for (int left = in.readInt(); left > 0; left--) {
-        String name = new String(Encoding.array(in), StandardCharsets.UTF_8);
-        if (views.put(name, binding(in)) != null || !names.contains(name)) {
-          throw new IOException("a tensor is there twice, or is not sent");
-        }
-      }
-      if (in.available() != 0) {
-        throw new IOException(in.available() + " bytes follow its end");
-      }
-      return views;
-    } catch (IOException e) {
+    try {
+      return Encoding.read(bytes, in -> views(in, names));
+    } catch (MalformedException e) {
       throw new MismatchException(
-          "what Python rank " + rank + " says of its tensors can't be read: " + Encoding.why(e)
+          "what Python rank " + rank + " says of its tensors can't be read: " + e.getMessage()
               + "; run one version of Windlass on all ranks",
           e,
           "",
           List.of(rank));
     }
+  }
+
+  private static Map<String, TransferWords.Binding> views(DataInputStream in, Set<String> names)
+      throws IOException {
+    int format = in.readInt();
+    if (format != FORMAT) {
+      throw new IOException("format is " + format + ", here it is " + FORMAT);
+    }
+    Map<String, TransferWords.Binding> views = new HashMap<>();
+    for (int left = in.readInt(); left > 0; left--) {
+      String name = new String(Encoding.array(in), StandardCharsets.UTF_8);
+      if (views.put(name, binding(in)) != null || !names.contains(name)) {
+        throw new IOException("a tensor is there twice, or is not sent");
+      }
+    }
+    return views;
   }
 
   private static TransferWords.Binding binding(DataInputStream in) throws IOException {
@@ -254,32 +256,26 @@ final class PythonTables {
         out -> {
           out.writeInt(FORMAT);
           out.writeByte(REFUSED);
-          out.writeInt(why.code().number());
-          Encoding.putArray(out, why.getMessage().getBytes(StandardCharsets.UTF_8));
-          out.writeInt(why.faultyRanks().size());
-          for (int rank : why.faultyRanks()) {
-            out.writeInt(rank);
-          }
+          Encoding.putFailure(out, why);
         });
   }
 
   /** Returns the refusal of the first receiver, or null for none. */
   private static WindlassException refusal(byte[] told) {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(told))) {
-      in.readInt();
-      if (in.readByte() == MADE) {
-        return null;
-      }
-      int code = in.readInt();
-      String message = new String(Encoding.array(in), StandardCharsets.UTF_8);
-      List<Integer> faultyRanks = new ArrayList<>();
-      for (int left = in.readInt(); left > 0; left--) {
-        faultyRanks.add(in.readInt());
-      }
-      return WindlassException.of(code, message, null, "", faultyRanks);
-    } catch (IOException e) {
+    try {
+      return Encoding.read(
+          told,
+          in -> {
+            in.readInt();
+            if (in.readByte() != MADE) {
+              return Encoding.failure(in);
+            }
+            in.readAllBytes(); // the tables
+            return null;
+          });
+    } catch (MalformedException e) {
       return new MismatchException(
-          "what the first receiver told of Python ranks can't be read: " + Encoding.why(e), e);
+          "what the first receiver told of Python ranks can't be read: " + e.getMessage(), e);
     }
   }
 }

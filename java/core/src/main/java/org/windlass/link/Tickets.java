@@ -177,7 +177,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
       }
     }
     return ended(parts) == 0
-        ? late(parts, bits(parts, LinkPart::isThere))
+        ? late(parts, bits(parts, LinkPart::isVersionOffered))
         : still(0, ended(parts));
   }
 
@@ -194,7 +194,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
 
   private static boolean isThere(LinkPart part) {
     part.handover().requireAlive();
-    return part.isThere();
+    return part.isVersionOffered();
   }
 
   /**

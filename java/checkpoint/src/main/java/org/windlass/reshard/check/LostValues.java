@@ -12,8 +12,8 @@ import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
-import org.windlass.layout.Region;
 import org.windlass.reshard.tensor.Casts;
+import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
@@ -98,7 +98,9 @@ public final class LostValues {
    */
   public static boolean has(TensorMove move) {
     return TargetTensor.elements(move.source().shape()) <= MOST_ELEMENTS
-        && !move.source().from().hasPartial();
+        && !move.source().from().hasPartial()
+        && move.source().division().isPlain()
+        && !move.source().division().isPadded(move.source().shape());
   }
 
   /**
@@ -143,9 +145,9 @@ public final class LostValues {
 
   /** Reads the ranks' parts of a tensor, each part once. */
   private void readParts(SourceTensor tensor) {
-    Set<Region> regions = new HashSet<>();
+    Set<List<List<Runs.Run>>> parts = new HashSet<>();
     for (int rank : tensor.from().mesh().ranks()) {
-      if (regions.add(tensor.from().localRegion(tensor.shape(), rank))) {
+      if (parts.add(tensor.held(rank).dims())) {
         SafetensorsFile file = in.ranks().get(rank);
         stored.limit(stored.position() + (int) file.entry(tensor.stored()).bytes());
         file.read(tensor.stored(), 0, stored);

@@ -35,7 +35,7 @@ public final class ScaleBlocks {
    */
   private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
 
-  private final Map<String, TensorMove> moves = new HashMap<>();
+  private final Map<String, List<TensorMove>> moves = new HashMap<>();
   private final Map<String, List<String>> joined = new HashMap<>();
   private final Map<String, List<String>> written = new HashMap<>();
   private final Map<String, String> weightOf = new HashMap<>();
@@ -58,7 +58,7 @@ public final class ScaleBlocks {
     this.byRank = byRank;
     this.writesWhole = writesWhole;
     for (TensorMove move : moves) {
-      this.moves.putIfAbsent(move.source().name(), move);
+      this.moves.computeIfAbsent(move.source().name(), key -> new ArrayList<>()).add(move);
       joined
           .computeIfAbsent(move.target().name(), key -> new ArrayList<>())
           .add(move.source().name());
@@ -107,8 +107,7 @@ public final class ScaleBlocks {
   /** Checks that a scale without a unique weight is not cut, unless it is an ordinary tensor. */
   private void checkAlone(boolean isOfWeights, SourceTensor scale) {
     if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
-      TargetTensor own = moves.get(scale.name()).target();
-      checkWhole(own, own);
+      moves.get(scale.name()).forEach(move -> checkWhole(move.target(), move.target()));
     }
   }
 
@@ -132,8 +131,33 @@ public final class ScaleBlocks {
   }
 
   private void check(Scales.Pair pair) {
-    TensorMove weight = moves.get(pair.weight().name());
-    TensorMove scale = moves.get(pair.scale().name());
+    List<TensorMove> scales = moves.get(pair.scale().name());
+    for (TensorMove weight : moves.get(pair.weight().name())) {
+      String module = Scales.module(weight.target().name());
+      TensorMove scale =
+          scales.stream()
+              .filter(move -> Scales.module(move.target().name()).equals(module))
+              .findFirst()
+              .orElse(scales.get(0));
+      checkNotPadded(weight, scale);
+      check(pair, weight, scale);
+    }
+  }
+
+  /** Refuses zeros behind a weight or its scales, which the format may take for values. */
+  private static void checkNotPadded(TensorMove weight, TensorMove scale) {
+    for (TensorMove move : List.of(weight, scale)) {
+      if (move.target().division().isPadded(move.target().shape())
+          || move.source().division().isPadded(move.source().shape())) {
+        throw new InvalidArgumentException(
+            "tensor \"" + weight.source().name() + "\" has scales in \"" + scale.source().name()
+                + "\", and a rule or layout.json pads \"" + move.source().name()
+                + "\"; quantized tensors are not padded, so leave \"pad_to\" out of its rule");
+      }
+    }
+  }
+
+  private void check(Scales.Pair pair, TensorMove weight, TensorMove scale) {
     boolean isIndex = GroupNumbers.isName(pair.scale().name());
     boolean isShape = GroupNumbers.isShape(pair.scale().name());
     // If weights are parts of a joined one, their group numbers or shapes are not joined.
@@ -151,6 +175,15 @@ public final class ScaleBlocks {
     }
     Optional<List<Along>> lies = isApart || isShape ? Optional.empty() : along(pair, usual);
     if (lies.isEmpty()) {
+      boolean isOfInputs = OF_INPUTS.matcher(Purpose.last(pair.scale().name())).matches();
+      boolean isSplitOff = weight.isPart() && !isJoined(weight) && !scale.isPart();
+      if (isSplitOff && !isShape && !isOfInputs) {
+        throw new InvalidArgumentException(
+            "tensor \"" + pair.weight().name() + "\" is split, and its scales, \""
+                + pair.scale().name() + "\" " + Arrays.toString(pair.scale().shape())
+                + ", do not lie along it; a rule that splits them into as many parts gives each part"
+                + " its own, or ignoreScales() leaves them so");
+      }
       if (!isJoined(scale)) {
         checkWhole(scale.target(), weight.target());
       }
@@ -180,7 +213,7 @@ public final class ScaleBlocks {
   private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
     return checked.add(
         List.of(
-            weight.from(), Arrays.toString(weight.shape()), scale.from(),
+            weight.division(), Arrays.toString(weight.shape()), scale.division(),
             Arrays.toString(scale.shape()), along));
   }
 
@@ -190,7 +223,7 @@ public final class ScaleBlocks {
 
   /** Returns everything that determines the files of a tensor's parts. */
   private static List<Object> written(TargetTensor tensor) {
-    return List.of(tensor.to(), tensor.firstFile(), tensor.shapeList(), tensor.fuse());
+    return List.of(tensor.division(), tensor.firstFile(), tensor.shapeList());
   }
 
   /** Returns the dimensions along which both are written. */
@@ -257,7 +290,7 @@ public final class ScaleBlocks {
     Layout from = pair.scale().from();
     long all = TargetTensor.elements(pair.scale().shape());
     long own =
-        TargetTensor.elements(from.localShape(pair.scale().shape(), from.mesh().rankAtPlace(0)));
+        TargetTensor.elements(pair.scale().held(from.mesh().rankAtPlace(0)).shape());
     boolean isPerTensor = pair.scale().shape().length != pair.weight().shape().length;
     if (isPerTensor && own == 1 && all > 1 && all != pair.weight().shape()[0]) {
       throw new InvalidArgumentException(
@@ -360,20 +393,34 @@ public final class ScaleBlocks {
                     + other + "; give both the same \"stack\""));
   }
 
-  /** Checks that a part of a joined tensor begins at a block boundary. */
+  /** Checks that a part of a weight is whole blocks, and that its scales become those of the part. */
   private static void checkJoint(TensorMove weight, TensorMove scale, Along along) {
-    if (along.weight() != weight.dim() || weight.offset() == 0) {
-      return;
+    List<TensorMove.Segment> own = weight.segments(along.weight());
+    List<TensorMove.Segment> scales = scale.segments(along.scale());
+    long end = weight.shape()[along.weight()];
+    boolean fits = own.size() == scales.size();
+    TensorMove.Segment at = own.get(0);
+    for (int i = 0; i < own.size() && fits; i++) {
+      at = own.get(i);
+      long last = at.source() + at.length();
+      long lastScale = scales.get(i).source() + scales.get(i).length();
+      fits =
+          at.source() * along.count() == scales.get(i).source() * along.block()
+              && at.target() * along.count() == scales.get(i).target() * along.block()
+              && (last == end
+                  ? lastScale == scale.shape()[along.scale()]
+                  : last * along.count() == lastScale * along.block());
     }
-    boolean fits =
-        along.scale() == scale.dim()
-            && weight.offset() * along.count() == scale.offset() * along.block();
     if (!fits) {
       throw new InvalidArgumentException(
-          "tensor \"" + weight.source().name() + "\" begins at " + weight.offset() + " of dimension "
-              + along.weight() + " of \"" + weight.target().name() + "\", inside "
+          "tensor \"" + weight.source().name() + "\" "
+              + (at.length() == end
+                  ? "begins at " + at.target() + " of dimension " + along.weight() + " of \""
+                  : "is split at " + at.source() + " and " + (at.source() + at.length())
+                      + " of dimension " + along.weight() + ", for \"")
+              + weight.target().name() + "\", inside "
               + along.shown() + ", and its own scales, \""
-              + scale.source().name() + "\", at " + scale.offset() + " of \""
+              + scale.source().name() + "\", at " + scale.start() + " of \""
               + scale.target().name() + "\"; parts are joined where blocks end, or left apart");
     }
   }
@@ -389,8 +436,8 @@ public final class ScaleBlocks {
       if (!scales.mesh().contains(rank)) {
         continue;
       }
-      Runs weight = Runs.of(weights, pair.weight().shape(), rank);
-      Runs scale = Runs.of(scales, pair.scale().shape(), rank);
+      Runs weight = pair.weight().held(rank);
+      Runs scale = pair.scale().held(rank);
       for (Along each : along) {
         long held = weight.shape()[each.weight()];
         Along own = along(pair, each.weight(), held, scale.shape()[each.scale()], 0);

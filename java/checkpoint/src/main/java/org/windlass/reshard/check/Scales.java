@@ -13,6 +13,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import org.windlass.DType;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.reshard.tensor.Casts;
 import org.windlass.reshard.tensor.SourceTensor;
 
@@ -26,6 +27,7 @@ public final class Scales {
   record Pair(SourceTensor weight, SourceTensor scale) {}
 
   private final Map<String, String> first = new LinkedHashMap<>();
+  private final Set<String> names = new HashSet<>();
   /** Every tensor with a name of that purpose. */
   private final List<SourceTensor> named = new ArrayList<>();
   /** Weights to which each scale may belong. */
@@ -36,6 +38,7 @@ public final class Scales {
     NavigableMap<String, SourceTensor> scales = new TreeMap<>();
     Map<String, List<SourceTensor>> byModule = new LinkedHashMap<>();
     for (SourceTensor tensor : tensors) {
+      names.add(tensor.name());
       if (Purpose.of(tensor.name()) == Purpose.SCALE) {
         scales.put(tensor.name(), tensor);
         named.add(tensor);
@@ -127,6 +130,29 @@ public final class Scales {
     List<SourceTensor> nearest =
         weights.stream().filter(weight -> common(scale, weight) == most).toList();
     return nearest.size() == 1 ? Optional.of(nearest.get(0)) : Optional.empty();
+  }
+
+  /**
+   * Looks at pairs of which rules leave out one tensor. These scales are those of the tensors that
+   * are written.
+   *
+   * @param all the scales of all tensors
+   * @throws InvalidArgumentException naming a weight that is written without its scales
+   */
+  public void lookAtDropped(Scales all, boolean ignoreScales, Doubts doubts) {
+    for (Pair pair : all.pairs()) {
+      String weight = pair.weight().name();
+      String scale = pair.scale().name();
+      if (names.contains(weight) && !names.contains(scale)) {
+        if (!Purpose.isOfActivations(scale) && !ignoreScales) {
+          throw new InvalidArgumentException(
+              "tensor \"" + weight + "\" is written, and a rule drops its scales, \"" + scale
+                  + "\"; drop both, or ignoreScales() leaves it without them");
+        }
+      } else if (names.contains(scale) && !names.contains(weight)) {
+        doubts.add(scale, "scales of \"" + weight + "\", which a rule drops");
+      }
+    }
   }
 
   /** Returns the length of the names' common prefix, in characters. */

@@ -14,7 +14,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.windlass.DType;
-import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
@@ -155,30 +154,17 @@ public final class Overflows {
     return watches.get(target);
   }
 
-  /** Shares the findings of all processes with this one. This is a collective operation. */
-  void share(Team team) {
-    if (team.isWhole() || watches.isEmpty()) {
-      return;
-    }
-    int[] all = new int[watches.size()];
-    team.group()
-        .run(
-            comm -> {
-              Tensor found = Tensor.allocate(DType.I32, all.length);
-              found.copyFrom(team.place(comm) == 0 ? found() : new int[all.length]);
-              comm.withDeadline(Team.NO_LIMIT).allReduce(found, ReduceOp.SUM);
-              if (team.place(comm) == 0) {
-                found.copyTo(all);
-              }
-            });
+  /** Returns for each watch whether its values were found: 1 or 0. */
+  long[] found() {
+    return watches.values().stream().mapToLong(watch -> watch.isFound ? 1 : 0).toArray();
+  }
+
+  /** Takes over the sum of what all processes found. */
+  void found(long[] all) {
     int i = 0;
     for (Watch watch : watches.values()) {
       watch.isFound = all[i++] > 0;
     }
-  }
-
-  private int[] found() {
-    return watches.values().stream().mapToInt(watch -> watch.isFound ? 1 : 0).toArray();
   }
 
   /**
@@ -224,7 +210,7 @@ public final class Overflows {
     long count = 0;
     Set<List<List<Runs.Run>>> pieces = new HashSet<>();
     for (int rank : source.from().mesh().ranks()) {
-      if (pieces.add(Runs.of(source.from(), source.shape(), rank).dims())) {
+      if (pieces.add(source.held(rank).dims())) {
         count += count(move, in.ranks().get(rank), check);
       }
     }

@@ -1,41 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.move;
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
+import org.windlass.reshard.tensor.ByteIndices;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Finds the files that hold the elements of a source tensor. For each term of its reduction, or the
+ * Finds the files that hold the elements of a move's source. For each term of its reduction, or the
  * only one, several files together hold the tensor. Of replicas, the first counts.
  */
 final class SourceFiles {
   /** Describes the part of a term in one file. */
-  private record Part(Stored stored, Runs runs) {}
+  private record Part(SafetensorsFile file, Runs runs) {}
 
-  private final SourceTensor tensor;
+  private final TensorMove move;
+  private final ByteIndices indices;
   private final List<List<Part>> terms = new ArrayList<>();
 
-  SourceFiles(Checkpoint in, SourceTensor tensor) {
-    this.tensor = tensor;
+  SourceFiles(Checkpoint in, TensorMove move) {
+    SourceTensor tensor = move.source();
+    this.move = move;
+    this.indices = new ByteIndices(tensor.dtype());
     if (!in.byRank()) {
-      terms.add(
-          List.of(
-              new Part(
-                  new Stored(in.whole(tensor.stored()), tensor.stored()),
-                  Runs.whole(tensor.shape()))));
+      Runs all = indices.runs(Runs.whole(tensor.shape()));
+      terms.add(List.of(new Part(in.whole(tensor.stored()), all)));
       return;
     }
-    Layout layout = tensor.from();
     Map<List<Integer>, List<Part>> byTerm = new LinkedHashMap<>();
+    for (int part = 0; part < tensor.division().layouts().size(); part++) {
+      add(in, tensor, byTerm, part);
+    }
+    terms.addAll(byTerm.values());
+  }
+
+  /** Adds the files that hold one part of a fused tensor, or all of another one. */
+  private void add(
+      Checkpoint in, SourceTensor tensor, Map<List<Integer>, List<Part>> byTerm, int part) {
+    Layout layout = tensor.division().layouts().get(part);
     for (int rank : layout.mesh().ranks()) {
       int[] coordinates = layout.mesh().coordinates(rank);
       List<Integer> term = new ArrayList<>();
@@ -48,13 +60,28 @@ final class SourceFiles {
         }
       }
       if (first) {
-        Stored stored = new Stored(in.ranks().get(rank), tensor.stored());
         byTerm
             .computeIfAbsent(term, key -> new ArrayList<>())
-            .add(new Part(stored, Runs.of(layout, tensor.shape(), rank)));
+            .add(
+                new Part(
+                    in.ranks().get(rank),
+                    indices.runs(tensor.division().held(tensor.shape(), rank, part))));
       }
     }
-    terms.addAll(byTerm.values());
+  }
+
+  TensorMove move() {
+    return move;
+  }
+
+  /** Returns the conversion of the source's indices. */
+  ByteIndices indices() {
+    return indices;
+  }
+
+  /** Returns the bits in which an element crosses ranks. */
+  int wireBits() {
+    return Math.max(move.effectiveWire().bits(), Byte.SIZE);
   }
 
   /** Returns the number of terms from which one element is reduced; 1 without a reduction. */
@@ -63,28 +90,37 @@ final class SourceFiles {
   }
 
   /**
-   * Returns the reads of a box of the tensor.
+   * Reads a box of the stored tensor.
    *
-   * @param memory receives the box, packed
+   * @param into receives the box of each term, one after another
    */
-  List<FileRead> reads(int term, long[] start, long[] shape, Tensor memory) {
-    List<FileRead> reads = new ArrayList<>();
-    for (Part part : terms.get(term)) {
-      for (Runs.Box box : part.runs().within(start, shape)) {
-        long[] at = box.global();
-        Arrays.setAll(at, d -> at[d] - start[d]);
-        new FileRead(
-                part.stored(),
-                tensor.dtype().bytes(),
-                part.runs().shape(),
-                box.local(),
-                box.shape(),
-                shape,
-                at,
-                memory)
-            .split(reads);
+  void read(
+      long[] start, long[] shape, Room.Piece into, ByteBuffer scratch, Team team) {
+    long[] block = new long[shape.length + 1];
+    block[0] = terms();
+    System.arraycopy(shape, 0, block, 1, shape.length);
+    for (int term = 0; term < terms(); term++) {
+      for (Part part : terms.get(term)) {
+        for (Runs.Box box : part.runs().within(start, shape)) {
+          long[] place = box.global();
+          Arrays.setAll(place, d -> place[d] - start[d]);
+          new FileBox(
+                  indices.memory().bytes(),
+                  leading(1, part.runs().shape()),
+                  leading(0, box.local()),
+                  leading(1, box.shape()),
+                  block,
+                  leading(term, place))
+              .read(part.file(), move.source().stored(), into.bytes(), scratch, team);
+        }
       }
     }
-    return reads;
+  }
+
+  private static long[] leading(long first, long[] rest) {
+    long[] all = new long[rest.length + 1];
+    all[0] = first;
+    System.arraycopy(rest, 0, all, 1, rest.length);
+    return all;
   }
 }

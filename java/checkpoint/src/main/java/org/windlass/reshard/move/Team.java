@@ -35,20 +35,19 @@ public final class Team implements AutoCloseable {
   /** Time limit that is longer than any step. Only a watch ends work without progress. */
   public static final Duration NO_LIMIT = Duration.ofDays(7);
 
-  // More threads of a process do not read and write faster, and each takes part in every step.
+  // More threads of a process do not read and write faster.
   private static final int MOST_WORKERS = 16;
 
   // Indices of words in rank 0's part.
-  private static final int READS = 0;
-  private static final int COPIES = 1;
-  private static final int CALLS = 2;
+  private static final int TILES = 0;
+  private static final int CALLS = 1;
+  private static final int MOVED = 2;
   private static final int BEATS = 3;
   private static final int STAGE = 4;
   // Indices of words in a rank's own part.
-  private static final int REQUEST_LOW = 5;
-  private static final int REQUEST_HIGH = 6;
-  private static final int PROCESS = 7;
-  private static final int WORDS = 8;
+  private static final int REQUEST = 5;
+  private static final int PROCESS = 6;
+  private static final int WORDS = 7;
 
   /** Values of {@link #STAGE}: the files exist; OUT has its name. */
   private static final int MADE = 1;
@@ -112,15 +111,13 @@ public final class Team implements AutoCloseable {
     group.run(
         comm -> {
           PaddedWords own = wordsOf(comm.rank());
-          own.set(REQUEST_LOW, (int) request);
-          own.set(REQUEST_HIGH, (int) (request >>> 32));
+          own.addLong(REQUEST, request);
           own.set(PROCESS, (int) ProcessHandle.current().pid());
           comm.withDeadline(deadline).barrier();
         });
     for (int rank = 1; rank < size(); rank++) {
       PaddedWords theirs = wordsOf(rank);
-      if (theirs.peek(REQUEST_LOW) != words.peek(REQUEST_LOW)
-          || theirs.peek(REQUEST_HIGH) != words.peek(REQUEST_HIGH)) {
+      if (theirs.peekLong(REQUEST) != words.peekLong(REQUEST)) {
         throw new MismatchException(
             "reshard: " + name(rank) + " is asked for something else than " + name(0)
                 + ", or finds something else in IN; every process takes the same layouts, rules and"
@@ -152,35 +149,32 @@ public final class Team implements AutoCloseable {
     return first.rank() == 0;
   }
 
-  /** Returns the position of a rank among those of this process, from 0 on. */
-  int place(Communicator own) {
-    return own.rank() - first.rank();
+  /** Returns whether a rank is the first of this process. */
+  boolean isFirstHere(Communicator own) {
+    return own.rank() == first.rank();
   }
 
-  /** Returns the number of ranks of this process that read and copy. */
-  int workersHere() {
-    return Math.min(group.size(), MOST_WORKERS);
+  /** Returns whether a rank of this process reads and writes. */
+  boolean works(Communicator own) {
+    return own.rank() - first.rank() < MOST_WORKERS;
   }
 
-  /**
-   * Returns the number of ranks of all processes that read and copy. Each process has the same
-   * number of ranks.
-   */
-  int workers() {
-    return size() / group.size() * workersHere();
+  /** Returns the number of the next tile that no thread of any process has taken. */
+  long nextTile() {
+    return words.addLong(TILES, 1);
   }
 
-  /** Returns the number of the next read. Callers count from the run's first read on. */
-  int nextRead() {
-    return words.increment(READS) - 1;
+  /** Counts written bytes, for the watches of all processes. */
+  void moved(long bytes) {
+    words.addLong(MOVED, bytes);
   }
 
-  /** Returns the number of the next copy. Callers count from the run's first copy on. */
-  int nextCopy() {
-    return words.increment(COPIES) - 1;
+  /** Returns the number of bytes that all processes have written. */
+  long moved() {
+    return words.peekLong(MOVED);
   }
 
-  /** Counts a system call that has read or written something, for the watches of all processes. */
+  /** Counts a system call that has read something, for the watches of all processes. */
   void called() {
     words.increment(CALLS);
   }
@@ -188,15 +182,6 @@ public final class Team implements AutoCloseable {
   /** Returns the number of counted calls of all processes. */
   int calls() {
     return words.peek(CALLS);
-  }
-
-  /**
-   * Creates a window with this number of bytes on every rank. This is a collective operation.
-   *
-   * @return this process's handles of the window; the caller closes each
-   */
-  List<Window> window(long bytes) {
-    return group.call(comm -> comm.window(bytes, NO_LIMIT));
   }
 
   /** Ends all waits of the ranks, unless the team has failed already. */

@@ -34,9 +34,9 @@ public final class EarlySync implements AutoCloseable {
 
   /**
    * Receives the number of bytes that were written. Starts a background sync from time to time,
-   * unless one is still running.
+   * unless one is still running. Thread-safe.
    */
-  public void wrote(long bytes) {
+  public synchronized void wrote(long bytes) {
     waiting += bytes;
     if (waiting >= ROUND_BYTES && (running == null || running.isDone())) {
       settle();

@@ -15,7 +15,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.reshard.check.Doubts;
-import org.windlass.reshard.tensor.Leg;
+import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.SourceTensors;
@@ -57,7 +57,7 @@ final class DefaultLayouts {
     int most = 0;
     for (SourceTensor tensor : tensors) {
       most = Math.max(most, tensor.shape().length);
-      tensor.from().placements().forEach(placement -> cut.add(Leg.dimension(placement)));
+      tensor.from().placements().forEach(placement -> cut.add(Axes.dimension(placement)));
       if (sources.takesDefault(tensor.stored())) {
         read.put(tensor.name(), tensor.shape().length);
       }
@@ -70,7 +70,7 @@ final class DefaultLayouts {
     cut.clear();
     for (TensorMove move : moves) {
       most = Math.max(most, move.target().shape().length);
-      move.target().to().placements().forEach(placement -> cut.add(Leg.dimension(placement)));
+      move.target().to().placements().forEach(placement -> cut.add(Axes.dimension(placement)));
       if (ruleOf.apply(move.source().name()).flatMap(Rule::to).isEmpty()) {
         written.put(move.target().name(), move.target().shape().length);
       }
@@ -96,7 +96,7 @@ final class DefaultLayouts {
       int most,
       Set<Integer> cut) {
     for (Placement placement : layout.placements()) {
-      int dim = Leg.dimension(placement);
+      int dim = Axes.dimension(placement);
       List<String> without =
           dimensions.keySet().stream().filter(name -> dimensions.get(name) <= dim).toList();
       int with = dimensions.size() - without.size();

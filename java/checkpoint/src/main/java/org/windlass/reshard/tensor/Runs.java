@@ -3,7 +3,6 @@ package org.windlass.reshard.tensor;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.ToLongFunction;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 
@@ -11,14 +10,20 @@ import org.windlass.layout.Region;
  * Represents the part of a tensor that a rank holds.
  *
  * @param dims for each dimension the runs of global indices that lie one after another in the
- *     rank's local tensor
+ *     rank's local tensor, in ascending order
  * @param shape the local tensor's extents
  */
 public record Runs(List<List<Run>> dims, long[] shape) {
   /** Maps global indices {@code start} to {@code end} to local indices from {@code local} on. */
   public record Run(long start, long end, long local) {}
 
-  /** Represents a box that is contiguous in the indices of a global tensor and of a local one. */
+  /**
+   * Represents a box of indices of the local tensor.
+   *
+   * @param global the global index of the box's first element
+   * @param local the first local indices
+   * @param shape the extents
+   */
   public record Box(long[] global, long[] local, long[] shape) {}
 
   /** Returns the part that {@code rank} holds under {@code layout}. */
@@ -26,20 +31,15 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     Region region = layout.localRegion(shape, rank);
     List<List<Run>> dims = new ArrayList<>();
     for (int d = 0; d < shape.length; d++) {
-      dims.add(of(region, d));
+      List<Run> runs = new ArrayList<>();
+      long local = 0;
+      for (Region.Interval interval : region.intervals(d)) {
+        runs.add(new Run(interval.start(), interval.end(), local));
+        local += interval.length();
+      }
+      dims.add(runs);
     }
     return new Runs(dims, region.shape());
-  }
-
-  /** Returns the runs of one dimension of a rank's region. */
-  public static List<Run> of(Region region, int dim) {
-    List<Run> runs = new ArrayList<>();
-    long local = 0;
-    for (Region.Interval interval : region.intervals(dim)) {
-      runs.add(new Run(interval.start(), interval.end(), local));
-      local += interval.length();
-    }
-    return runs;
   }
 
   /**
@@ -65,6 +65,13 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return new Runs(dims, shape);
   }
 
+  /** Returns the part of these runs within some indices of a dimension, in the same local tensor. */
+  Runs clipped(int dim, long begin, long end) {
+    List<List<Run>> clipped = new ArrayList<>(dims);
+    clipped.set(dim, cut(dim, begin, end));
+    return new Runs(clipped, shape);
+  }
+
   /** Returns the runs of a whole tensor. */
   public static Runs whole(long[] shape) {
     List<List<Run>> dims = new ArrayList<>();
@@ -74,47 +81,62 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return new Runs(dims, shape.clone());
   }
 
-  /** Returns the held boxes within a box of global indices. */
-  public List<Box> within(long[] start, long[] shape) {
-    return boxes(start, shape, run -> 0);
+  /** Returns the runs of one dimension within {@code begin} to {@code end}. */
+  private List<Run> cut(int dim, long begin, long end) {
+    List<Run> cut = new ArrayList<>();
+    for (Run run : dims.get(dim)) {
+      long low = Math.max(run.start(), begin);
+      long high = Math.min(run.end(), end);
+      if (low < high) {
+        cut.add(new Run(low, high, run.local() + low - run.start()));
+      }
+    }
+    return cut;
   }
 
-  /** Returns the held boxes within a box of local indices. */
-  public List<Box> locally(long[] start, long[] shape) {
-    return boxes(start, shape, run -> run.start() - run.local());
+  /** Returns the number of held elements within a box of global indices. */
+  public long elements(long[] start, long[] shape) {
+    long elements = 1;
+    for (int d = 0; d < start.length && elements > 0; d++) {
+      long held = 0;
+      for (Run run : cut(d, start[d], start[d] + shape[d])) {
+        held += run.end() - run.start();
+      }
+      elements *= held;
+    }
+    return elements;
   }
 
   /**
-   * Returns the held boxes within a box.
-   *
-   * @param origin returns, for a run, the global index from which {@code start} counts
+   * Returns the box of local indices within a box of global indices. It has several runs of a
+   * dimension one after another. Its extents are 0 if nothing is held.
    */
-  private List<Box> boxes(long[] start, long[] shape, ToLongFunction<Run> origin) {
-    List<List<Run>> cut = new ArrayList<>();
-    for (int d = 0; d < start.length; d++) {
-      List<Run> runs = new ArrayList<>();
-      for (Run run : dims.get(d)) {
-        long first = origin.applyAsLong(run) + start[d];
-        add(runs, run, first, first + shape[d]);
+  public Box span(long[] start, long[] shape) {
+    int ndim = start.length;
+    Box box = new Box(new long[ndim], new long[ndim], new long[ndim]);
+    for (int d = 0; d < ndim; d++) {
+      List<Run> runs = cut(d, start[d], start[d] + shape[d]);
+      if (!runs.isEmpty()) {
+        Run first = runs.get(0);
+        Run last = runs.get(runs.size() - 1);
+        box.global()[d] = first.start();
+        box.local()[d] = first.local();
+        box.shape()[d] = last.local() + last.end() - last.start() - first.local();
       }
-      if (runs.isEmpty()) {
+    }
+    return box;
+  }
+
+  /** Returns the held boxes within a box of global indices. Each is contiguous in those too. */
+  public List<Box> within(long[] start, long[] shape) {
+    int ndim = start.length;
+    List<List<Run>> cut = new ArrayList<>();
+    for (int d = 0; d < ndim; d++) {
+      cut.add(cut(d, start[d], start[d] + shape[d]));
+      if (cut.get(d).isEmpty()) {
         return List.of();
       }
-      cut.add(runs);
     }
-    return boxes(cut);
-  }
-
-  private static void add(List<Run> runs, Run run, long begin, long end) {
-    long low = Math.max(run.start(), begin);
-    long high = Math.min(run.end(), end);
-    if (low < high) {
-      runs.add(new Run(low, high, run.local() + low - run.start()));
-    }
-  }
-
-  private static List<Box> boxes(List<List<Run>> cut) {
-    int ndim = cut.size();
     List<Box> boxes = new ArrayList<>();
     int[] at = new int[ndim];
     while (true) {

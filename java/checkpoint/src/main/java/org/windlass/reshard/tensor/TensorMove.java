@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.windlass.DType;
+import org.windlass.error.UnsupportedException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
@@ -15,8 +16,9 @@ import org.windlass.plan.Plan;
  * @param source the tensor as it is read
  * @param axes the tensor's dimensions in written order
  * @param target the tensor that it becomes, or of which it becomes a part
- * @param dim the dimension along which parts lie one after another
- * @param offset the index of {@code dim} at which this part begins
+ * @param dim the written dimension along which parts lie one after another
+ * @param segments the indices of {@code dim} that move. A target has zeros where no segment of any
+ *     move lies
  * @param wire the dtype for the transfer, if one was requested and the tensor is floating
  */
 public record TensorMove(
@@ -24,8 +26,30 @@ public record TensorMove(
     Axes axes,
     TargetTensor target,
     int dim,
-    long offset,
+    List<Segment> segments,
     Optional<DType> wire) {
+  /**
+   * Represents consecutive indices along a dimension.
+   *
+   * @param source the first index in the source in written order
+   * @param target the first index in the target
+   * @param length the number of indices
+   */
+  public record Segment(long source, long target, long length) {}
+
+  public TensorMove {
+    segments = List.copyOf(segments);
+  }
+
+  /** Returns the indices of a written dimension that move. */
+  public List<Segment> segments(int along) {
+    return along == dim ? segments : List.of(new Segment(0, 0, shape()[along]));
+  }
+
+  /** Returns the first index of {@link #dim} in the target. */
+  public long start() {
+    return segments.get(0).target();
+  }
 
   /** Returns the extents of the written tensor or part. */
   public long[] shape() {
@@ -66,24 +90,18 @@ public record TensorMove(
     return wire.orElseGet(() -> Plan.defaultWire(source.dtype(), target.dtype()));
   }
 
-  /** Returns the parts in which the tensor moves from its layout to the target's. */
-  public List<Leg> legs() {
-    return legs(from(), target.to());
-  }
-
   /**
-   * Returns the parts in which the tensor moves between these layouts of its source and its target.
+   * Checks that the dtypes allow this move.
+   *
+   * @throws UnsupportedException if the source's terms do not reduce, or a cut is inside a byte
    */
-  public List<Leg> legs(Layout from, Layout to) {
-    if (target.fuse().isPresent() && to.equals(target.to())) {
-      Fuse fuse = target.fuse().get();
-      Leg all = Leg.all(from, fuse.layout(), shape());
-      all.targetStart()[dim] = fuse.place(offset);
-      return List.of(all);
+  public void require() {
+    try {
+      source.requireReduce();
+      new ByteIndices(source.dtype()).require(this);
+    } catch (UnsupportedException refused) {
+      throw new UnsupportedException(label() + ": " + refused.getMessage(), refused);
     }
-    return Arrays.equals(shape(), target.shape())
-        ? List.of(Leg.all(from, to, shape()))
-        : Leg.part(from, to, shape(), dim, offset, target.shape()[dim]);
   }
 
   /** Returns the move's name for messages. */

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import org.windlass.examples.ModelTable;
 import org.windlass.examples.Parallelism;
+import org.windlass.internal.Shapes;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -91,14 +92,6 @@ final class Model {
 
   /** Returns the bytes of all buffers of one inference rank, in bf16. */
   long bytesPerRank() {
-    long bytes = 0;
-    for (long[] shape : buffers.values()) {
-      long elements = 1;
-      for (long extent : shape) {
-        elements *= extent;
-      }
-      bytes += 2 * elements;
-    }
-    return bytes;
+    return 2 * buffers.values().stream().mapToLong(Shapes::numel).sum();
   }
 }

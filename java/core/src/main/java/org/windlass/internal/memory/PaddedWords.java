@@ -7,10 +7,12 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.windlass.internal.NativeMemory;
 
-/** Words of memory that threads and processes share. Each has two cache lines of its own. */
+/** Words of 32 bits that threads and processes share. Each has two cache lines of its own. */
 public class PaddedWords {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
+  private static final VarHandle LONG_WORD =
+      MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
   private static final int PAD = 128;
 
   private final ByteBuffer words;
@@ -23,7 +25,6 @@ public class PaddedWords {
     words = NativeMemory.buffer(address, bytes(count));
   }
 
-  /** Returns the number of bytes of {@code count} words. */
   public static long bytes(int count) {
     return (long) count * PAD;
   }
@@ -39,7 +40,8 @@ public class PaddedWords {
   }
 
   /**
-   * Returns the value of the word with acquire ordering: writes before its publication are visible.
+   * Returns the value of the word with acquire ordering: after it, writes that came before the
+   * {@link #publish} of this value are visible.
    */
   public final int read(int word) {
     return (int) WORD.getAcquire(words, word * PAD);
@@ -48,6 +50,16 @@ public class PaddedWords {
   /** Sets the word with release ordering: earlier writes of this thread become visible first. */
   public final void publish(int word, int value) {
     WORD.setRelease(words, word * PAD, value);
+  }
+
+  /** Returns a word of 64 bits without any ordering. */
+  public final long peekLong(int word) {
+    return (long) LONG_WORD.getOpaque(words, word * PAD);
+  }
+
+  /** Adds to a word of 64 bits, and returns its value before. All additions are ordered. */
+  public final long addLong(int word, long value) {
+    return (long) LONG_WORD.getAndAdd(words, word * PAD, value);
   }
 
   /** Adds one and returns the sum. All additions are ordered. */

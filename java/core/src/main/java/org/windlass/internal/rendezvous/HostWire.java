@@ -4,6 +4,7 @@ package org.windlass.internal.rendezvous;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.function.ToIntFunction;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -16,41 +17,36 @@ final class HostWire {
   private HostWire() {}
 
   /**
-   * Opens this process's end.
+   * Opens this process's end, for its ranks {@code own}, and returns the name by which others
+   * connect.
    *
    * @param group a {@code wl_group_t*} to which this process is attached
-   * @param own the ranks of this process
-   * @return the name by which others connect to it
    */
   static byte[] open(long group, List<Integer> own) {
     UcxLibrary.open();
     ByteBuffer ranks = NativeMemory.copy(own.stream().mapToInt(Integer::intValue).toArray());
+    long list = NativeMemory.address(ranks);
+    value(call -> Native.wl_group_open_wire(group, list, own.size(), call.error()));
+    Reference.reachabilityFence(ranks);
+    long bytes =
+        value(call -> Native.wl_group_wire_name(group, 0, 0, call.out(), call.error()));
+    ByteBuffer room = Structs.allocate((int) bytes);
+    long address = NativeMemory.address(room);
+    value(call -> Native.wl_group_wire_name(group, address, bytes, call.out(), call.error()));
+    byte[] name = new byte[room.capacity()];
+    room.get(name);
+    return name;
+  }
+
+  /** Makes a native call. Returns the value of its out-parameter, or throws its failure. */
+  static long value(ToIntFunction<Scratch> call) {
     try (Scratch scratch = Scratch.take()) {
-      int code =
-          Native.wl_group_open_wire(
-              group, NativeMemory.address(ranks), own.size(), scratch.error());
-      Failures.check(code, scratch);
-      code = Native.wl_group_wire_name(group, 0, 0, scratch.out(), scratch.error());
-      Failures.check(code, scratch);
-      ByteBuffer room = Structs.allocate((int) scratch.outValue());
-      code =
-          Native.wl_group_wire_name(
-              group, NativeMemory.address(room), room.capacity(), scratch.out(), scratch.error());
-      Failures.check(code, scratch);
-      byte[] name = new byte[room.capacity()];
-      room.get(name);
-      return name;
-    } finally {
-      Reference.reachabilityFence(ranks);
+      Failures.check(call.applyAsInt(scratch), scratch);
+      return scratch.outValue();
     }
   }
 
-  /**
-   * Connects this process to the others.
-   *
-   * @param names the names of all processes
-   * @param silenceNs silence after which a host is lost; 0 for no limit
-   */
+  /** Connects this process to those with these names. {@code silenceNs} is as in {@link Host}. */
   static void connect(long group, List<byte[]> names, long silenceNs) {
     ByteBuffer all = Structs.allocate(names.stream().mapToInt(name -> name.length).sum());
     ByteBuffer lengths = Structs.allocate(names.size() * Long.BYTES);
@@ -58,15 +54,12 @@ final class HostWire {
       all.put(name);
       lengths.putLong(name.length);
     }
-    try (Scratch scratch = Scratch.take()) {
-      int code =
-          Native.wl_group_connect(
-              group, NativeMemory.address(all), NativeMemory.address(lengths), names.size(),
-              silenceNs, scratch.error());
-      Failures.check(code, scratch);
-    } finally {
-      Reference.reachabilityFence(all);
-      Reference.reachabilityFence(lengths);
-    }
+    value(
+        call ->
+            Native.wl_group_connect(
+                group, NativeMemory.address(all), NativeMemory.address(lengths), names.size(),
+                silenceNs, call.error()));
+    Reference.reachabilityFence(all);
+    Reference.reachabilityFence(lengths);
   }
 }

@@ -11,14 +11,12 @@ import org.windlass.plan.Plan;
  * transfer between the same layouts in other memory does not compute its steps again.
  */
 public final class StepsMemo {
-  /**
-   * Limit of the words of all cached steps. The last transfer stays even if it exceeds the limit.
-   */
+  /** Limit of the words of all cached steps, except those of the last transfer. */
   private static final long MOST_WORDS = 1 << 22;
 
   private record Known(List<Long> plans, int rank, TransferSteps steps) {}
 
-  /** Cached transfers, the last used one first. Guarded by this, as are the fields below. */
+  /** Cached transfers, the one used last first. Guarded by this, as are the fields below. */
   private final Deque<Known> all = new ArrayDeque<>();
 
   private int computed;

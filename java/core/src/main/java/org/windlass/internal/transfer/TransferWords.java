@@ -11,12 +11,13 @@ import org.windlass.internal.Fingerprint;
 import org.windlass.layout.TensorSpec;
 
 /**
- * Encodes one rank's part of a transfer as words. The words describe its views of all tensors, the
- * boxes that it stages, and the boxes that it writes. {@code wl_transfer_config_t} in windlass.h
- * defines the words. Another process may make them, if it knows the plans and the rank's views.
+ * Encodes one rank's part of a transfer as the words of {@code wl_transfer_config_t} in windlass.h.
+ * The words describe the rank's views of all tensors, the boxes that it stages, and the boxes that
+ * it writes. A process may make the words of a rank of another process, if it knows the plans and
+ * the rank's views.
  *
- * <p>A fingerprint comes first. Then follow the number of sources, targets, chunks and stages, and
- * the number of words of each. Then come their words.
+ * <p>A fingerprint comes first. Then follow the number of sources, of targets, of writes and of
+ * staged boxes, and the number of words of each. Then come their words.
  */
 public final class TransferWords {
   /** The most words, which one buffer holds. */

@@ -3,4 +3,7 @@
  * Code that transfers and links share: bound tensors, the steps of a rank, and its words for the
  * native library.
  */
+@NullMarked
 package org.windlass.internal.transfer;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.move;
+
+import java.nio.ByteBuffer;
+import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.reshard.output.Output;
+
+/**
+ * Represents a box of a tensor in a file, and the same box in a block of memory. It reads the file
+ * and does not map it, so a file that another process truncates meanwhile causes an exception.
+ */
+final class FileBox {
+  /** Size of the memory for {@link #read}. */
+  static final int SCRATCH_BYTES = 256 << 10;
+
+  // Limit for one read of a thread.
+  private static final int READ_BYTES = 512 << 10;
+  // The page cache allocates memory for a write in pieces of the size of the call. Recently freed
+  // pieces of this size are available, while larger ones were up to four times slower.
+  private static final int WRITE_BYTES = 256 << 10;
+  // A gap up to this size between two rows is read with them. That costs less than one more call.
+  private static final long GAP_BYTES = 4 << 10;
+  // Rows from this size on are worth a call each.
+  private static final long ROW_BYTES = 32 << 10;
+
+  /** Moves the bytes of some rows. */
+  private interface Rows {
+    void move(long inFile, long inBlock);
+  }
+
+  private final long elementBytes;
+  private final long[] file;
+  private final long[] start;
+  private final long[] shape;
+  private final long[] block;
+  private final long[] place;
+
+  /** Dimension along which rows lie; -1 if there is one row. */
+  private final int rows;
+
+  private final long row;
+
+  /**
+   * Creates a box.
+   *
+   * @param elementBytes bytes of an element
+   * @param file the extents of the tensor in the file
+   * @param start the first indices of the box in the file
+   * @param shape the extents of the box
+   * @param block the extents of the block
+   * @param place the first indices of the box in the block
+   */
+  FileBox(
+      long elementBytes, long[] file, long[] start, long[] shape, long[] block, long[] place) {
+    this.elementBytes = elementBytes;
+    this.file = file;
+    this.start = start;
+    this.shape = shape;
+    this.block = block;
+    this.place = place;
+    // Dimensions from `inner` on are contiguous in the file and in the block.
+    int inner = shape.length;
+    long bytes = elementBytes;
+    for (boolean full = true; inner > 0 && full; ) {
+      inner--;
+      bytes *= shape[inner];
+      full = shape[inner] == file[inner] && shape[inner] == block[inner];
+    }
+    int outer = inner - 1;
+    while (outer >= 0 && shape[outer] == 1) {
+      outer--;
+    }
+    this.rows = outer;
+    this.row = bytes;
+  }
+
+  /** Returns whether rows are long enough to be moved by a call each. */
+  boolean hasLongRows() {
+    return rows < 0 || row >= ROW_BYTES;
+  }
+
+  private long count() {
+    return rows < 0 ? 1 : shape[rows];
+  }
+
+  /** Reads the box, and counts the system calls for {@code team}. */
+  void read(SafetensorsFile source, String name, ByteBuffer memory, ByteBuffer scratch, Team team) {
+    long apart = strideOf(file, rows);
+    long blockApart = strideOf(block, rows);
+    long count = count();
+    if (count > 1 && row < ROW_BYTES && apart - row <= GAP_BYTES) {
+      long atOnce = Math.min(count, SCRATCH_BYTES / apart);
+      forEach(
+          count,
+          (inFile, inBlock) -> {
+            for (long done = 0; done < count; done += atOnce) {
+              int rows = (int) Math.min(atOnce, count - done);
+              scratch.clear().limit((int) ((rows - 1) * apart + row));
+              source.read(name, inFile + done * apart, scratch);
+              team.called();
+              for (int i = 0; i < rows; i++) {
+                long to = inBlock + (done + i) * blockApart;
+                memory.put((int) to, scratch, (int) (i * apart), (int) row);
+              }
+            }
+          });
+      return;
+    }
+    forEach(
+        1,
+        (inFile, inBlock) -> {
+          for (long done = 0; done < row; done += READ_BYTES) {
+            source.read(name, inFile + done, part(memory, inBlock + done, row - done, READ_BYTES));
+            team.called();
+          }
+        });
+  }
+
+  /**
+   * Writes the box, and counts its bytes for {@code team}.
+   *
+   * @param watch looks at the values, unless it is null
+   */
+  void write(Output.Place target, ByteBuffer memory, Overflows.Watch watch, Team team) {
+    forEach(
+        1,
+        (inFile, inBlock) -> {
+          for (long done = 0; done < row; done += WRITE_BYTES) {
+            ByteBuffer bytes = part(memory, inBlock + done, row - done, WRITE_BYTES);
+            int length = bytes.remaining();
+            if (watch != null) {
+              watch.look(bytes);
+            }
+            target.file().write(target.begin() + inFile + done, bytes);
+            team.moved(length);
+          }
+        });
+  }
+
+  private static ByteBuffer part(ByteBuffer memory, long from, long bytes, int most) {
+    return memory.clear().limit((int) (from + Math.min(bytes, most))).position((int) from);
+  }
+
+  /** Passes the first of every {@code group} rows along the dimension of the rows. */
+  private void forEach(long group, Rows action) {
+    long[] index = new long[rows + 1];
+    do {
+      action.move(offset(start, file, index), offset(place, block, index));
+    } while (next(index, group));
+  }
+
+  private boolean next(long[] index, long group) {
+    for (int d = rows; d >= 0; d--) {
+      index[d] += d == rows ? group : 1;
+      if (index[d] < shape[d]) {
+        return true;
+      }
+      index[d] = 0;
+    }
+    return false;
+  }
+
+  private long strideOf(long[] extents, int dim) {
+    long stride = elementBytes;
+    for (int d = dim + 1; d < extents.length; d++) {
+      stride *= extents[d];
+    }
+    return stride;
+  }
+
+  /** Returns the byte offset of {@code first}, moved by {@code index} in the leading dimensions. */
+  private long offset(long[] first, long[] extents, long[] index) {
+    long offset = 0;
+    for (int d = 0; d < extents.length; d++) {
+      offset = offset * extents[d] + first[d] + (d < index.length ? index[d] : 0);
+    }
+    return offset * elementBytes;
+  }
+}

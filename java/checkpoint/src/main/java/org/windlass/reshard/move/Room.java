@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.move;
+
+import java.nio.ByteBuffer;
+import org.windlass.DType;
+import org.windlass.Tensor;
+
+/** Provides the memory of a thread, which it uses again for each tile. */
+final class Room {
+  private static final long ALIGNMENT = 64;
+
+  /** Represents a piece of the memory, aligned for any dtype. */
+  record Piece(Tensor memory, ByteBuffer bytes) {
+    /** Returns the piece as a tensor. */
+    Tensor as(DType dtype, long... shape) {
+      return Tensor.of(memory.address(), memory.bytes(), memory.memory(), dtype, shape);
+    }
+  }
+
+  private Tensor memory = Tensor.allocate(DType.U8, 0);
+  private ByteBuffer bytes = memory.asByteBuffer();
+  private long used;
+
+  /** Frees all pieces, and ensures room for about this number of bytes. */
+  void reset(long expected) {
+    used = 0;
+    if (memory.bytes() < expected) {
+      memory = Tensor.allocate(DType.U8, expected);
+      bytes = memory.asByteBuffer();
+    }
+  }
+
+  /** Returns the number of bytes in use, for {@link #free}. */
+  long used() {
+    return used;
+  }
+
+  /** Frees the pieces that were taken since {@code mark} bytes were in use. */
+  void free(long mark) {
+    used = mark;
+  }
+
+  /** Takes a piece, which lasts until the next {@link #reset}. */
+  Piece take(long size) {
+    long from = used;
+    used += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (used > memory.bytes()) {
+      Tensor more = Tensor.allocate(DType.U8, size);
+      return new Piece(more, more.asByteBuffer());
+    }
+    return new Piece(memory.narrow(0, from, size), bytes.slice((int) from, (int) size));
+  }
+}

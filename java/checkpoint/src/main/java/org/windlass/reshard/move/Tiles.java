@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.move;
+
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.windlass.checkpoint.Checkpoint;
+import org.windlass.reshard.output.Output;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
+
+/**
+ * Deals tiles of all targets to the threads of all processes. Every process numbers the tiles in
+ * the same way. Thread-safe.
+ */
+final class Tiles {
+  /** Represents a box of a target that one thread moves. */
+  record Tile(TargetFiles files, long[] start, long[] shape) {}
+
+  private final Checkpoint in;
+  private final Output output;
+  private final Function<TargetTensor, Map<Integer, Output.Place>> places;
+  private final List<TensorMove> moves;
+  private final Team team;
+  private final long bytes;
+  private final boolean staged;
+  private TargetFiles files;
+  private Grid grid;
+  private int nextMove;
+  /** Number of tiles up to the end of the current target. */
+  private long end;
+
+  /**
+   * Creates the tiles of a run.
+   *
+   * @param bytes the size limit of a tile in memory
+   * @param staged whether a tile also passes through memory in the wire dtype
+   */
+  Tiles(
+      Checkpoint in,
+      Output output,
+      List<TensorMove> moves,
+      Team team,
+      long bytes,
+      boolean staged) {
+    this.in = in;
+    this.output = output;
+    this.places = output.places();
+    this.moves = moves;
+    this.team = team;
+    this.bytes = bytes;
+    this.staged = staged;
+  }
+
+  /** Returns a tile that no other thread gets, or null if there is none. */
+  synchronized Tile next() {
+    long number = team.nextTile();
+    while (number >= end) {
+      if (nextMove == moves.size()) {
+        return null;
+      }
+      int first = nextMove;
+      while (nextMove < moves.size() && moves.get(nextMove).target() == moves.get(first).target()) {
+        nextMove++;
+      }
+      files =
+          new TargetFiles(
+              in, output, places.apply(moves.get(first).target()), moves.subList(first, nextMove));
+      grid = files.grid(bytes, staged);
+      end += grid.count();
+    }
+    long[] start = grid.start(number - end + grid.count());
+    return new Tile(files, start, grid.shape(start));
+  }
+}
