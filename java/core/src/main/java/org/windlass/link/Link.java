@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.link;
 
-import java.lang.ref.WeakReference;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeSet;
+import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import org.windlass.Communicator;
 import org.windlass.error.AbortedException;
@@ -91,7 +93,7 @@ public final class Link implements AutoCloseable {
   private int registrations;
 
   /** Open transfers. Guarded by itself. */
-  private final List<WeakReference<LinkTransfer>> transfers = new ArrayList<>();
+  private final Set<LinkTransfer> transfers = Collections.newSetFromMap(new WeakHashMap<>());
 
   private volatile boolean closed;
 
@@ -406,8 +408,7 @@ public final class Link implements AutoCloseable {
   /** Makes {@link #close} close a transfer, too. */
   void keep(LinkTransfer transfer) {
     synchronized (transfers) {
-      transfers.removeIf(each -> each.get() == null);
-      transfers.add(new WeakReference<>(transfer));
+      transfers.add(transfer);
       if (!closed) {
         return;
       }
@@ -418,13 +419,13 @@ public final class Link implements AutoCloseable {
   /** Forgets a transfer that was closed. */
   void letGo(LinkTransfer transfer) {
     synchronized (transfers) {
-      transfers.removeIf(each -> each.get() == null || each.get() == transfer);
+      transfers.remove(transfer);
     }
   }
 
   private List<LinkTransfer> kept() {
     synchronized (transfers) {
-      return transfers.stream().map(WeakReference::get).filter(Objects::nonNull).toList();
+      return new ArrayList<>(transfers);
     }
   }
 
