@@ -70,9 +70,8 @@ import org.windlass.transfer.Transfer;
  * that passes ends the link. A rank that had committed before a failure reached it keeps the new
  * version, and others the one before. No rank commits before all are complete.
  *
- * <p>The ranks of a link make their calls in one order. If one registers while others send, all get
- * a {@link MismatchException}, and the link is over. One thread at a time calls an operation.
- * Queries are thread-safe.
+ * <p>The ranks of a link make their calls in one order, each on one thread at a time. If one
+ * registers while others send, all get a {@link MismatchException}. Queries are thread-safe.
  */
 public final class LinkTransfer implements AutoCloseable {
   private static final long ANY = Transfer.ANY_VERSION;
@@ -81,9 +80,7 @@ public final class LinkTransfer implements AutoCloseable {
   private final LinkParts parts;
   private final List<Link> links;
 
-  /** First link. */
   private final Link link;
-
   private final Targets targets;
 
   /** Half for the next version. Only the thread of the call uses it. */
@@ -340,21 +337,18 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** Records the content of in-place targets after a version that moved only in part. */
   private void keep(long version, LinkPart at, Throwable failure) {
     if (targets.isInPlace() && version >= 0) {
       holding = Holding.overwritten(version).incomplete(at.incomplete(), failure);
     }
   }
 
-  /** Returns the exception of {@code receive} after the senders have finished. */
   private WindlassException finished(String what) {
     String operation = link.operation(what);
     return new AbortedException(
         operation + ": the senders have finished; no version follows", null, operation, List.of());
   }
 
-  /** Returns what the targets hold now. Thread-safe. */
   private Holding held() {
     long before = begun;
     boolean isOverwritten = before >= 0 && parts.begun() != before;

@@ -23,9 +23,9 @@ import org.windlass.reshard.tensor.TensorMove;
  */
 public final class Mover {
   /** Size of a tile in memory, if none is requested. It stays in the caches until it is written. */
-  public static final long TILE_BYTES = 8L << 20;
+  private static final long TILE_BYTES = 8L << 20;
 
-  private static final long MOST_TILE_BYTES = 1L << 30;
+  private static final long MOST_TILE_BYTES = 512L << 20;
 
   /**
    * Holds the bytes that ranks took from files of other ranks, and those from their own, in the
@@ -79,7 +79,7 @@ public final class Mover {
    */
   public Moved run(LongConsumer wrote) {
     if (!moves.isEmpty()) {
-      Tiles tiles = new Tiles(in, output, moves, team, tileBytes, staged);
+      Tiles tiles = new Tiles(in, output, moves, team, tileBytes);
       watch.run(team, () -> team.group().run(comm -> run(comm, tiles, wrote)));
     }
     return moved;
@@ -95,9 +95,10 @@ public final class Mover {
           in.files().forEach(SafetensorsFile::checkLength);
           unchecked = TILE_BYTES;
         }
-        long written = mover.move(tile);
-        unchecked -= written;
-        wrote.accept(written);
+        long before = mover.writtenBytes();
+        mover.move(tile);
+        unchecked -= mover.writtenBytes() - before;
+        wrote.accept(mover.writtenBytes() - before);
       }
     }
     share(comm, mover);

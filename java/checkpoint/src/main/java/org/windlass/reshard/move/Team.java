@@ -35,8 +35,8 @@ public final class Team implements AutoCloseable {
   /** Time limit that is longer than any step. Only a watch ends work without progress. */
   public static final Duration NO_LIMIT = Duration.ofDays(7);
 
-  // More threads of a process do not read and write faster.
-  private static final int MOST_WORKERS = 16;
+  /** Largest number of threads of a process that read and write. More are not faster. */
+  public static final int MOST_WORKERS = 8;
 
   // Indices of words in rank 0's part.
   private static final int TILES = 0;

@@ -285,6 +285,7 @@ public final class MoveList {
             divisions.computeIfAbsent(division, each -> each),
             goal.firstFile(),
             defaulted);
+    target.division().check(name);
     targets.add(target);
     targetRanks.addAll(goal.files());
     if (!request.writesWhole() && rule.flatMap(Rule::to).isPresent()) {
@@ -350,8 +351,12 @@ public final class MoveList {
             unit ->
                 Division.checkUnit(
                     where, "\"" + assembly.names().get(0) + "\"", to, assembly.dim(), shape, unit));
-    return Division.plain(
-        to, assembly.rule().pad().map(pad -> pad.padded(to, shape)).orElse(shape));
+    Division plain = Division.plain(to, shape);
+    return assembly
+        .rule()
+        .pad()
+        .map(pad -> new Division(pad.padded(to, plain.padded()), 0, List.of(), List.of(to)))
+        .orElse(plain);
   }
 
   /**

@@ -4,6 +4,7 @@ package org.windlass.reshard.tensor;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.windlass.Tensor;
@@ -78,6 +79,18 @@ public record Axes(List<Integer> stored) {
   public boolean keepOrder() {
     List<Integer> old = stored.stream().filter(d -> d != NEW).toList();
     return old.equals(old.stream().sorted().toList());
+  }
+
+  /** Returns the written dimensions as they are stored, innermost first. */
+  public List<Integer> order() {
+    List<Integer> order = new ArrayList<>();
+    for (int d = stored.size() - 1; d >= 0; d--) {
+      order.add(d);
+    }
+    if (!keepOrder()) {
+      order.sort(Comparator.comparing(stored::get, Comparator.reverseOrder()));
+    }
+    return order;
   }
 
   /**

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.tensor;
 
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -121,12 +122,12 @@ public record Rule(
      */
     record Pad(long to, Optional<List<Long>> shape) implements Form {
       /** Returns the extents that {@code layout} cuts of a tensor of this shape. */
-      public long[] padded(Layout layout, long[] shape) {
-        long[] padded = shape.clone();
+      public List<Long> padded(Layout layout, List<Long> shape) {
+        List<Long> padded = new ArrayList<>(shape);
         for (Placement placement : layout.placements()) {
           int dim = Axes.dimension(placement);
-          if (dim >= 0) {
-            padded[dim] = (shape[dim] + to - 1) / to * to;
+          if (dim >= 0 && dim < shape.size()) {
+            padded.set(dim, (shape.get(dim) + to - 1) / to * to);
           }
         }
         return padded;
