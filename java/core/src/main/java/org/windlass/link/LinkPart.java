@@ -79,6 +79,11 @@ final class LinkPart {
     return transfers.get(half);
   }
 
+  /** Returns the number of moves that have begun; see {@link Transfer#begun}. Thread-safe. */
+  long begun() {
+    return transfers.stream().mapToLong(Transfer::begun).sum();
+  }
+
   /** Returns the handover between two jobs; null within one communicator. */
   Handover handover() {
     return link.handover();

@@ -87,8 +87,9 @@ public final class LinkTransfer implements AutoCloseable {
   private int next;
 
   private volatile Holding holding = Holding.NOTHING;
-  /** The call in progress in place. Null for none. */
-  private volatile Overwriting overwriting;
+
+  /** Moves that had begun before the call in progress in place; negative if there is none. */
+  private volatile long begun = Holding.NONE;
 
   LinkTransfer(List<LinkPart> parts, Targets targets) {
     this.parts = new LinkParts(parts);
@@ -315,7 +316,7 @@ public final class LinkTransfer implements AutoCloseable {
     try {
       Until until = new Until(deadlineNs);
       while (!isFinished()) {
-        overwriting = targets.isInPlace() ? Overwriting.of(parts.all(), next) : null;
+        begun = targets.isInPlace() ? parts.begun() : Holding.NONE;
         LinkPart late = parts.move(next, wanted, version, until);
         if (late != null) {
           return new Outcome(ANY, late.late(what));
@@ -331,7 +332,7 @@ public final class LinkTransfer implements AutoCloseable {
       keep(version[0], parts.failed(), e);
       throw parts.failed().failed(what, version[0] < 0 ? wanted : version[0], e);
     } finally {
-      overwriting = null;
+      begun = Holding.NONE;
       Link.leave(links);
     }
   }
@@ -349,8 +350,9 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   private Holding held() {
-    Overwriting call = overwriting;
-    return call != null && call.hasBegun() ? Holding.overwritten(Holding.NEXT) : holding;
+    long before = begun;
+    boolean isOverwritten = before >= 0 && parts.begun() != before;
+    return isOverwritten ? Holding.overwritten(Holding.NEXT) : holding;
   }
 
   /**

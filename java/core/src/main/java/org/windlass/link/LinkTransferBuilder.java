@@ -87,7 +87,7 @@ public final class LinkTransferBuilder {
    * Adds the tensors that follow to {@code link}. They move together with the earlier ones.
    *
    * @param link link on which this rank is on the same side as on the earlier links; links that
-   *     move together have different names
+   *     move together have different names, and are at most 64
    */
   public LinkTransferBuilder and(Link link) {
     Objects.requireNonNull(link, "link");
