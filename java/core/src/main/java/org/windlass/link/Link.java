@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
@@ -67,7 +68,7 @@ public final class Link implements AutoCloseable {
   private final Communicator communicator;
 
   /** Senders. Null on a rank that does not send. */
-  private final LinkSide senders;
+  private final @Nullable LinkSide senders;
 
   private final LinkRanks ranks;
   private final boolean sends;
@@ -189,7 +190,7 @@ public final class Link implements AutoCloseable {
    * @throws MismatchException on every rank, if ranks name another link or other sides; {@code
    *     communicator} stays usable
    */
-  public static Link open(
+  public static @Nullable Link open(
       Communicator communicator, String name, DeviceMesh senders, DeviceMesh receivers) {
     Objects.requireNonNull(communicator, "communicator");
     Names.require("name", name);
@@ -465,7 +466,7 @@ public final class Link implements AutoCloseable {
   }
 
   /** Closes a communicator. Returns the exception of that, or null. */
-  private static WindlassException closing(Communicator communicator) {
+  private static @Nullable WindlassException closing(Communicator communicator) {
     try {
       communicator.close();
       return null;

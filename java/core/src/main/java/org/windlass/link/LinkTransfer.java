@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Operation;
 import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
@@ -94,7 +95,7 @@ public final class LinkTransfer implements AutoCloseable {
   private volatile Holding holding = Holding.NOTHING;
 
   /** The call in progress in place. Null for none. */
-  private volatile Overwriting overwriting;
+  private volatile @Nullable Overwriting overwriting;
 
   LinkTransfer(List<LinkPart> parts, Targets targets) {
     this.parts = List.copyOf(parts);
@@ -374,7 +375,7 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /** Returns the outcome of a call in which nothing has moved; null if the call may go on. */
-  private Outcome still(String what, List<Ticket> tickets) {
+  private @Nullable Outcome still(String what, List<Ticket> tickets) {
     if (isFinished()) {
       return new Outcome(FINISHED, finished(what));
     }

@@ -10,6 +10,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -97,7 +98,7 @@ final class PythonTables {
     Map<Integer, Map<String, TransferWords.Binding>> views = new HashMap<>();
     for (int rank : link.ranks().senders()) {
       Map<String, TransferWords.Binding> own = decode(rank, stated[rank], sent.keySet());
-      sent.values().forEach(spec -> check(link, rank, spec, own.get(spec.name())));
+      sent.values().forEach(spec -> check(link, rank, spec, Objects.requireNonNull(own.get(spec.name()))));
       views.put(rank, own);
     }
     return views;
@@ -207,7 +208,7 @@ final class PythonTables {
               out.writeInt(views.size());
               for (int rank : link.ranks().senders()) {
                 // These words serve all halves: a Python rank sends the same to each.
-                long[] words = TransferWords.of(bound(planned, views.get(rank)), rank, memo);
+                long[] words = TransferWords.of(bound(planned, Objects.requireNonNull(views.get(rank))), rank, memo);
                 ByteBuffer bytes =
                     ByteBuffer.allocate(Math.multiplyExact(words.length, Long.BYTES));
                 bytes.asLongBuffer().put(words);

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.function.Function;
@@ -57,7 +58,7 @@ public final class Siblings {
   }
 
   private void check(String name, Rule rule) {
-    SourceTensor tensor = moves.get(name).get(0).source();
+    SourceTensor tensor = Objects.requireNonNull(moves.get(name)).get(0).source();
     Matcher own = OWN.matcher(name);
     if (!own.matches()) {
       return;

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.layout.Layout;
@@ -49,7 +50,7 @@ final class SourceFiles {
       Checkpoint in, SourceTensor tensor, Map<List<Integer>, List<Part>> byTerm, int part) {
     Layout layout = tensor.division().layouts().get(part);
     for (int rank : layout.mesh().ranks()) {
-      int[] coordinates = layout.mesh().coordinates(rank);
+      int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
       List<Integer> term = new ArrayList<>();
       boolean first = true;
       for (int m = 0; m < coordinates.length; m++) {
@@ -64,7 +65,7 @@ final class SourceFiles {
             .computeIfAbsent(term, key -> new ArrayList<>())
             .add(
                 new Part(
-                    in.ranks().get(rank),
+                    Objects.requireNonNull(in.ranks().get(rank)),
                     indices.runs(tensor.division().held(tensor.shape(), rank, part))));
       }
     }

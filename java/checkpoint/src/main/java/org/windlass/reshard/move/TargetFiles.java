@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.Axes;
@@ -29,8 +30,8 @@ final class TargetFiles {
   private final List<TensorMove> moves;
   private final TargetTensor target;
   private final ByteIndices indices;
-  private List<SourceFiles> sources;
-  private List<Part> parts;
+  private @Nullable List<SourceFiles> sources;
+  private @Nullable List<Part> parts;
 
   TargetFiles(
       Checkpoint in, Output output, Map<Integer, Output.Place> places, List<TensorMove> moves) {

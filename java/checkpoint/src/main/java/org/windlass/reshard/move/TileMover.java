@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.reshard.output.Output;
@@ -109,7 +110,7 @@ final class TileMover {
   }
 
   /** Fills a box with the values that a segment of a move has in a tile; null if there are none. */
-  private Filled fill(
+  private @Nullable Filled fill(
       int index, SourceFiles source, TensorMove.Segment segment, Tiles.Tile tile) {
     TensorMove move = source.move();
     long[] extents = source.indices().shape(move.shape());

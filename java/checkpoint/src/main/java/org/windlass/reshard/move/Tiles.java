@@ -3,7 +3,9 @@ package org.windlass.reshard.move;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -24,8 +26,8 @@ final class Tiles {
   private final Team team;
   private final long bytes;
   private final boolean staged;
-  private TargetFiles files;
-  private Grid grid;
+  private @Nullable TargetFiles files;
+  private @Nullable Grid grid;
   private int nextMove;
   /** Number of tiles up to the end of the current target. */
   private long end;
@@ -53,7 +55,7 @@ final class Tiles {
   }
 
   /** Returns a tile that no other thread gets, or null if there is none. */
-  synchronized Tile next() {
+  synchronized @Nullable Tile next() {
     long number = team.nextTile();
     while (number >= end) {
       if (nextMove == moves.size()) {
@@ -69,7 +71,8 @@ final class Tiles {
       grid = files.grid(bytes, staged);
       end += grid.count();
     }
-    long[] start = grid.start(number - end + grid.count());
-    return new Tile(files, start, grid.shape(start));
+    Grid last = Objects.requireNonNull(grid);
+    long[] start = last.start(number - end + last.count());
+    return new Tile(Objects.requireNonNull(files), start, last.shape(start));
   }
 }

@@ -9,12 +9,14 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.error.InvalidArgumentException;
@@ -105,7 +107,7 @@ public final class Rules {
   /** Holds the values of a rule's keys. */
   private static final class Fields {
     final Set<String> keys = new LinkedHashSet<>();
-    NamePattern match;
+    @Nullable NamePattern match;
     List<String> from = List.of();
     List<String> to = List.of();
     Optional<DType> dtype = Optional.empty();
@@ -114,10 +116,10 @@ public final class Rules {
     final List<String> names = new ArrayList<>();
     final List<Optional<String>> namesTo = new ArrayList<>();
     final List<Long> sizes = new ArrayList<>();
-    Integer dim;
+    @Nullable Integer dim;
     long groups = 1;
     OptionalLong unit = OptionalLong.empty();
-    Integer stack;
+    @Nullable Integer stack;
     long padTo;
     Optional<List<Long>> shape = Optional.empty();
   }
@@ -156,7 +158,8 @@ public final class Rules {
           case "drop" -> drop(fields);
           case "parts" -> parts(fields, fields.names, fields.namesTo);
           case "split" -> split(fields);
-          case "stack" -> new Rule.Form.Stack(fields.stack, fields.keys.contains("uneven"));
+          case "stack" -> new Rule.Form.Stack(
+              Objects.requireNonNull(fields.stack), fields.keys.contains("uneven"));
           default -> new Rule.Form.Pad(fields.padTo, fields.shape);
         });
   }
@@ -355,7 +358,7 @@ public final class Rules {
    *     what the only {@code *} matches
    */
   private NamePattern checkCaptures(Fields fields, boolean joins) {
-    NamePattern match = fields.match;
+    NamePattern match = Objects.requireNonNull(fields.match);
     Set<String> missing = new HashSet<>(match.captures());
     for (int i = 0; i < fields.as.size(); i++) {
       String what = at + ".as" + (fields.as.size() == 1 ? "" : "[" + i + "]");
