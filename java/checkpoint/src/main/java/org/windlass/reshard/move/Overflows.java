@@ -11,8 +11,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
@@ -150,7 +152,7 @@ public final class Overflows {
   }
 
   /** Returns the watch for a target, or null if there is nothing to find. */
-  Watch watch(TargetTensor target) {
+  @Nullable Watch watch(TargetTensor target) {
     return watches.get(target);
   }
 
@@ -176,7 +178,7 @@ public final class Overflows {
     Map<String, List<String>> names = new LinkedHashMap<>();
     Map<String, Long> counts = new LinkedHashMap<>();
     for (TensorMove move : moves) {
-      if (!watches.get(move.target()).isFound) {
+      if (!Objects.requireNonNull(watches.get(move.target())).isFound) {
         continue;
       }
       SourceTensor source = move.source();
@@ -190,15 +192,17 @@ public final class Overflows {
       }
     }
     names.forEach(
-        (kind, of) ->
-            warnings.accept(
-                Doubts.listed(of) + ": "
-                    + (counts.get(kind) == 0
-                        ? "sums may be"
-                        : counts.get(kind) == 1
-                            ? "one value is"
-                            : String.format(Locale.ROOT, "%,d values are", counts.get(kind)))
-                    + kind));
+        (kind, of) -> {
+          long count = counts.getOrDefault(kind, 0L);
+          warnings.accept(
+              Doubts.listed(of) + ": "
+                  + (count == 0
+                      ? "sums may be"
+                      : count == 1
+                          ? "one value is"
+                          : String.format(Locale.ROOT, "%,d values are", count))
+                  + kind);
+        });
   }
 
   /** Returns the number of values of a source that become other values. */
@@ -211,7 +215,7 @@ public final class Overflows {
     Set<List<List<Runs.Run>>> pieces = new HashSet<>();
     for (int rank : source.from().mesh().ranks()) {
       if (pieces.add(source.held(rank).dims())) {
-        count += count(move, in.ranks().get(rank), check);
+        count += count(move, Objects.requireNonNull(in.ranks().get(rank)), check);
       }
     }
     return count;

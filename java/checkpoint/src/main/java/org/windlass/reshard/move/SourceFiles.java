@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.windlass.DType;
+import java.util.Objects;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.layout.Layout;
@@ -51,7 +52,7 @@ final class SourceFiles {
       Checkpoint in, SourceTensor tensor, Map<List<Integer>, List<Part>> byTerm, int part) {
     Layout layout = tensor.division().layouts().get(part);
     for (int rank : layout.mesh().ranks()) {
-      int[] coordinates = layout.mesh().coordinates(rank);
+      int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
       List<Integer> term = new ArrayList<>();
       boolean first = true;
       for (int m = 0; m < coordinates.length; m++) {
@@ -66,7 +67,7 @@ final class SourceFiles {
             .computeIfAbsent(term, key -> new ArrayList<>())
             .add(
                 new Part(
-                    in.ranks().get(rank),
+                    Objects.requireNonNull(in.ranks().get(rank)),
                     indices.runs(tensor.division().held(tensor.shape(), rank, part))));
       }
     }

@@ -7,6 +7,10 @@ import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Objects;
+import java.util.function.Function;
+import java.util.TreeMap;
+import java.util.IdentityHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
@@ -171,6 +175,7 @@ public final class Output {
           SafetensorsWriter file =
               whole ? byFirst.floorEntry(next).getValue() : byRank.get(target.fileOf(rank));
           long size = whole ? target.bytes() : shapes.bytes(target, rank);
+          Objects.requireNonNull(file);
           places.put(rank, new Place(file, ends.merge(file, size, Long::sum) - size));
         }
         next++;
