@@ -61,9 +61,10 @@ public final class SourceTensors {
 
   private List<Layout> from(String name, Rule rule) {
     Optional<Layout> base = defaultFrom.or(() -> stored(name));
-    List<String> texts =
-        rule.splits() ? rule.parts().get().from() : List.of(rule.from().get());
+    List<Optional<String>> texts =
+        rule.splits() ? rule.parts().get().from() : List.of(rule.from());
     return texts.stream()
+        .map(Optional::get)
         .map(text -> base.map(on -> rule.layout("from", text, on)).orElse(Layout.parse(text)))
         .toList();
   }
@@ -253,7 +254,7 @@ public final class SourceTensors {
     int dim = Axes.of(rule.get(), shown).stored().get(parts.dim());
     if (ruled.containsKey(name)) {
       sums[dim] = parts.extents().stream().mapToLong(Long::longValue).sum();
-      String where = rule.get().where() + ".from: " + String.join(", ", Set.copyOf(parts.from()));
+      String where = rule.get().where() + ".from: " + rule.get().from().get();
       return Division.of(where, parts, dim, parts.extents(), ruled.get(name), sums);
     }
     boolean isPlain =
