@@ -104,9 +104,9 @@ final class SourceFiles {
     return wire == own || !staged && wire == move.target().dtype() ? dtype() : wire;
   }
 
-  /** Returns the bits in which an element crosses ranks. */
-  int wireBits() {
-    return Math.max(move.effectiveWire().bits(), Byte.SIZE);
+  /** Returns the bytes in which an element of {@link #dtype} crosses ranks. */
+  long wireBytes() {
+    return Math.max(move.effectiveWire().bits() / Byte.SIZE, 1);
   }
 
   /** Returns whether the target has the values of the source as they are, in the same order. */
@@ -120,7 +120,7 @@ final class SourceFiles {
 
   /** Returns the bytes that an element takes in memory until it is copied to the target's. */
   long elementBytes() {
-    return (terms() > 1 ? terms() + 1L : 1) * dtype().bytes() + move.effectiveWire().bits() / 8;
+    return (terms() > 1 ? terms() + 1L : 1) * dtype().bytes() + wireBytes();
   }
 
   /**
