@@ -31,10 +31,7 @@ import org.windlass.reshard.tensor.TensorMove;
  * that holds a block must hold its scale.
  */
 public final class ScaleBlocks {
-  /**
-   * Names of the scales of a weight's inputs. They lie along the last dimension, and each rank has
-   * all of them.
-   */
+  /** Names of the scales of a weight's inputs, along its last dimension. Each rank has them all. */
   private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
 
   private final Map<String, List<TensorMove>> moves = new HashMap<>();
@@ -114,11 +111,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Checks that the layout does not cut {@code scale}.
-   *
-   * @param weight the tensor whose files must all have the whole scale
-   */
+  /** Checks that all files of {@code weight} have the whole {@code scale}. */
   private void checkWhole(TargetTensor scale, TargetTensor weight) {
     if (writesWhole) {
       return;
@@ -195,9 +188,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Returns whether these layouts and shapes are still unchecked. A model has few different ones.
-   */
+  /** Returns whether these layouts and shapes are still unchecked. A model has few of them. */
   private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
     return checked.add(
         List.of(
@@ -209,7 +200,6 @@ public final class ScaleBlocks {
     return checked.add(List.of(written(weight), written(scale), along));
   }
 
-  /** Returns everything that determines the files of a tensor's parts. */
   private static List<Object> written(TargetTensor tensor) {
     return List.of(tensor.division(), tensor.firstFile(), tensor.shapeList());
   }
@@ -340,10 +330,7 @@ public final class ScaleBlocks {
     return Optional.of(all);
   }
 
-  /**
-   * Returns how {@code scales} lie along {@code elements} of dimension {@code d}; null if they do
-   * not.
-   */
+  /** Returns how scales lie along the elements of dimension {@code d}; null if they do not. */
   private @Nullable Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
     SourceTensor weight = pair.weight();
     long words = weight.shape()[d];
@@ -441,10 +428,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Checks that a rank's part of a weight ends at block boundaries, and that the rank holds the
-   * scales.
-   */
+  /** Checks that a rank's part of a weight ends between blocks, and that it holds their scales. */
   private void checkHeld(
       TargetTensor weight, TargetTensor scale, int rank, List<Along> all) {
     Runs held = weight.held(rank);
@@ -480,7 +464,6 @@ public final class ScaleBlocks {
     return Checkpoint.rankFile(weight.fileOf(rank));
   }
 
-  /** Describes some scales, for a complaint. */
   private static String text(List<Span> spans, Span whole) {
     if (spans.isEmpty()) {
       return "no scales";
@@ -507,7 +490,6 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Returns the beginning of a complaint. */
   private static String them(TargetTensor weight, TargetTensor scale) {
     return "tensor \"" + weight.name() + "\" " + Arrays.toString(weight.shape()) + " and its scales, \""
         + scale.name() + "\" " + Arrays.toString(scale.shape()) + ": ";
