@@ -139,7 +139,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
    *
    * @param tensor the tensor's name, for messages
    */
-  void check(String tensor) {
+  public void check(String tensor) {
     for (int i = 0; i < layouts.size(); i++) {
       layouts.get(i).check(tensor, partShape(i));
     }

@@ -10,12 +10,14 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.error.InvalidArgumentException;
@@ -95,7 +97,7 @@ public final class Rules {
   /** Holds the values of a rule's keys. */
   private static final class Fields {
     final Set<String> keys = new LinkedHashSet<>();
-    NamePattern match;
+    @Nullable NamePattern match;
     List<String> from = List.of();
     List<String> to = List.of();
     Optional<DType> dtype = Optional.empty();
@@ -104,10 +106,10 @@ public final class Rules {
     List<String> names = new ArrayList<>();
     List<Optional<String>> namesTo = new ArrayList<>();
     final List<Long> sizes = new ArrayList<>();
-    Integer dim;
+    @Nullable Integer dim;
     long groups = 1;
     OptionalLong unit = OptionalLong.empty();
-    Integer stack;
+    @Nullable Integer stack;
     long padTo;
     Optional<List<Long>> shape = Optional.empty();
   }
