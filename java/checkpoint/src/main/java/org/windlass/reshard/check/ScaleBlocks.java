@@ -12,7 +12,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
-import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
@@ -31,9 +30,6 @@ import org.windlass.reshard.tensor.TensorMove;
  * that holds a block must hold its scale.
  */
 public final class ScaleBlocks {
-  /** Names of the scales of a weight's inputs, along its last dimension. Each rank has them all. */
-  private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
-
   private final Map<String, List<TensorMove>> moves = new HashMap<>();
   private final Map<String, List<String>> joined = new HashMap<>();
   private final Map<String, List<String>> written = new HashMap<>();
@@ -97,11 +93,14 @@ public final class ScaleBlocks {
    */
   public static void check(
       Scales scales, List<TensorMove> moves, boolean byRank, boolean writesWhole, Remedy remedy) {
-    scales.checkNotPadded(moves);
     List<Scales.Pair> pairs = scales.pairs();
-    ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole, remedy);
-    pairs.forEach(blocks::check);
-    scales.alone().forEach(scale -> blocks.checkAlone(scales.hold(scale), scale));
+    List<SourceTensor> alone = scales.alone();
+    if (!pairs.isEmpty() || !alone.isEmpty()) {
+      scales.checkNotPadded(moves);
+      ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole, remedy);
+      pairs.forEach(blocks::check);
+      alone.forEach(scale -> blocks.checkAlone(scales.hold(scale), scale));
+    }
   }
 
   /** Checks that a scale without a unique weight is not cut, unless it is an ordinary tensor. */
@@ -158,7 +157,7 @@ public final class ScaleBlocks {
     Optional<List<Along>> lies = isApart || isShape ? Optional.empty() : along(pair, usual);
     if (lies.isEmpty()) {
       boolean isSplitOff = weight.isPart() && !isJoined(weight) && !scale.isPart();
-      if (isSplitOff && !isShape && !isOfInputs(pair.scale())) {
+      if (isSplitOff && !isShape && !Purpose.isOfInputs(pair.scale().name())) {
         throw new InvalidArgumentException(
             "tensor \"" + pair.weight().name() + "\" is split, and its scales, \""
                 + pair.scale().name() + "\" " + Arrays.toString(pair.scale().shape())
@@ -315,7 +314,7 @@ public final class ScaleBlocks {
     if (isOne && (usual == 0 || scale.length != weight.length)) {
       return Optional.of(List.of());
     }
-    if (scale.length > weight.length || isOfInputs(pair.scale())) {
+    if (scale.length > weight.length || Purpose.isOfInputs(pair.scale().name())) {
       return Optional.empty();
     }
     List<Along> all = new ArrayList<>();
@@ -342,10 +341,6 @@ public final class ScaleBlocks {
     }
     return Along.of(
         d, elements, scales, usual, isOfInputs && weight.dtype() == DType.I32);
-  }
-
-  private static boolean isOfInputs(SourceTensor scale) {
-    return OF_INPUTS.matcher(Purpose.last(scale.name())).matches();
   }
 
   /** Checks that both keep the order of the dimensions along which they lie. */

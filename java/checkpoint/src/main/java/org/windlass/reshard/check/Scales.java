@@ -12,6 +12,7 @@ import java.util.NavigableMap;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Predicate;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
@@ -30,7 +31,6 @@ public final class Scales {
   record Pair(SourceTensor weight, SourceTensor scale) {}
 
   private final Map<String, String> first = new LinkedHashMap<>();
-  private final Set<String> names = new HashSet<>();
   /** Every tensor with a name of that purpose. */
   private final List<SourceTensor> named = new ArrayList<>();
   /** Weights to which each scale may belong. */
@@ -41,7 +41,6 @@ public final class Scales {
     NavigableMap<String, SourceTensor> scales = new TreeMap<>();
     Map<String, List<SourceTensor>> byModule = new LinkedHashMap<>();
     for (SourceTensor tensor : tensors) {
-      names.add(tensor.name());
       if (Purpose.of(tensor.name()) == Purpose.SCALE) {
         scales.put(tensor.name(), tensor);
         named.add(tensor);
@@ -170,23 +169,22 @@ public final class Scales {
   }
 
   /**
-   * Looks at pairs of which rules leave out one tensor. These scales are those of the tensors that
-   * are written.
+   * Looks at pairs of which rules leave out one tensor.
    *
-   * @param all the scales of all tensors
+   * @param isWritten returns whether a tensor is written
    * @throws InvalidArgumentException naming a weight that is written without its scales
    */
-  public void lookAtDropped(Scales all, boolean ignoreScales, Doubts doubts) {
-    for (Pair pair : all.pairs()) {
+  public void lookAtDropped(Predicate<String> isWritten, boolean ignoreScales, Doubts doubts) {
+    for (Pair pair : pairs()) {
       String weight = pair.weight().name();
       String scale = pair.scale().name();
-      if (names.contains(weight) && !names.contains(scale)) {
-        if (!Purpose.isOfActivations(scale) && !ignoreScales) {
-          throw new InvalidArgumentException(
-              "tensor \"" + weight + "\" is written, and a rule drops its scales, \"" + scale
-                  + "\"; drop both, or ignoreScales() leaves it without them");
-        }
-      } else if (names.contains(scale) && !names.contains(weight)) {
+      boolean isLost = isWritten.test(weight) && !isWritten.test(scale);
+      if (isLost && !Purpose.isOfActivations(scale) && !ignoreScales) {
+        throw new InvalidArgumentException(
+            "tensor \"" + weight + "\" is written, and a rule drops its scales, \"" + scale
+                + "\"; drop both, or ignoreScales() leaves it without them");
+      }
+      if (isWritten.test(scale) && !isWritten.test(weight)) {
         doubts.add(scale, "scales of \"" + weight + "\", which a rule drops");
       }
     }

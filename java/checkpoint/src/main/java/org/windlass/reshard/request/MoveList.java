@@ -367,13 +367,11 @@ public final class MoveList {
    * @throws InvalidArgumentException naming a weight whose scales are left out
    */
   private void lookAtDropped() {
-    if (matches.values().stream().noneMatch(match -> match.rule().drops())) {
-      return;
+    if (matches.values().stream().anyMatch(match -> match.rule().drops())) {
+      new Scales(in.names().stream().map(this::stored).toList())
+          .lookAtDropped(
+              name -> ruleOf(name).filter(Rule::drops).isEmpty(), request.ignoreScales(), doubts);
     }
-    scales.lookAtDropped(
-        new Scales(in.names().stream().map(this::stored).toList()),
-        request.ignoreScales(),
-        doubts);
   }
 
   /** Returns a tensor of IN as some file has it, without its layout. */

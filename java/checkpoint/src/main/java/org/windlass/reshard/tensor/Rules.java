@@ -196,12 +196,13 @@ public final class Rules {
     Optional<String> all = fields.to.stream().findFirst();
     List<Optional<String>> to =
         fields.namesTo.stream().map(own -> own.or(() -> all)).toList();
-    if (fields.groups > 1 && to.stream().distinct().count() > 1) {
+    List<Optional<String>> from = spread(fields.from, count);
+    if (fields.groups > 1
+        && (to.stream().distinct().count() > 1 || from.stream().distinct().count() > 1)) {
       throw json.bad(
           at + ".groups: stands beside parts with a layout of their own; groups are left whole, so"
               + " that one layout cuts between them");
     }
-    List<Optional<String>> from = spread(fields.from, count);
     Rule.Form.Parts parts =
         new Rule.Form.Parts(
             fields.dim, fields.names, fields.sizes, from, to, fields.groups, fields.unit, isApart);

@@ -392,7 +392,8 @@ public final class SourceTensors {
               throw new InvalidArgumentException(
                   "tensor \"" + name + "\": layout.json says " + (listed.isPlain() ? "layout " : "")
                       + listed + ", and " + (ruled.containsKey(name) ? "its rule" : "from()")
-                      + " says " + other);
+                      + " says " + other
+                      + (other.isPlain() && !listed.isPlain() ? ", which cuts the whole tensor" : ""));
             });
   }
 
