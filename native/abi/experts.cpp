@@ -117,7 +117,7 @@ Code note(const Comm& comm, const Choice& choice, ExpertTable* table, wl_error_t
       const int64_t id = choice.at(at);
       if (id < ExpertTable::kNone || id >= static_cast<int64_t>(shape.experts)) {
         return fail(error, WL_INVALID_ARGUMENT,
-                    "expertDispatch: rank %u: token %llu names expert %lld in slot %u; experts are "
+                    "dispatch: rank %u: token %llu names expert %lld in slot %u; experts are "
                     "0 to %u, and -1 is none",
                     comm.rank(), text(token), text(id), slot, shape.experts - 1);
       }
@@ -130,7 +130,7 @@ Code note(const Comm& comm, const Choice& choice, ExpertTable* table, wl_error_t
       for (uint32_t other = 0; other < slot; ++other) {
         if (first[other] != expert) continue;
         return fail(error, WL_INVALID_ARGUMENT,
-                    "expertDispatch: rank %u: token %llu names expert %lld twice, again in slot "
+                    "dispatch: rank %u: token %llu names expert %lld twice, again in slot "
                     "%u; a token goes to an expert once",
                     comm.rank(), text(token), text(id), slot);
       }
@@ -183,11 +183,11 @@ int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, voi
   if (Code code = checkPlaced(comm->comm, memory, tableBytes, "table", error)) return code;
   if (count > shape.tokens) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "expertDispatch: rank %u brings %llu tokens; it has room for %llu",
+                "dispatch: rank %u brings %llu tokens; it has room for %llu",
                 comm->comm.rank(), text(count), text(shape.tokens));
   }
   if (ids_dtype != WL_I32 && ids_dtype != WL_I64) {
-    return fail(error, WL_INVALID_ARGUMENT, "expertDispatch: ids are of i32 or i64, not of %s",
+    return fail(error, WL_INVALID_ARGUMENT, "dispatch: ids are of i32 or i64, not of %s",
                 dtypeName(ids_dtype));
   }
   const uint64_t slots = count * shape.topK;
@@ -215,7 +215,7 @@ int32_t wl_experts_dispatch(wl_comm_t* comm, void* memory, void* buffer, const v
   Comm& own = comm->comm;
   if (table->state == ExpertTable::kEmpty) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "expertDispatch: nothing says where the tokens of rank %u go; state their experts",
+                "dispatch: nothing says where the tokens of rank %u go; state their experts",
                 own.rank());
   }
   const ExpertShape& shape = table->shape;
@@ -223,7 +223,7 @@ int32_t wl_experts_dispatch(wl_comm_t* comm, void* memory, void* buffer, const v
   if (Code code = checkPlaced(own, buffer, bufferBytes, "buffer", error)) return code;
   if (table->tokens != count) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "expertDispatch: rank %u brings %llu tokens, and experts of %llu have been stated",
+                "dispatch: rank %u brings %llu tokens, and experts of %llu have been stated",
                 own.rank(), text(count), text(table->tokens));
   }
   const uint64_t bytes = count * shape.tokenBytes();
@@ -231,7 +231,7 @@ int32_t wl_experts_dispatch(wl_comm_t* comm, void* memory, void* buffer, const v
     return code;
   if (overlap(tokens, bytes, buffer, bufferBytes)) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "expertDispatch: tokens of rank %u lie among the rows that it receives; copy them "
+                "dispatch: tokens of rank %u lie among the rows that it receives; copy them "
                 "to memory of their own first",
                 own.rank());
   }
@@ -245,18 +245,18 @@ int32_t wl_experts_combine(wl_comm_t* comm, void* memory, const void* outputs, i
   if (Code code = checkDType(dtype, error)) return code;
   const auto of = static_cast<DType>(dtype);
   if (!isFloat(of) || !kTarget.limits.hasReduce(of)) {
-    return fail(error, WL_UNSUPPORTED, "expertCombine: rows of %s are not weighed on %s",
+    return fail(error, WL_UNSUPPORTED, "combine: rows of %s are not weighed on %s",
                 dtypeName(dtype), kTarget.limits.name);
   }
   const ExpertShape& shape = table->shape;
   if (table->state != ExpertTable::kRouted) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "expertCombine: no dispatch has given the tokens of rank %u their rows",
+                "combine: no dispatch has given the tokens of rank %u their rows",
                 comm->comm.rank());
   }
   if (count != table->tokens) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "expertCombine: out of rank %u has %llu tokens, and the dispatch brought %llu",
+                "combine: out of rank %u has %llu tokens, and the dispatch brought %llu",
                 comm->comm.rank(), text(count), text(table->tokens));
   }
   const uint64_t rowBytes = shape.hidden * sizeOf(of);
@@ -264,7 +264,7 @@ int32_t wl_experts_combine(wl_comm_t* comm, void* memory, const void* outputs, i
   if (Code code = checkPlaced(comm->comm, outputs, outputBytes, "outputs", error)) return code;
   if (Code code = checkBuffer(out, count * rowBytes, dtype, "out", error)) return code;
   if (overlap(outputs, outputBytes, out, count * rowBytes))
-    return fail(error, WL_INVALID_ARGUMENT, "expertCombine: out overlaps outputs");
+    return fail(error, WL_INVALID_ARGUMENT, "combine: out overlaps outputs");
   return expertCombine(comm->comm, *table, outputs, dtype, out, deadline_ns, error);
 }
 

@@ -48,7 +48,7 @@ Code expertDispatch(Comm& comm, ExpertTable& table, const void* tokens, void* bu
   if (Code code = comm.run(kKernels.expertDispatch, call); code != WL_OK) return code;
   if (table.fullRank != ExpertTable::kNone) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "expertDispatch: the experts of rank %d get %llu rows, with what alignment to %u "
+                "dispatch: the experts of rank %d get %llu rows, with what alignment to %u "
                 "adds, and it has room for %llu; nothing has moved: give it more rows, or its "
                 "experts fewer tokens",
                 table.fullRank, text(table.needed), shape.alignment, text(shape.rows));

@@ -516,7 +516,7 @@ class Ends:
             lambda: self.comm.all_reduce(np.zeros(3, np.float32)),
             lambda: self.comm.split(0).close(),
             lambda: self.link._test(self.link._ASKED, 1),
-            lambda: self.link._put(0, self.link._NEWEST, 5),
+            lambda: self.link._move("wl_put", 0, self.link._NEWEST, 5),
             lambda: self.transfer.send(1, SOON),
             self.transfer.close,
             self.link.close,
@@ -927,6 +927,12 @@ class OwnLink:
     _senders = 1
 
 
+class TwoSenders(OwnLink):
+    """One of a job of two ranks."""
+
+    _senders = 2
+
+
 def layouts():
     """What layouts say, for each line of a file; and what a builder says of wrong ones."""
     with open(sys.argv[2], encoding="utf-8") as file:
@@ -952,6 +958,11 @@ def layouts():
                 raise SystemExit("it was taken")
             except windlass.InvalidArgumentException as e:
                 assert wanted in str(e), e
+    try:
+        windlass.LinkTransferBuilder(TwoSenders).add("w", (8, 8), None, "2:SS0/3")
+        raise SystemExit("it was taken")
+    except windlass.InvalidArgumentException as e:
+        assert "add: tensor 'w': layout '2:SS0/3': dimension 0 has extent 8, which" in str(e), e
     array = np.zeros((8, 8), np.float32)
     builder.add("w", (8, 8), array, "1:S0")
     add(builder)

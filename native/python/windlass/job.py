@@ -24,7 +24,7 @@ from .communicator import Communicator, Scope
 from .link import Link
 from .link_transfer import OFFER_FORMAT, ranks_in_words
 
-LINK_PROTOCOL = 4
+LINK_PROTOCOL = 5
 _OLD_SETTING = "WINDLASS_MEETING"
 PLAN_VERSION = 3
 
@@ -189,7 +189,7 @@ class Job(Scope):
                          deadline: float = 60.0, options: Options | None = None) -> Job:
         """Collective: returns a job of the ranks that a launcher started, all of them Python's.
 
-        name: at most 64 bytes without a slash; jobs of one link need different names.
+        name: at most 64 bytes without a slash; targets of one link need different names.
         environment, deadline: see `Communicator.from_environment`. options: of the job's
         communicator and of its links."""
         _require_name("name", name)

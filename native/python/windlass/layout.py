@@ -22,9 +22,9 @@ class Layout:
 
     `ranks` are those of its mesh, row-major. `dims` are the tensor dimensions that it shards."""
 
-    def __init__(self, text: str) -> None:
-        """Parses a layout. Raises InvalidArgumentException if `text` is none."""
-        self._text = text
+    def __init__(self, text: str, what: str = "") -> None:
+        """Parses a layout. Raises InvalidArgumentException, which begins with `what`, otherwise."""
+        self._text, self._what = text, what
         found = _LAYOUT.fullmatch(text) if isinstance(text, str) else None
         self._require(found, "it must be MESH:PLACEMENT,..., such as '2:S0' or 'dp=2xtp=2:R,S1'")
         mesh, first, ranges, placements = found.groups()
@@ -32,22 +32,24 @@ class Layout:
         names = [name for name, _ in dims if name]
         self._require(len(set(names)) == len(names),
                       "two mesh dimensions have one name; each must have its own")
-        self._sizes = [self._number("a mesh dimension's size", size, 1, _MOST_RANKS)
-                       for _, size in dims]
-        self.ranks = self._parse_ranks(math.prod(self._sizes), first, ranges)
+        sizes = [self._number("a mesh dimension's size", each, 1, _MOST_RANKS) for _, each in dims]
+        self.ranks = self._parse_ranks(math.prod(sizes), first, ranges)
         placements = placements.split(",")
         self._require(len(placements) == len(dims),
                       f"{len(placements)} placements for {len(dims)} mesh dimensions")
         partials = {each.partition(":")[2] or "sum" for each in placements if each[0] == "P"}
         self._require(len(partials) <= 1, "partial placements of one layout have one operation")
-        self._shards = [self._parse_shard(each) for each in placements]
-        self.dims = [each[0] for each in self._shards if each]
+        self.dims, self._cuts, below = [], {}, 1
+        for size, placement in zip(sizes[::-1], placements[::-1]):
+            if placement[0] == "S":
+                self._add_cut(placement, size, below)
+            below *= size
 
     def __str__(self) -> str:
         return self._text
 
     def _require(self, condition, why):
-        require(condition, f"layout {self._text!r}: {why}")
+        require(condition, f"{self._what}layout {self._text!r}: {why}")
 
     def _number(self, what, digits, least, most):
         value = int(digits.lstrip("0")[:20] or "0")
@@ -72,32 +74,31 @@ class Layout:
                       f"its list of ranks must have {size} different ones")
         return ranks
 
-    def _parse_shard(self, placement):
-        """Returns (tensor dimension, unit, pieces) of a shard; None for another placement."""
-        if placement[0] != "S":
-            return None
-        dim, unit, pieces = re.fullmatch(
-            r"SS?([0-9]+)(?:\*([0-9]+))?(?:/([0-9]+))?", placement).groups("1")
-        unit = self._number("a unit", unit, 1, _LONG)
-        pieces = self._number("a split", pieces, 1, _INT)
-        return self._number("a tensor dimension", dim, 0, _INT), unit, pieces
+    def _add_cut(self, placement, size, below):
+        """Adds the cut of a mesh dimension to those of later ones, in the order of cutting."""
+        # A strided shard follows the later plain shards whose sizes have its pieces as product.
+        digits = re.fullmatch(r"SS?([0-9]+)(?:\*([0-9]+))?(?:/([0-9]+))?", placement).groups("1")
+        dim, unit, pieces = map(self._number, ("a tensor dimension", "a unit", "a split"), digits,
+                                (0, 1, 1), (_INT, _LONG, _INT))
+        self.dims.insert(0, dim)
+        cuts, at, made = self._cuts.setdefault(dim, []), 0, 1
+        while made < pieces and at < len(cuts) and cuts[at][2:] == (1, 1):
+            made, at = made * cuts[at][0], at + 1
+        at, pieces = (at, 1) if made == pieces else (0, pieces)
+        if size > 1:
+            cuts.insert(at, (size, below, unit, pieces))
 
     def local_shape(self, shape: Sequence[int], rank: int) -> list[int]:
         """Returns the shape of the part that `rank`, a rank of the mesh, holds."""
-        local, below, place = list(shape), len(self.ranks), self.ranks.index(rank)
-        for size, shard in zip(self._sizes, self._shards):
-            below //= size
-            if shard:
-                dim, unit, pieces = shard
-                index = place // below % size
-                piece = -(-local[dim] // pieces) or 1
-                whole, rest = divmod(local[dim], piece)
-                local[dim] = (whole * self._share(piece, unit, size, index)
-                              + self._share(rest, unit, size, index))
+        local, place = list(shape), self.ranks.index(rank)
+        for dim, cuts in self._cuts.items():
+            even = True
+            for size, below, unit, pieces in cuts:
+                even = even and local[dim] % (size * unit * pieces) == 0
+                self._require(even or pieces == 1, f"dimension {dim} has extent {shape[dim]},"
+                              f" which a strided shard cuts into unequal pieces; use S{dim}, or as"
+                              f" split the size of a later mesh dimension that has S{dim}")
+                piece = local[dim] // pieces
+                step = -(-piece // (size * unit)) * unit
+                local[dim] = pieces * min(step, max(piece - place // below % size * step, 0))
         return local
-
-    @staticmethod
-    def _share(length, unit, parts, index):
-        unit = min(unit, length) or 1
-        step = -(-(-(-length // unit)) // parts) * unit
-        return min((index + 1) * step, length) - min(index * step, length)

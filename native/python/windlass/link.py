@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import time
 from ctypes import byref, c_int32, c_int64, c_void_p
 from typing import Iterator
 
@@ -34,6 +33,7 @@ class Link(Scope):
     _FINISHED = -2  # value of _WAITING at rank 0 of the receivers: no version follows
 
     _finished = False
+    _doing = "send"  # the operation, for messages
 
     # Seconds beyond a deadline for the ranks of this job to agree, and seconds kept for a move.
     _GRACE, _RESERVE = 2.0, 1.0
@@ -64,21 +64,23 @@ class Link(Scope):
 
     def _finish(self, until):
         if not self._finished:
-            with self._operating("finish", ()):
+            self._doing = "finish"
+            with self._operating(self._doing, ()):
                 require(self._lead(until, self._tell_end)[0] == self._ENDS, _MIXED, AbortedException)
             self._finished = True
 
     def _tell_end(self, until):
         """Returns once the receivers have the end, or have left: then this job may leave."""
         for _ in until.pauses(20e-6, 1e-3):
+            is_alive = self.communicator.failure() is None
             try:
-                self._put(self._senders, self._WAITING, self._FINISHED)
-                if self._get(self._senders, self._WAITING) == self._FINISHED:
-                    return self._ENDS, 0
+                self._move("wl_put", self._senders, self._WAITING, self._FINISHED)
+                if self._move("wl_get", self._senders, self._WAITING, 0) != self._FINISHED:
+                    continue
             except AbortedException as e:
-                if not e.faulty_ranks or min(e.faulty_ranks) < self._senders:
+                if not is_alive or not e.faulty_ranks or min(e.faulty_ranks) < self._senders:
                     raise
-                return self._ENDS, 0  # the receivers have left
+            return self._ENDS, 0  # the receivers have the end, or have left
         self._raise_on_all(AbortedException.code, [self._senders],
                            "the receivers don't get the end of the versions")
 
@@ -177,8 +179,7 @@ class Link(Scope):
         """Offers a version for the ticket. Returns False if the receivers withdraw the ticket."""
         if self._test(self._WITHDRAWN, self._ticket):
             return False
-        self._put(self._senders, self._VERSION, version)
-        self._put(self._senders, self._LEFT_NS, until.ns())
+        self._move("wl_put", self._senders, self._VERSION, version, until.ns())
         self._call("wl_notify", self._senders, self._OFFERED * self._stride, self._ticket)
         for _ in until.pauses(20e-6, 1e-3):
             if self._test(self._CONFIRMED, self._ticket):
@@ -195,32 +196,27 @@ class Link(Scope):
         if self.communicator.failure() is not None:
             return  # the caller's next call raises it
         for rank in range(self._senders, self.communicator.size):
-            self._put(rank, self._NEWEST, version)
-            self._put(rank, self._WAITING, registration)
+            self._move("wl_put", rank, self._NEWEST, version, registration)
 
     def _call(self, name, *arguments):
-        self._handle.use("send", lambda: self.communicator._call(
-            "send", name, self._window, *arguments))
+        self._handle.use(self._doing, lambda: self.communicator._call(
+            self._doing, name, self._window, *arguments))
 
     def _test(self, signal, value):
         reached = c_int32()
         self._call("wl_test", self._senders, signal * self._stride, value, byref(reached))
         return reached.value != 0
 
-    def _put(self, rank, word, value):
-        self._move_word("wl_put", rank, word, value)
-
-    def _get(self, rank, word):
-        return self._move_word("wl_get", rank, word, 0)
-
-    def _move_word(self, call, rank, word, value):
-        one, cell = (c_int64 * 1)(1), c_int64(value)
+    def _move(self, call, rank, word, *values):
+        """Puts or gets words of a rank's window. Returns the first one."""
+        cells = (c_int64 * len(values))(*values)
+        shape, stride = (c_int64 * 1)(len(values)), (c_int64 * 1)(1)
         local, remote = (
-            sized(TensorStruct, dtype=DTYPES["i64"][0], ndim=1, data=address, shape=one,
-                  strides=one)
-            for address in (ctypes.addressof(cell), self._words + word * 8))
+            sized(TensorStruct, dtype=DTYPES["i64"][0], ndim=1, data=address, shape=shape,
+                  strides=stride)
+            for address in (ctypes.addressof(cells), self._words + word * 8))
         self._call(call, byref(local), rank, byref(remote))
-        return cell.value
+        return cells[0]
 
     def _communicators(self):
         return [self.communicator, self._side]

@@ -10,8 +10,8 @@ from ctypes import byref, c_int64, c_void_p
 from typing import Any, Iterable
 
 from .errors import (
-    AbortedException, DeadlineExceededException, InvalidArgumentException, MismatchException,
-    UnsupportedException, VerificationFailedException, WindlassException, expect, reading, require)
+    DeadlineExceededException, InvalidArgumentException, MismatchException, UnsupportedException,
+    VerificationFailedException, WindlassException, expect, reading, require)
 from .deadline import Deadline
 from .encoding import Reader, packed, printable
 from .library import (
@@ -25,7 +25,7 @@ OFFER_FORMAT = 3
 TABLE_FORMAT = 1
 
 _MODES = ("direct", "staged", "gather-broadcast")
-_FINISHED = -3  # WL_FINISHED, which a move names in place of a version
+_FINISHED = -3  # WL_FINISHED, which a side names that takes a version back
 _HEADER = 9  # words before the sections of a table
 _SHARED = (MismatchException, VerificationFailedException)  # failures that every rank of a move has
 _LONG = (1 << 63) - 1
@@ -79,10 +79,7 @@ class LinkTransferBuilder:
 
     def _require_part(self, name, shape, padded, layout, part):
         """Refuses a source that is not this rank's part under the layout."""
-        try:
-            layout = Layout(layout)
-        except InvalidArgumentException as e:
-            raise InvalidArgumentException(f"add: tensor '{name}': {e}") from e
+        layout = Layout(layout, f"add: tensor '{name}': ")
         for dim in layout.dims:
             require(dim < len(shape),
                     f"add: tensor '{name}' has {len(shape)} dimensions, and layout '{layout}' cuts"
@@ -283,14 +280,14 @@ class LinkTransfer(Scope):
                         on=self._handles[self._next], holds=self._tensors)
                 finally:
                     require(not change, change)
-                require(cell.value != _FINISHED, "the receivers have taken an end of the versions in"
-                        f" place of version {version}", AbortedException)
                 is_sent = True
             except BaseException as e:
                 link._end(link._operation(what), e, shared)
                 raise
             finally:
                 link._settle(is_sent, moving)
+        if cell.value == _FINISHED:  # the receivers have taken the version back: nothing moved
+            return self._send(version, until)
         link._move_seconds = time.monotonic() - began
         self._next = (self._next + 1) % len(self._handles)
         return None

@@ -173,7 +173,8 @@ class LayerRulesTest {
             "jdk.jfr..",
             "org.windlass..",
             "org.bytedeco.javacpp..",
-            "com.fasterxml.jackson.core..")
+            "com.fasterxml.jackson.core..",
+            "org.jspecify.annotations..")
         .check(LIBRARY);
   }
 

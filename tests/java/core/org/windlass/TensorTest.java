@@ -246,6 +246,22 @@ class TensorTest {
   }
 
   @Test
+  void anArrayThatDoesNotFitNamesOneThatDoes() {
+    Object[][] cases = {
+      {DType.I64, "long[]"}, {DType.I8, "byte[]"}, {DType.U16, "short[]"},
+      {DType.F64, "float[] or double[]"}, {DType.C64, "asByteBuffer"}
+    };
+    for (Object[] each : cases) {
+      Tensor tensor = Tensor.allocate((DType) each[0], 2);
+      assertThatThrownBy(() -> tensor.copyFrom(new int[2]))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessage(
+              "copyFrom: values has 32-bit integer elements, which don't carry dtype " + each[0]
+                  + "; use " + each[1]);
+    }
+  }
+
+  @Test
   void copyCastsBetweenViews() {
     Tensor source = Tensor.allocate(DType.F32, 2, 3);
     source.copyFrom(new float[] {1, 2, 3, 4, 5, 6});

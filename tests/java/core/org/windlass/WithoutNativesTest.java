@@ -82,7 +82,7 @@ class WithoutNativesTest {
 
   static final class Reason {
     public static void main(String[] arguments) {
-      System.out.println(NativeLibrary.refusal().orElse("it loads"));
+      System.out.println(NativeLibrary.problem().orElse("it loads"));
       try {
         Tensor.allocate(DType.F32, 4);
       } catch (UnsupportedException e) {

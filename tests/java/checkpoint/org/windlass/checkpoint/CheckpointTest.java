@@ -12,6 +12,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -380,7 +381,16 @@ class CheckpointTest {
         arguments(parts("0", ""), "tensor \"a\": parts: extents is missing"),
         arguments(
             parts("0,\"extents\":[4,2]", ",\"layout\":\"2:S0\""),
-            "tensor \"a\": layout is 2:S0 and there are parts"));
+            "tensor \"a\": layout is 2:S0 and there are parts"),
+        arguments(
+            parts("0,\"extents\":[4,2],\"layout\":[\"2:S0\",\"3:S0\"]", "").replace("\"layout\":\"2:S0\",", ""),
+            "tensor \"a\": parts: 2:S0 and 3:S0 are not on the same ranks"),
+        arguments(
+            parts("0,\"extents\":[4,2]", ",\"padded\":[8]"),
+            "tensor \"a\": padded is [8], which does not hold the shape [6], or stands beside parts"),
+        arguments(
+            "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[6],\"padded\":[5]}}}",
+            "tensor \"a\": padded is [5], which does not hold the shape [6]"));
   }
 
   private static String parts(String dim, String more) {
@@ -408,12 +418,35 @@ class CheckpointTest {
                     List.of(4L, 0L), Optional.of(DType.F8E4M3), Optional.of(Layout.parse("1x4@8:R,S1"))),
                 "v",
                 new LayoutFile.Entry(List.of(), Optional.empty(), Optional.empty()),
+                "padded",
+                new LayoutFile.Entry(
+                    List.of(5L),
+                    Optional.empty(),
+                    Optional.of(Layout.parse("2:S0")),
+                    Optional.empty(),
+                    Optional.of(List.of(8L))),
+                "kv",
+                new LayoutFile.Entry(
+                    List.of(8L),
+                    Optional.empty(),
+                    Optional.empty(),
+                    Optional.of(
+                        new LayoutFile.Parts(
+                            0,
+                            List.of(4L, 4L),
+                            List.of(Layout.parse("4:S0"), Layout.parse("2x2:S0,R")))),
+                    Optional.empty()),
                 "qkv",
                 new LayoutFile.Entry(
                     List.of(2L, 16L),
                     Optional.of(DType.F32),
                     Optional.empty(),
-                    Optional.of(new LayoutFile.Parts(1, List.of(8L, 4L, 4L), Layout.parse("2:S1"))))));
+                    Optional.of(
+                        new LayoutFile.Parts(
+                            1,
+                            List.of(8L, 4L, 4L),
+                            Collections.nCopies(3, Layout.parse("2:S1")))),
+                    Optional.empty())));
     assertThat(LayoutFile.parse("f", written.encode())).isEqualTo(written);
   }
 }

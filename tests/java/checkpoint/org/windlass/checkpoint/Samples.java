@@ -48,6 +48,9 @@ final class Samples extends SampleValues {
     generic("java.util.function.Consumer<java.lang.String>", () -> warnings);
     generic("List<org.windlass.reshard.ReshardResult$Cast>", List::of);
     generic("List<org.windlass.checkpoint.SafetensorsHeader$Item>", () -> items);
+    Layout layout = Layout.parse("1x1:R,R");
+    generic("List<org.windlass.layout.Layout>", () -> List.of(layout, layout));
+    generic("Optional<List<java.lang.Long>>", Optional::empty);
     generic("Optional<java.lang.String>", Optional::empty);
     generic("Optional<org.windlass.DType>", Optional::empty);
     generic("Optional<org.windlass.layout.Layout>", Optional::empty);

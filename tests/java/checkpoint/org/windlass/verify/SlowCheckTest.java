@@ -15,6 +15,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
+import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
@@ -34,6 +35,11 @@ class SlowCheckTest {
     return SafetensorsFile.open(SafetensorsBytes.write(folder.resolve(name), header, data));
   }
 
+  private static LayoutFile.Entry entry(String layout, Long... shape) {
+    return new LayoutFile.Entry(
+        List.of(shape), Optional.empty(), Optional.of(Layout.parse(layout)));
+  }
+
   private static byte[] bytes(int... values) {
     byte[] bytes = new byte[values.length];
     for (int i = 0; i < values.length; i++) {
@@ -49,19 +55,25 @@ class SlowCheckTest {
         SafetensorsFile k = file("k", "U8", "[2]", bytes(8, 9));
         SafetensorsFile right = file("right", "U8", "[3]", bytes(2, 3, 9));
         SafetensorsFile wrong = file("wrong", "U8", "[3]", bytes(3, 8, 9))) {
-      Layout whole = Layout.parse("1:R");
       List<SourcePart> parts =
           List.of(
-              SourcePart.ofWhole("w", new long[] {4}, whole, Optional.empty(), q)
+              SourcePart.ofWhole("w", entry("1:R", 4L), Optional.empty(), q)
                   .placed(List.of(0), 0, 0, 0, 4),
-              SourcePart.ofWhole("w", new long[] {2}, whole, Optional.empty(), k)
+              SourcePart.ofWhole("w", entry("1:R", 2L), Optional.empty(), k)
                   .placed(List.of(0), 0, 0, 4, 2));
       SlowCheck check = new SlowCheck("w", new long[] {6}, parts, () -> {});
-      Layout each = Layout.parse("2:S0");
-      List<Long> extents = List.of(4L, 2L);
-      assertThatCode(() -> check.compareFused(each, 0, extents, 1, right)).doesNotThrowAnyException();
-      assertThatCode(() -> check.compareRank(each, 1, wrong)).doesNotThrowAnyException();
-      assertThatThrownBy(() -> check.compareFused(each, 0, extents, 1, wrong))
+      List<Layout> each = List.of(Layout.parse("2:S0"), Layout.parse("2:S0"));
+      LayoutFile.Entry fused =
+          new LayoutFile.Entry(
+              List.of(6L),
+              Optional.empty(),
+              Optional.empty(),
+              Optional.of(new LayoutFile.Parts(0, List.of(4L, 2L), each)),
+              Optional.empty());
+      assertThatCode(() -> check.compareRank(fused, 1, right)).doesNotThrowAnyException();
+      assertThatCode(() -> check.compareRank(entry("2:S0", 6L), 1, wrong))
+          .doesNotThrowAnyException();
+      assertThatThrownBy(() -> check.compareRank(fused, 1, wrong))
           .isInstanceOf(VerificationFailedException.class)
           .hasMessageContaining("differs at index [2]: target rank 1 holds 0x3");
     }
@@ -74,10 +86,10 @@ class SlowCheckTest {
         SafetensorsFile bottom = file("b", "U8", "[1,4]", bytes(8, 9, 10, 11))) {
       List<SafetensorsFile> sources = List.of(top, bottom);
       SourcePart part =
-          SourcePart.ofRanks("w", SHAPE, Layout.parse("2:S0"), Optional.empty(), sources::get);
+          SourcePart.ofRanks("w", entry("2:S0", 3L, 4L), Optional.empty(), sources::get);
       assertThatCode(() -> part.compareReplicas(() -> {})).doesNotThrowAnyException();
       SlowCheck check = new SlowCheck("w", SHAPE, List.of(part), () -> {});
-      Layout to = Layout.parse("2@8:SS1/2");
+      LayoutFile.Entry to = entry("2@8:SS1/2", 3L, 4L);
       byte[] right = bytes(0, 2, 4, 6, 8, 10);
       try (SafetensorsFile good = file("good", "U8", "[3,2]", right)) {
         assertThatCode(() -> check.compareRank(to, 8, good)).doesNotThrowAnyException();
@@ -108,8 +120,7 @@ class SlowCheckTest {
       sources.add(file("t" + term, "F32", "[]", data));
     }
     SourcePart part =
-        SourcePart.ofRanks(
-            "w", new long[0], Layout.parse("2:P"), Optional.of(DType.BF16), sources::get);
+        SourcePart.ofRanks("w", entry("2:P"), Optional.of(DType.BF16), sources::get);
     SlowCheck check = new SlowCheck("w", new long[0], List.of(part), () -> {});
     // The sum needs nine bits after the point: the bf16 wire drops them before the f16 target sees them.
     try (SafetensorsFile right = file("right", "F16", "[]", bytes(0x00, 0x3c));
@@ -135,7 +146,7 @@ class SlowCheckTest {
         SafetensorsFile other = file("other", "U8", shape, wrong)) {
       long[] length = {data.length};
       SourcePart part =
-          SourcePart.ofWhole("w", length, Layout.parse("3:S0"), Optional.empty(), source);
+          SourcePart.ofWhole("w", entry("3:S0", length[0]), Optional.empty(), source);
       SlowCheck check = new SlowCheck("w", length, List.of(part), () -> {});
       assertThatCode(() -> check.compareWhole(same)).doesNotThrowAnyException();
       assertThatThrownBy(() -> check.compareWhole(other))
@@ -161,7 +172,7 @@ class SlowCheckTest {
         SafetensorsFile other = file("other", "BF16", shape, wrong)) {
       long[] length = {elements};
       SourcePart part =
-          SourcePart.ofWhole("w", length, Layout.parse("1:R"), Optional.empty(), source);
+          SourcePart.ofWhole("w", entry("1:R", length[0]), Optional.empty(), source);
       SlowCheck check = new SlowCheck("w", length, List.of(part), () -> {});
       assertThatCode(() -> check.compareWhole(same)).doesNotThrowAnyException();
       assertThatThrownBy(() -> check.compareWhole(other))
@@ -177,11 +188,16 @@ class SlowCheckTest {
     assertThat(Holding.of(layout, eight, 1).runs(0)).containsExactly(new Holding.Run(4, 2, 0));
     assertThat(Holding.of(layout, eight, 2).runs(0)).containsExactly(new Holding.Run(2, 2, 0));
     assertThat(Holding.of(layout, eight, 3).runs(0)).containsExactly(new Holding.Run(6, 2, 0));
+    long[] nine = {9};
+    Layout fsdp = Layout.parse("dp=4xtp=2:SS0/2,S0");
+    assertThat(fsdp.mesh().ranks().stream().map(rank -> Holding.of(fsdp, nine, rank).shape()[0]))
+        .containsExactly(2L, 1L, 2L, 1L, 1L, 1L, 0L, 1L);
+    assertThat(Holding.of(fsdp, nine, 7).runs(0)).containsExactly(new Holding.Run(8, 1, 0));
     assertThat(Holding.of(Layout.parse("4:S0*128"), new long[] {300}, 1).runs(0))
         .containsExactly(new Holding.Run(128, 128, 0));
     assertThat(Holding.of(Layout.parse("4:S0*128"), new long[] {300}, 3).runs(0)).isEmpty();
-    assertThat(Holding.of(Layout.parse("4:S0"), new long[] {5}, 3).extent(0)).isZero();
-    assertThat(Holding.of(Layout.parse("2:S0*4611686018427387904"), new long[] {5}, 0).extent(0))
+    assertThat(Holding.of(Layout.parse("4:S0"), new long[] {5}, 3).shape()[0]).isZero();
+    assertThat(Holding.of(Layout.parse("2:S0*4611686018427387904"), new long[] {5}, 0).shape()[0])
         .isEqualTo(5);
   }
 }

@@ -173,7 +173,7 @@ class CommandTest {
   @MethodSource("statuses")
   void everyKindOfFaultHasItsStatus(Throwable fault, int status) {
     java.io.StringWriter err = new java.io.StringWriter();
-    assertThat(Complaint.of(fault).print(new java.io.PrintWriter(err), false)).isEqualTo(status);
+    assertThat(Complaint.of(fault).print(new java.io.PrintWriter(err), false, false)).isEqualTo(status);
     assertThat(err.toString().lines()).hasSize(2);
   }
 
@@ -241,7 +241,7 @@ class CommandTest {
   void aMessageOfSeveralLinesBecomesOne() {
     java.io.StringWriter err = new java.io.StringWriter();
     Complaint.of(new ResourceException("one\n  two\r\nthree"))
-        .print(new java.io.PrintWriter(err), false);
+        .print(new java.io.PrintWriter(err), false, false);
     assertThat(err.toString()).startsWith("windlass: Resource: one; two; three\nhint: ");
   }
 

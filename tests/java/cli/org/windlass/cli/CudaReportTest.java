@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.windlass.cli.out.JsonLine;
 import org.windlass.error.DeviceException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.gpu.CudaDriver;
+import org.windlass.internal.json.JsonObject;
 
 /** What doctor says of GPUs, of machines as they may be. */
 class CudaReportTest {
@@ -16,7 +16,7 @@ class CudaReportTest {
       new CudaDriver.Device("NVIDIA H100", 9, 0, 132, 80L << 30, (79L << 30) + (1 << 29), "13.0");
 
   private static String json(CudaReport report) {
-    return JsonLine.of(report::write);
+    return JsonObject.line(Map.of("cuda", report.json()));
   }
 
   @Test

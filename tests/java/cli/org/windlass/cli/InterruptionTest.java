@@ -178,7 +178,7 @@ class InterruptionTest {
   private static List<Path> launched(Path temporary) throws IOException {
     try (Stream<Path> entries = Files.list(temporary)) {
       return entries
-          .filter(each -> each.getFileName().toString().matches("windlass-(ranks|token)-.*"))
+          .filter(each -> each.getFileName().toString().matches("windlass-run-.*"))
           .toList();
     }
   }

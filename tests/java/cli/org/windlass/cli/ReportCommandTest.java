@@ -32,7 +32,7 @@ import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
 import org.windlass.cli.run.RankVariables;
-import org.windlass.cli.run.TokenFile;
+import org.windlass.cli.run.RunFolder;
 
 /** {@code windlass report} of a bench whose ranks are processes. */
 @Timeout(120)
@@ -217,7 +217,7 @@ class ReportCommandTest {
   @Test
   void aWatchEndsWithTheJob() throws Exception {
     List<Process> ranks = new ArrayList<>();
-    try (TokenFile token = new TokenFile();
+    try (RunFolder token = new RunFolder();
         RankVariables variables = new RankVariables(2, token)) {
       for (int rank = 0; rank < 2; rank++) {
         ProcessBuilder builder =

@@ -36,7 +36,7 @@ class ExpertCallsTest {
               var tokens = Tensor.allocate(DType.F32, 3, 8);
               var ids = Tensor.allocate(DType.I64, 3, 2)) {
             ids.copyFrom(new long[] {0, 1, 2, -1, 3, 4});
-            String rank = "expertDispatch: rank " + comm.rank() + ": ";
+            String rank = "dispatch: rank " + comm.rank() + ": ";
             assertThatThrownBy(() -> experts.dispatch(routing, tokens, ids, null))
                 .isInstanceOf(InvalidArgumentException.class)
                 .hasMessage(
@@ -111,6 +111,8 @@ class ExpertCallsTest {
               .isInstanceOf(InvalidArgumentException.class)
               .hasMessageContaining("up to 4831834112 rows can come to a rank")
               .hasMessageContaining("say how many with withRows");
+          assertThatThrownBy(() -> ExpertOptions.of(2, 8, 8, 3, DType.F32))
+              .hasMessage("experts: topK is 8; it must lie in [1, 2]");
           assertThatThrownBy(() -> ExpertOptions.of(4, 2, 8, Long.MAX_VALUE, DType.F32))
               .hasMessage(
                   "experts: tokens is 9223372036854775807; it must lie in [1, 4194304]");
@@ -238,24 +240,26 @@ class ExpertCallsTest {
               assertThatThrownBy(() -> experts.dispatch(routing, many))
                   .hasMessageContaining("brings 4 tokens, and experts of 3 have been stated");
               assertThatThrownBy(experts::scales).hasMessageContaining("only quantised ones");
-              assertThatThrownBy(() -> routing.count(4)).hasMessageContaining("0 to 3");
+              assertThatThrownBy(() -> routing.count(4))
+                  .hasMessage(
+                      "localExpert is 4; it must lie in [0, 4), and stands for experts 0 to 3");
               end(tokens);
               assertThatThrownBy(() -> experts.dispatch(routing, tokens, ids, null))
                   .isInstanceOf(ClosedException.class)
-                  .hasMessageContaining("expertDispatch: tokens (");
+                  .hasMessageContaining("dispatch: tokens (");
               end(routing);
               assertThatThrownBy(
                       () -> experts.dispatch(routing, Tensor.allocate(DType.F32, 3, 8), ids, null))
                   .isInstanceOf(ClosedException.class)
-                  .hasMessage("expertDispatch: the ExpertRouting is closed");
+                  .hasMessage("dispatch: the ExpertRouting is closed");
               end(experts);
               Tensor others = Tensor.allocate(DType.F32, 3, 8);
               assertThatThrownBy(() -> experts.dispatch(routing, others, ids, null))
                   .isInstanceOf(ClosedException.class)
-                  .hasMessage("expertDispatch: the ExpertParallel is closed");
+                  .hasMessage("dispatch: the ExpertParallel is closed");
               assertThatThrownBy(() -> experts.combine(routing, others))
                   .isInstanceOf(ClosedException.class)
-                  .hasMessage("expertCombine: the ExpertParallel is closed");
+                  .hasMessage("combine: the ExpertParallel is closed");
             }
           });
     }

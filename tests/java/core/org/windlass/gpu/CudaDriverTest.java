@@ -16,8 +16,8 @@ import org.windlass.kernel.Target;
 class CudaDriverTest {
   @Test
   void withoutADriverEachCallHasTheReason() {
-    Assumptions.assumeTrue(CudaDriver.refusal().isPresent(), "there is a driver");
-    String reason = CudaDriver.refusal().orElseThrow();
+    Assumptions.assumeTrue(CudaDriver.problem().isPresent(), "there is a driver");
+    String reason = CudaDriver.problem().orElseThrow();
     assertThat(reason).startsWith("NVIDIA's driver");
     assertThatThrownBy(CudaDriver::deviceCount)
         .isInstanceOf(UnsupportedException.class)
@@ -51,7 +51,7 @@ class CudaDriverTest {
   @Test
   void aDriverTellsOfEachGpu() {
     Assumptions.assumeTrue(
-        CudaDriver.refusal().isEmpty(), () -> CudaDriver.refusal().orElseThrow());
+        CudaDriver.problem().isEmpty(), () -> CudaDriver.problem().orElseThrow());
     int count = CudaDriver.deviceCount();
     assertThat(count).isPositive();
     for (int gpu = 0; gpu < count; gpu++) {

@@ -20,6 +20,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.rendezvous.Announcement;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.LinkSearch;
@@ -106,7 +107,8 @@ class AbandonedConnectTest {
             "",
             GHOSTS,
             false);
-    return new LinkSearch(store, "policy", said, SOON, new LinkSearch.Holders());
+    Deadline until = Deadline.of(SOON);
+    return new LinkSearch(store, "policy", said, until, new LinkSearch.Holders());
   }
 
   /** As a rank of that job. */

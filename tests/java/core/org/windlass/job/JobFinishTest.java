@@ -21,11 +21,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.rendezvous.LinkSearch;
+import org.windlass.internal.transfer.Until;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransfer;
 import org.windlass.link.LinkTransferBuilder;
@@ -208,16 +211,20 @@ class JobFinishTest {
     JobThreads.end(source, target);
   }
 
-  /** A receiver over the links of two jobs tells neither that the other has finished. */
-  @Test
-  void theEndOfOneJobLeavesTheLinkOfAnother() throws Exception {
+  /**
+   * A receiver over the links of two jobs tells neither that the other has finished. It gets the
+   * end as a result, whichever link is the first one by name.
+   */
+  @ParameterizedTest
+  @CsvSource({"a, b", "b, a"})
+  void theEndOfOneJobLeavesTheLinkOfAnother(String ends, String goesOn) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
     var actor =
         jobs.start(
             "actor",
             1,
             job -> {
-              try (JobEnd end = new JobEnd(job, job.connect("a", SOURCE, SOON), ALONE)) {
+              try (JobEnd end = new JobEnd(job, job.connect(ends, SOURCE, SOON), ALONE)) {
                 end.send(1, SOON);
                 end.transfer().finish(SOON);
               }
@@ -227,7 +234,7 @@ class JobFinishTest {
             "critic",
             1,
             job -> {
-              try (Link link = job.connect("b", SOURCE, SOON);
+              try (Link link = job.connect(goesOn, SOURCE, SOON);
                   var end = transfer(link, "other")) {
                 end.send(1, SOON);
                 while (ended.getCount() > 0) {
@@ -243,8 +250,8 @@ class JobFinishTest {
             job -> {
               Tensor one = JobEnd.allocate(ALONE, 0);
               Tensor other = JobEnd.allocate(ALONE, 0);
-              try (Link a = job.connect("a", TARGET, SOON);
-                  Link b = job.connect("b", TARGET, SOON);
+              try (Link a = job.connect(ends, TARGET, SOON);
+                  Link b = job.connect(goesOn, TARGET, SOON);
                   var both =
                       a.transferBuilder()
                           .into("w", SHAPE, one, ALONE)
@@ -431,8 +438,10 @@ class JobFinishTest {
     assertThat(System.nanoTime() - startNs).isLessThan(SOON.toNanos() / 2);
   }
 
+  /** One of them has not been linked before. */
   @Test
   void followersGetTheEndAsAResult() throws Exception {
+    CountDownLatch sent = new CountDownLatch(2);
     var source =
         jobs.start(
             "trainer",
@@ -441,16 +450,29 @@ class JobFinishTest {
               Tensor own = JobEnd.allocate(ROWS, job.communicator().rank());
               try (Followers followers =
                   job.followers("policy", builder -> builder.add("w", SHAPE, own, ROWS))) {
-                followers.await(2, SOON);
+                followers.await(1, SOON);
                 own.copyFrom(JobEnd.part(ROWS, job.communicator().rank(), 1));
                 assertThat(followers.send(1, SOON)).allMatch(each -> each.lag() == 0);
-                assertThat(followers.finish(SOON)).allMatch(each -> each.lost().isEmpty());
+                sent.countDown();
+                Until until = new Until(SOON.toNanos());
+                while (job.search("policy", until, LinkSearch::open).isEmpty()) {
+                  Thread.sleep(10);
+                }
+                assertThat(followers.finish(SOON))
+                    .hasSize(2)
+                    .allMatch(each -> each.lost().isEmpty());
               }
             });
     JobThreads.Body body =
         job -> {
+          boolean isLate = job.name().equals("b");
+          if (isLate) {
+            sent.await();
+          }
           try (JobEnd end = new JobEnd(job, TARGET, ALONE)) {
-            assertThat(end.receive(SOON)).isEqualTo(1);
+            if (!isLate) {
+              assertThat(end.receive(SOON)).isEqualTo(1);
+            }
             assertThat(end.transfer().tryReceive(SOON)).isEmpty();
             assertThat(end.transfer().isFinished()).isTrue();
           }

@@ -156,20 +156,20 @@ class JobVersionsTest {
             1,
             job -> {
               try (JobEnd end = new JobEnd(job, TARGET, ALONE)) {
-                while (!end.transfer().isThere()) {
+                while (!end.transfer().isVersionOffered()) {
                   Thread.sleep(1);
                 }
                 assertThat(end.transfer().newest()).hasValue(7);
                 assertThat(end.receive(SOON)).isEqualTo(7);
-                assertThat(end.transfer().isThere()).isFalse();
+                assertThat(end.transfer().isVersionOffered()).isFalse();
                 looked.countDown();
                 try (Tensor own = allocate(ALONE, 0);
                     LinkTransfer other =
                         end.link().transferBuilder().into("v", SHAPE, own, ALONE).register(SOON)) {
-                  while (!other.isThere()) {
+                  while (!other.isVersionOffered()) {
                     Thread.sleep(1);
                   }
-                  assertThat(end.transfer().isThere()).isFalse(); // it is the other's
+                  assertThat(end.transfer().isVersionOffered()).isFalse(); // it is the other's
                   assertThat(other.newest()).hasValue(8);
                   assertThat(other.receive(SOON)).isEqualTo(8);
                 }

@@ -47,6 +47,7 @@ import org.windlass.layout.Region;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransfer;
 import org.windlass.link.LinkTransferBuilder;
+import org.windlass.link.TakenBack;
 import org.windlass.testing.Processes;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.Ucx;
@@ -393,6 +394,26 @@ class PythonJobsTest {
     }
   }
 
+  /** The send that is in progress waits until receivers ask again. */
+  @Test
+  void aVersionThatReceiversTakeBackIsSentAgain() throws Exception {
+    List<Processes.Rank> pythonRanks = pythonRanks("trainer");
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              try (Link link = job.connect("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, tensors(2))) {
+                TakenBack.takeBack(transfer, SOON);
+                for (long version = 1; version <= 5; version++) {
+                  assertThat(transfer.receive(SOON)).isEqualTo(version);
+                  require(transfer, job, tensors(2), version);
+                }
+              }
+            });
+    requireDone(fleet, pythonRanks);
+  }
+
   /** Receivers wait while the Python ranks finish, or ask once these have ended. */
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
@@ -560,7 +581,9 @@ class PythonJobsTest {
                 "2@[0-2]:R", "2@[0,1048576]:R", "3@[2,0-1]:S1", "2@[]:R", "2@:R", "002:S00",
                 "2:S2147483647", "2:S2147483648", "2:S0*0", "2:S0*9223372036854775807",
                 "2:S0*9223372036854775808", "2:SS0", "2:SS0/0", "2:SS0/2147483648", "2:P:",
-                "2:P:median", "2x2:P,P:sum", "2x2:P,P:max", "2: R", "2:R ", "2:R:sum"));
+                "2:P:median", "2x2:P,P:sum", "2x2:P,P:max", "2: R", "2:R ", "2:R:sum",
+                "4x2:SS7/2,S7", "5x3:SS0/3,S0", "2x3x2:SS5/6,S5,S5", "3x2x2:SS2/2,R,S2",
+                "3x2x2:S2,SS2/2,S2", "2x2:SS1/2,S1*4", "2:SS1/3", "2:SS0/3", "2x2:S2,SS2/3"));
     Random random = new Random(7);
     String letters = "0123x:,@[]-*/=RSPa_ ";
     for (int seed = 0; seed < 200; seed++) {

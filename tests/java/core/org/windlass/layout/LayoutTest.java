@@ -8,7 +8,11 @@ import static org.windlass.layout.Placement.replicate;
 import static org.windlass.layout.Placement.shard;
 import static org.windlass.layout.Placement.stridedShard;
 
+import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -16,6 +20,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
 
@@ -131,8 +137,167 @@ class LayoutTest {
     assertThat(rows(Layout.parse("2x2:SS0/2,S0"), 8))
         .containsExactly("[0,2)", "[4,6)", "[2,4)", "[6,8)");
     assertThat(rows(Layout.parse("2:SS0/2"), 8)).containsExactly("[0,2)+[4,6)", "[2,4)+[6,8)");
-    assertThat(rows(Layout.parse("2:SS0/3"), 8))
-        .containsExactly("[0,2)+[3,5)+[6,7)", "[2,3)+[5,6)+[7,8)");
+    assertThat(rows(Layout.parse("2x2:SS0/3,SS0/3"), 12))
+        .containsExactly(
+            "[0,1)+[4,5)+[8,9)", "[1,2)+[5,6)+[9,10)", "[2,3)+[6,7)+[10,11)",
+            "[3,4)+[7,8)+[11,12)");
+    assertThat(rows(Layout.parse("dp=4xtp=2:SS0/2,S0"), 9))
+        .containsExactly(
+            "[0,2)", "[5,6)", "[2,4)", "[6,7)", "[4,5)", "[7,8)", "[0,0)", "[8,9)");
+  }
+
+  /**
+   * Strided shards cut after the later shards whose sizes make their split. D, A, B and C are the
+   * sizes of mesh dimensions, and AB is a product. The order names mesh dimensions.
+   */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '"',
+      value = {
+        "DxA:SS0/A,S0              | 1 0",
+        "DxA:SS0/1,S0              | 0 1",
+        "DxAxB:SS0/A,S0,R          | 1 0",
+        "DxBxA:SS0/A,S1,S0         | 2 0",
+        "DxAxB:SS0/B,R,S0          | 2 0",
+        "DxAxB:R,SS0/B,S0          | 2 1",
+        "DxAxB:S0,SS0/B,S0         | 0 2 1",
+        "DxAxB:S0*2,SS0/B,S0       | 0 2 1",
+        "DxAxB:SS0/AB,S0,S0        | 1 2 0",
+        "DxAxB:SS0/A,S0,S0         | 1 0 2",
+        "DxAxB:SS0/A,S0,S0*3       | 1 0 2",
+        "DxAxB:SS0/B,SS0/B,S0      | 2 0 1",
+        "DxAxB:SS0/AB,SS0/B,S0     | 2 1 0",
+        "DxAxBxC:SS0/A,S0,SS0/C,S0 | 1 0 3 2",
+      })
+  void stridedShardsCutAfterTheShardsOfTheirSplit(String form, String order) {
+    int[] cuts = Stream.of(order.split(" ")).mapToInt(Integer::parseInt).toArray();
+    for (int[] n : sizes(form)) {
+      Layout layout =
+          Layout.parse(
+              form.replace("AB", "" + n[1] * n[2])
+                  .replace("D", "" + n[0])
+                  .replace("A", "" + n[1])
+                  .replace("B", "" + n[2])
+                  .replace("C", "" + n[3]));
+      for (int extent = 0; extent <= 40; extent++) {
+        for (int rank : layout.mesh().ranks()) {
+          Region region = layout.localRegion(new long[] {extent, 1}, rank);
+          List<Integer> found =
+              region.intervals(0).stream()
+                  .flatMap(run -> IntStream.range((int) run.start(), (int) run.end()).boxed())
+                  .toList();
+          assertThat(found)
+              .as("%s, extent %d, rank %d", layout, extent, rank)
+              .isEqualTo(chunked(layout, cuts, extent, rank));
+          if (extent % layout.mesh().size() == 0 && !form.contains("*")) {
+            assertThat(found).isEqualTo(chunkedApart(layout, extent, rank));
+          }
+        }
+      }
+    }
+  }
+
+  /** Sizes for the letters of a form. */
+  private static List<int[]> sizes(String form) {
+    int[] most = {5, 5, 1, 1};
+    if (form.contains("B")) {
+      most = new int[] {4, 3, 3, form.contains("C") ? 3 : 1};
+    }
+    List<int[]> sizes = new ArrayList<>();
+    for (int d = 1; d <= most[0]; d++) {
+      for (int a = 1; a <= most[1]; a++) {
+        for (int b = 1; b <= most[2]; b++) {
+          for (int c = 1; c <= most[3]; c++) {
+            sizes.add(new int[] {d, a, b, c});
+          }
+        }
+      }
+    }
+    return sizes;
+  }
+
+  /** What a rank holds of dimension 0 if mesh dimensions cut it in an order. */
+  private static List<Integer> chunked(Layout layout, int[] order, int extent, int rank) {
+    int[] at = layout.mesh().coordinates(rank);
+    List<Integer> held = IntStream.range(0, extent).boxed().toList();
+    for (int m : order) {
+      boolean hasUnit = layout.placements().get(m) instanceof Placement.Shard;
+      int unit = hasUnit ? (int) ((Placement.Shard) layout.placements().get(m)).unit() : 1;
+      held = chunk(held, layout.mesh().size(m), unit, at[m]);
+    }
+    return held;
+  }
+
+  /** What a rank holds if mesh dimensions cut in their order, each of {@code split} pieces. */
+  private static List<Integer> chunkedApart(Layout layout, int extent, int rank) {
+    int[] at = layout.mesh().coordinates(rank);
+    List<Integer> held = IntStream.range(0, extent).boxed().toList();
+    for (int m = 0; m < at.length; m++) {
+      Placement placement = layout.placements().get(m);
+      int split = placement instanceof Placement.StridedShard strided ? strided.split() : 1;
+      if (split > 1 || placement.equals(shard(0))) {
+        List<Integer> joined = new ArrayList<>();
+        for (int piece = 0; piece < split; piece++) {
+          joined.addAll(chunk(chunk(held, split, 1, piece), layout.mesh().size(m), 1, at[m]));
+        }
+        held = joined;
+      } else if (placement.equals(stridedShard(0, 1))) {
+        held = chunk(held, layout.mesh().size(m), 1, at[m]);
+      }
+    }
+    return held;
+  }
+
+  /** One of the pieces into which {@code torch.chunk} cuts a list of whole units. */
+  private static List<Integer> chunk(List<Integer> list, int pieces, int unit, int index) {
+    List<List<Integer>> units = new ArrayList<>();
+    for (int i = 0; i < list.size(); i += unit) {
+      units.add(list.subList(i, Math.min(i + unit, list.size())));
+    }
+    int each = -Math.floorDiv(-units.size(), pieces);
+    return units.stream().skip((long) index * each).limit(each).flatMap(List::stream).toList();
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '"',
+      value = {
+        "2:SS0/3           | 0 | 6 12 18 24",
+        "4:SS0/2           | 0 | 8 16 24",
+        "2x3:SS0/2,S0      | 0 | 4 8 12 16 20 24",
+        "2x2:SS0/2,S0*4    | 0 | 4 8 12 16 20 24",
+        "2x2:S0,SS0/2      | 1 | 8 16 24",
+        "2x2:S0*3,SS0/2    | 1 | 24",
+        "2x2x2:SS0/8,S0,S0 | 0 | 16",
+      })
+  void otherStridedShardsNeedEqualPieces(String text, int meshDim, String extents) {
+    List<Integer> equal = Stream.of(extents.split(" ")).map(Integer::valueOf).toList();
+    Layout layout = Layout.parse(text);
+    for (int extent = 0; extent <= 24; extent++) {
+      long[] shape = {extent};
+      TensorSpec spec = TensorSpec.of("w", DType.U8, layout, 0).padded(shape);
+      if (extent == 0 || equal.contains(extent)) {
+        assertThat(spec.localShape(0)).isEqualTo(layout.localShape(shape, 0));
+        continue;
+      }
+      for (ThrowingCallable call :
+          List.<ThrowingCallable>of(
+              () -> layout.check("w", shape),
+              () -> spec.localShape(0),
+              () -> spec.localRegion(0),
+              () -> Plan.of(spec, spec, DType.U8, PlanOptions.defaults()))) {
+        assertThatThrownBy(call)
+            .as("%s, extent %d", text, extent)
+            .isInstanceOf(InvalidArgumentException.class)
+            .hasMessage(
+                "tensor 'w' has extent " + extent + " in dimension 0, which placement "
+                    + layout.placements().get(meshDim) + " of mesh dimension " + meshDim + " in "
+                    + layout + " cuts into unequal pieces; use S0, or as split the size of a later"
+                    + " mesh dimension that has S0");
+      }
+    }
   }
 
   @Test

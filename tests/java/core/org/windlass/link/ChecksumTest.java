@@ -34,7 +34,7 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
-import org.windlass.testing.DistributionReference;
+import org.windlass.testing.CutReference;
 import org.windlass.testing.Processes;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
@@ -65,8 +65,8 @@ class ChecksumTest {
     int highest = 0;
     while (specs.size() < 5) {
       long[] shape = layouts.shape(4, 300);
-      Layout source = layouts.layout(shape.length, true);
-      Layout target = layouts.layout(shape.length, false);
+      Layout source = layouts.layout(true, shape);
+      Layout target = layouts.layout(false, shape);
       DType from = FLOATS.get(random.nextInt(6));
       String name = "t" + specs.size();
       specs.add(
@@ -372,9 +372,11 @@ class ChecksumTest {
   static void checkReplicas(long seed) {
     Random random = new Random(seed);
     DeviceMesh mesh = DeviceMesh.of("dp", 3, "tp", 2).at(random.nextInt(2));
-    long[] shape = {1 + random.nextInt(9), 1 + random.nextInt(9), 4 + random.nextInt(9)};
+    int kind = random.nextInt(3);
+    int columns = kind == 1 ? 4 * (1 + random.nextInt(3)) : 4 + random.nextInt(9);
+    long[] shape = {1 + random.nextInt(9), 1 + random.nextInt(9), columns};
     Layout layout =
-        switch (random.nextInt(3)) {
+        switch (kind) {
           case 0 -> mesh.layout(Placement.replicate(), Placement.shard(2));
           case 1 -> mesh.layout(Placement.replicate(), Placement.stridedShard(2, 2));
           default -> mesh.layout(Placement.replicate(), Placement.partial());
@@ -462,7 +464,7 @@ class ChecksumTest {
             long[] global = new long[3];
             for (int d = 0; d < 3; d++) {
               global[d] =
-                  DistributionReference.held(layout, mesh.coordinates(wrongRank), d, shape[d])
+                  CutReference.held(layout, mesh.coordinates(wrongRank), d, shape[d])
                       .get((int) index[d]);
             }
             int shift = linked ? Math.min(mesh.lowestRank(), 1) : 0; // ranks of the link

@@ -6,17 +6,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.windlass.job.JobEnd.ROWS;
 import static org.windlass.job.JobThreads.SOON;
 
-import java.lang.reflect.Field;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.windlass.Communicator;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.transfer.Until;
 import org.windlass.job.JobEnd;
 import org.windlass.job.JobThreads;
 import org.windlass.job.Role;
+import org.windlass.report.Report;
 
 /** What the ranks of a source get where a version fails on one of them alone. */
 @Timeout(120)
@@ -39,10 +40,11 @@ class LinkOutcomeTest {
                       .isInstanceOf(AbortedException.class)
                       .hasMessageContaining("ranks [1] have not sent it");
                 } else {
-                  LinkPart part = part(end.transfer());
-                  Until moving = part.come(true, 2, new Until(SOON.toNanos()));
+                  LinkPart part = TakenBack.part(end.transfer());
+                  Until soon = new Until(SOON.toNanos());
+                  Until moving = Tickets.take(List.of(part), 2, soon).until();
                   part.transfer(1).move(0, 2, new long[1], moving.leftNs());
-                  assertThat(end.link().handover().without(false, moving)).containsExactly(1);
+                  end.link().handover().moved(false, 0, moving);
                 }
               }
             });
@@ -62,9 +64,63 @@ class LinkOutcomeTest {
     JobThreads.end(source, target);
   }
 
-  private static LinkPart part(LinkTransfer transfer) throws ReflectiveOperationException {
-    Field parts = LinkTransfer.class.getDeclaredField("parts");
-    parts.setAccessible(true);
-    return (LinkPart) ((List<?>) parts.get(transfer)).get(0);
+  /** The receive that is in progress waits for the next one. */
+  @Test
+  void aVersionThatASideTakesBackIsOfferedAgain() throws Exception {
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, Role.SOURCE, ROWS)) {
+                TakenBack.takeBack(end.transfer(), SOON);
+                end.send(1, SOON);
+                end.send(2, SOON);
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, Role.TARGET, ROWS)) {
+                assertThat(end.transfer().version()).isEmpty();
+                assertThat(end.receive(SOON)).isEqualTo(1);
+                assertThat(end.receive(SOON)).isEqualTo(2);
+              }
+            });
+    JobThreads.end(source, target);
+  }
+
+  /** The move of all ranks, and the end of it among the ranks of a job. */
+  @Test
+  void aVersionTakesTwoOperations() throws Exception {
+    JobThreads.Body body =
+        job -> {
+          boolean isSource = job.name().equals("trainer");
+          try (JobEnd end = new JobEnd(job, isSource ? Role.SOURCE : Role.TARGET, ROWS)) {
+            Communicator side = end.link().handover().side().communicator();
+            for (long version = 1; version <= 3; version++) {
+              int moves = operations(end.link().communicator());
+              int ends = operations(side);
+              if (isSource) {
+                end.send(version, SOON);
+              } else {
+                end.receive(SOON);
+              }
+              assertThat(operations(end.link().communicator())).isEqualTo(moves + 1);
+              assertThat(operations(side)).isEqualTo(ends + 1);
+            }
+          }
+        };
+    JobThreads.end(jobs.start("trainer", 2, body), jobs.start("inference", 2, body));
+  }
+
+  /** The last one that all ranks take part in. */
+  private static int operations(Communicator communicator) {
+    return communicator.report().ranks().get(communicator.rank()).recent().stream()
+        .mapToInt(Report.Call::sequence)
+        .max()
+        .orElse(0);
   }
 }

@@ -243,8 +243,8 @@ class LinkTest {
     List<Weight> weights = new ArrayList<>();
     while (weights.size() < 6) {
       long[] shape = layouts.shape(4, 200);
-      Layout from = layouts.layout(shape.length, true);
-      Layout to = layouts.layout(shape.length, false);
+      Layout from = layouts.layout(true, shape);
+      Layout to = layouts.layout(false, shape);
       if (from.partialOp().orElse(ReduceOp.SUM) == ReduceOp.SUM) {
         String name = weights.size() + (random.nextBoolean() ? " wide" : "");
         weights.add(new Weight(name, shape, from, to));

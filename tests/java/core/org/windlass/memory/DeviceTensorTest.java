@@ -111,7 +111,7 @@ class DeviceTensorTest {
         use(
             "launch of shift on rank 0: argument 0 (f32[4])",
             (c, w, t) -> c.launch(TestKernels.kernel("shift"), t, w.tensor(DType.F32, 4), 0)),
-        use("expertDispatch: tokens (f32[1, 4])", DeviceTensorTest::dispatch));
+        use("dispatch: tokens (f32[1, 4])", DeviceTensorTest::dispatch));
   }
 
   private static void dispatch(Communicator comm, Window window, Tensor tensor) {

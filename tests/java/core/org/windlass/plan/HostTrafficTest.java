@@ -101,17 +101,14 @@ class HostTrafficTest {
   void eachElementCrossesOnceToAHostThatNeedsIt(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 16);
     long[] shape = random.shape(4, 2000);
-    Layout from = random.layout(shape.length, false);
-    Layout to = random.layout(shape.length, false);
+    TensorSpec before = random.spec("w", DType.F32, false, shape);
+    TensorSpec after = random.spec("w", DType.F32, false, shape);
+    Layout from = before.layout();
+    Layout to = after.layout();
     Hosts hosts = random.hosts(from, to);
     PlanOptions options =
         PlanOptions.defaults().withTurn(Math.floorMod(seed, 5)).withHosts(hosts);
-    Plan plan =
-        Plan.of(
-            TensorSpec.of("w", DType.F32, from, shape).padded(random.padded(shape)),
-            TensorSpec.of("w", DType.F32, to, shape).padded(random.padded(shape)),
-            DType.F32,
-            options);
+    Plan plan = Plan.of(before, after, DType.F32, options);
     Set<Crossing> held = new HashSet<>();
     for (int rank : from.mesh().ranks()) {
       for (List<Long> element : elements(from, rank, plan.paddedFrom(), shape)) {
@@ -159,8 +156,8 @@ class HostTrafficTest {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(seed, random.nextBoolean() ? 12 : 40);
     long[] shape = List.of(new long[] {1 << 20}, new long[] {1021, 263}).get(random.nextInt(2));
-    Layout from = layouts.layout(shape.length, false);
-    Layout to = layouts.layout(shape.length, false);
+    Layout from = layouts.layout(false, shape);
+    Layout to = layouts.layout(false, shape);
     Hosts hosts = layouts.hosts(from, to);
     Plan plan = plan(from, to, PlanOptions.defaults().withHosts(hosts), shape);
     Map<Region, Set<Integer>> holders = hosts(from, hosts, shape);

@@ -19,7 +19,7 @@ class PlanJsonTest {
       Plan.of(
           Layout.parse("dp=2xtp=2:P,S0"),
           Layout.parse("2@[5,4]:SS1/2"),
-          new long[] {8, 6},
+          new long[] {8, 12},
           DType.F32,
           DType.BF16,
           DType.F16,
@@ -32,7 +32,7 @@ class PlanJsonTest {
   void aPlanIsOneObject() {
     assertThat(PLAN.toJson())
         .startsWith(
-            "{\"version\":1,\"from\":\"dp=2xtp=2@0:P,S0\",\"to\":\"2@[5,4]:SS1/2\",\"shape\":[8,6],"
+            "{\"version\":1,\"from\":\"dp=2xtp=2@0:P,S0\",\"to\":\"2@[5,4]:SS1/2\",\"shape\":[8,12],"
                 + "\"dtype\":\"f32\",\"wire\":\"bf16\",\"target_dtype\":\"f16\","
                 + "\"mode\":\"staged\",\"bucket_bytes\":4096,\"turn\":3,\"fingerprint\":\"");
   }
@@ -41,20 +41,15 @@ class PlanJsonTest {
   void whatWasWrittenIsReadAsTheSamePlan(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 32);
     long[] shape = random.shape(5, 2000);
-    Layout from = random.layout(shape.length, true);
-    Layout to = random.layout(shape.length, false);
+    TensorSpec from = random.spec("", DType.F32, true, shape);
+    TensorSpec to = random.spec("", DType.F8E4M3, false, shape);
     PlanOptions options =
         new PlanOptions(
             TransferMode.values()[Math.floorMod(seed, 3)],
             1 + Math.floorMod(seed, 1000),
             Math.floorMod(seed, 7),
-            random.hosts(from, to));
-    Plan plan =
-        Plan.of(
-            TensorSpec.of("", DType.F32, from, shape).padded(random.padded(shape)),
-            TensorSpec.of("", DType.F8E4M3, to, shape).padded(random.padded(shape)),
-            DType.BF16,
-            options);
+            random.hosts(from.layout(), to.layout()));
+    Plan plan = Plan.of(from, to, DType.BF16, options);
     Plan read = Plan.parse(plan.toJson());
     assertThat(read.toJson()).isEqualTo(plan.toJson());
     assertThat(read.fingerprint()).isEqualTo(plan.fingerprint());
@@ -90,22 +85,23 @@ class PlanJsonTest {
         json.replace("\"dtype\":\"f32\"", "\"padded_to\":[8,5],\"dtype\":\"f32\""),
         "padded shape [8, 5]");
     refused(
-        json.replace("\"dtype\":\"f32\"", "\"padded_to\":[9,6],\"dtype\":\"f32\""),
+        json.replace("\"dtype\":\"f32\"", "\"padded_to\":[9,12],\"dtype\":\"f32\""),
         "fingerprint is");
     refused(json.replace("\"turn\":3", "\"turns\":3"), "unknown key \"turns\"");
     refused(json.replace("\"turn\":3,", ""), "turn is missing");
-    refused(json.replace("[8,6]", "[8,-6]"), "shape[1] is -6, which is negative");
-    refused(json.replace("[8,6]", "[8,6.0]"), "shape[1] is 6.0, not an integer");
-    refused(json.replace("[8,6]", "[8,9223372036854775808]"), "shape[1] is 9223372036854775808");
-    refused(json.replace("[8,6]", "8"), "shape is 8, not a list");
-    refused(json.replace("[8,6]", "[8]"), "shards dimension 1");
+    refused(json.replace("[8,12]", "[8,-12]"), "shape[1] is -12, which is negative");
+    refused(json.replace("[8,12]", "[8,12.0]"), "shape[1] is 12.0, not an integer");
+    refused(json.replace("[8,12]", "[8,9223372036854775808]"), "shape[1] is 9223372036854775808");
+    refused(json.replace("[8,12]", "8"), "shape is 8, not a list");
+    refused(json.replace("[8,12]", "[8]"), "shards dimension 1");
+    refused(json.replace("[8,12]", "[8,6]"), "has extent 6 in dimension 1, which placement SS1/2");
     refused(json.replace("P,S0", "P,S"), "from: ");
     refused(json.replace("\"bf16\"", "\"bf17\""), "wire: ");
     refused(json.replace("\"bf16\"", "null"), "wire is null, not a string");
     refused(json.replace("staged", "stage"), "mode: 'stage' is no transfer mode: direct, staged");
     refused(json.replace("4096", "0"), "bucket_bytes is 0, not at least 1");
     refused(json.replace("4096", "4097"), "fingerprint is");
-    refused(json.replace("[8,6]", "[8,7]"), "plan again");
+    refused(json.replace("[8,12]", "[8,16]"), "plan again");
     assertThatThrownBy(() -> Plan.parse(json.replace("\"bf16\"", "\"i32\"")))
         .isInstanceOf(UnsupportedException.class);
   }

@@ -4,12 +4,15 @@ package org.windlass.plan;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
@@ -43,8 +46,8 @@ class PlanPropertyTest {
   void localTensorsAreWhatTheReferenceSays(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 16);
     long[] shape = random.shape(12, 2500);
-    Layout layout = random.layout(shape.length, true);
-    TensorSpec spec = TensorSpec.of("w", DType.F32, layout, shape).padded(random.padded(shape));
+    TensorSpec spec = random.spec("w", DType.F32, true, shape);
+    Layout layout = spec.layout();
     for (int rank : layout.mesh().ranks()) {
       Region region = spec.localRegion(rank);
       List<List<Long>> held = DistributionReference.held(layout, rank, spec.paddedExtents());
@@ -59,6 +62,26 @@ class PlanPropertyTest {
         }
         assertThat(indices).as("%s, rank %d, dimension %d", spec, rank, d).isEqualTo(real);
         assertThat(spec.localShape(rank)[d]).isEqualTo(held.get(d).size());
+      }
+    }
+  }
+
+  /** What data parallel ranks cut of tensor parallel ones, from and to other layouts. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5})
+  void elementsCutTwiceAllArrive(int data) {
+    for (int tensor = 1; tensor <= 5; tensor++) {
+      Layout twice = Layout.parse(data + "x" + tensor + ":SS0/" + tensor + ",S0");
+      List<Layout> others =
+          List.of(
+              Layout.parse("3@2:S0"),
+              Layout.parse("2x2:R,S0"),
+              Layout.parse(tensor + "x" + data + "@1:SS0/" + data + ",S0"));
+      for (int extent = 0; extent <= 40; extent++) {
+        for (Layout other : others) {
+          new PlanSimulation(Plan.of(twice, other, new long[] {extent}, DType.F32)).check();
+          new PlanSimulation(Plan.of(other, twice, new long[] {extent}, DType.F32)).check();
+        }
       }
     }
   }
@@ -124,16 +147,17 @@ class PlanPropertyTest {
   @RandomSeeds(value = 50, inLong = 1000)
   void bucketsHoldEveryRouteOnceAndKeepTheirSize(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 12);
-    Layout from = random.layout(2, true);
-    Layout to = random.layout(2, false);
+    long[][] shapes = new long[4][];
+    Arrays.setAll(shapes, i -> new long[] {1 + Math.floorMod(seed, 9) + i, 7});
+    Layout from = random.layout(true, shapes);
+    Layout to = random.layout(false, shapes);
     List<Plan> plans = new ArrayList<>();
     for (int i = 0; i < 4; i++) {
-      long[] shape = {1 + Math.floorMod(seed, 9) + i, 7};
       plans.add(
           Plan.of(
               from,
               to,
-              shape,
+              shapes[i],
               DType.F32,
               DType.F32,
               DType.F32,
@@ -254,8 +278,8 @@ class PlanPropertyTest {
     List<Plan> plans = new ArrayList<>();
     for (int i = 0; i < 6; i++) {
       long[] shape = random.shape(3, 600);
-      Layout from = random.layout(shape.length, false);
-      Layout to = random.layout(shape.length, false);
+      Layout from = random.layout(false, shape);
+      Layout to = random.layout(false, shape);
       DType wire = List.of(DType.F64, DType.F32, DType.BF16, DType.F8E4M3).get(i % 4);
       PlanOptions options =
           PlanOptions.defaults()
@@ -287,15 +311,15 @@ class PlanPropertyTest {
   private static Plan plan(long seed, int maxRanks, int maxDims, long maxNumel) {
     RandomLayouts random = new RandomLayouts(seed, maxRanks);
     long[] shape = random.shape(maxDims, maxNumel);
-    Layout from = random.layout(shape.length, true);
-    Layout to = random.layout(shape.length, false);
+    TensorSpec from = random.spec("w", DType.F32, true, shape);
+    TensorSpec to = random.spec("w", DType.F32, false, shape);
     return Plan.of(
-        TensorSpec.of("w", DType.F32, from, shape).padded(random.padded(shape)),
-        TensorSpec.of("w", DType.F32, to, shape).padded(random.padded(shape)),
+        from,
+        to,
         DType.F32,
         PlanOptions.defaults()
             .withTurn(Math.floorMod(seed, 5))
-            .withHosts(random.hosts(from, to)));
+            .withHosts(random.hosts(from.layout(), to.layout())));
   }
 
   private static List<List<Long>> heldOfSource(Plan plan, int rank) {

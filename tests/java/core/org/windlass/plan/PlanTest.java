@@ -488,8 +488,8 @@ class PlanTest {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(seed, 64);
     long[] shape = {1 + random.nextLong(1L << 30), 1 + random.nextLong(1L << 30)};
-    Layout from = layouts.layout(2, true);
-    Layout to = layouts.layout(2, false);
+    Layout from = layouts.layout(true, shape);
+    Layout to = layouts.layout(false, shape);
     Plan plan = Plan.of(from, to, shape, DType.F32);
     List<Route> all = plan.routes();
     for (int rank : to.mesh().ranks()) {

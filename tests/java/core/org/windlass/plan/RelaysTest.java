@@ -19,22 +19,17 @@ class RelaysTest {
   void schedulesCrossWhatThePlanSays(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 12);
     long[] shape = random.shape(4, 2000);
-    Layout from = random.layout(shape.length, true);
-    Layout to = random.layout(shape.length, false);
-    Hosts hosts = random.hosts(from, to);
+    TensorSpec from = random.spec("w", DType.F32, true, shape);
+    TensorSpec to = random.spec("w", DType.F32, false, shape);
+    Hosts hosts = random.hosts(from.layout(), to.layout());
     for (TransferMode mode : TransferMode.values()) {
       PlanOptions options =
           PlanOptions.defaults()
               .withMode(mode)
               .withBucketBytes(List.of(1L, 100L, 1L << 20).get(Math.floorMod(seed, 3)))
               .withHosts(hosts);
-      Plan plan =
-          Plan.of(
-              TensorSpec.of("w", DType.F32, from, shape).padded(random.padded(shape)),
-              TensorSpec.of("w", DType.F32, to, shape).padded(random.padded(shape)),
-              DType.BF16,
-              options);
-      assertThat(crossed(plan, hosts, from, to))
+      Plan plan = Plan.of(from, to, DType.BF16, options);
+      assertThat(crossed(plan, hosts, from.layout(), to.layout()))
           .as("%s, %s, %s", plan, mode, hosts)
           .isEqualTo(plan.totals().hosts().crossBytes());
     }

@@ -84,8 +84,8 @@ class SendingTest {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(seed, random.nextBoolean() ? 12 : 40);
     long[] shape = SHAPES.get(random.nextInt(SHAPES.size()));
-    Layout from = layouts.layout(shape.length, true);
-    Layout to = layouts.layout(shape.length, false);
+    Layout from = layouts.layout(true, shape);
+    Layout to = layouts.layout(false, shape);
     Hosts hosts = random.nextInt(2) == 0 ? layouts.hosts(from, to) : Hosts.one();
     Plan plan = plan(from, to, random.nextInt(4), hosts, shape);
     assertThat(unevenness(plan)).as("%s", plan).isLessThanOrEqualTo(1.01 + 1e-9);

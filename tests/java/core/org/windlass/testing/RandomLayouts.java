@@ -5,10 +5,13 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import org.windlass.DType;
 import org.windlass.ReduceOp;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
+import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Hosts;
 
 /** Random layouts and shapes; the same seed gives the same ones. */
@@ -60,8 +63,43 @@ public final class RandomLayouts {
     return Hosts.of(random.ints(ranks, 0, count).toArray());
   }
 
+  /** A tensor of a layout that fits it, often padded; Partial only for sources. */
+  public TensorSpec spec(String name, DType dtype, boolean isSource, long... shape) {
+    long[] padded = padded(shape);
+    return TensorSpec.of(name, dtype, layout(isSource, padded), shape).padded(padded);
+  }
+
+  /** A layout that fits tensors of as many dimensions; Partial only for sources. */
+  public Layout layout(boolean isSource, long[]... shapes) {
+    Layout layout = layout(shapes[0].length, isSource);
+    while (!fits(layout, shapes)) {
+      List<Placement> placements = new ArrayList<>(layout.placements());
+      int m = 0;
+      while (!(placements.get(m) instanceof Placement.StridedShard)) {
+        m++;
+      }
+      placements.set(m, Placement.shard(((Placement.StridedShard) placements.get(m)).dim()));
+      layout = new Layout(layout.mesh(), placements);
+    }
+    return layout;
+  }
+
+  private static boolean fits(Layout layout, long[]... shapes) {
+    try {
+      for (long[] shape : shapes) {
+        layout.check("", shape);
+      }
+      return true;
+    } catch (InvalidArgumentException unevenlyStrided) {
+      return false;
+    }
+  }
+
   /** A layout of consecutive or listed ranks; Partial only for sources. */
   public Layout layout(int ndim, boolean isSource) {
+    if (ndim > 0 && random.nextInt(6) == 0) {
+      return twiceSharded(random.nextInt(ndim));
+    }
     List<Integer> sizes = new ArrayList<>();
     int room = 1 + random.nextInt(maxRanks);
     int meshDims = 1 + random.nextInt(random.nextInt(8) == 0 ? 9 : 4);
@@ -76,7 +114,32 @@ public final class RandomLayouts {
     for (int m = 0; m < meshDims; m++) {
       placements[m] = placement(ndim, partial ? op : null);
     }
+    for (int m = 0; m < meshDims; m++) {
+      if (placements[m] instanceof Placement.StridedShard strided && random.nextBoolean()) {
+        placements[m] = Placement.stridedShard(strided.dim(), product(sizes, placements, m));
+      }
+    }
     return mesh(sizes).layout(placements);
+  }
+
+  /** A dimension of which data parallel ranks cut what tensor parallel ones hold. */
+  private Layout twiceSharded(int dim) {
+    int tensor = 1 + random.nextInt(Math.min(5, maxRanks));
+    int data = 1 + random.nextInt(Math.min(5, maxRanks / tensor));
+    return mesh(List.of(data, tensor))
+        .layout(Placement.stridedShard(dim, tensor), Placement.shard(dim));
+  }
+
+  /** The product of the sizes of some later mesh dimensions that shard the same one. */
+  private int product(List<Integer> sizes, Placement[] placements, int m) {
+    int dim = ((Placement.StridedShard) placements[m]).dim();
+    int product = 1;
+    for (int later = m + 1; later < placements.length; later++) {
+      if (placements[later].equals(Placement.shard(dim)) && random.nextInt(4) > 0) {
+        product *= sizes.get(later);
+      }
+    }
+    return product;
   }
 
   private Placement placement(int ndim, ReduceOp op) {

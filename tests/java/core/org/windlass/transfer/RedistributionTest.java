@@ -18,7 +18,6 @@ import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.internal.Shapes;
 import org.windlass.kernel.Target;
-import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 import org.windlass.plan.TransferMode;
@@ -276,8 +275,6 @@ class RedistributionTest {
     static Case random(String name, Random random, RandomLayouts layouts) {
       while (true) {
         long[] shape = layouts.shape(5, 300);
-        Layout source = layouts.layout(shape.length, true);
-        Layout target = layouts.layout(shape.length, false);
         DType from = DType.values()[random.nextInt(DType.C64.ordinal() + 1)];
         boolean cast = FLOATS.contains(from) && random.nextBoolean();
         DType to = cast ? FLOATS.get(random.nextInt(FLOATS.size())) : from;
@@ -287,14 +284,10 @@ class RedistributionTest {
                 : null;
         TransferMode mode = TransferMode.values()[random.nextInt(3)];
         long bucketBytes = List.of(1L, 7L, 64L, 300L, 5000L, 1L << 40).get(random.nextInt(6));
-        if (source.partialOp().map(op -> canReduce(from, op)).orElse(true)) {
-          return new Case(
-              TensorSpec.of(name, from, source, shape).padded(layouts.padded(shape)),
-              TensorSpec.of(name, to, target, shape).padded(layouts.padded(shape)),
-              wire,
-              mode,
-              bucketBytes,
-              random.nextLong());
+        TensorSpec source = layouts.spec(name, from, true, shape);
+        TensorSpec target = layouts.spec(name, to, false, shape);
+        if (source.layout().partialOp().map(op -> canReduce(from, op)).orElse(true)) {
+          return new Case(source, target, wire, mode, bucketBytes, random.nextLong());
         }
       }
     }

@@ -21,6 +21,7 @@ import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
 import org.windlass.plan.TransferMode;
+import org.windlass.testing.CutReference;
 import org.windlass.testing.DistributionReference;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
@@ -92,13 +93,11 @@ class RoutesTest {
   /** One plan of random layouts for each mode, of tensors {@code first} and on. */
   private static List<Plan> inAllModes(
       Random random, RandomLayouts layouts, Hosts hosts, long[] shape, int first) {
-    Layout from = layouts.layout(shape.length, true);
-    while (!from.partialOp().map(DType.I64::canReduce).orElse(true)) {
-      from = layouts.layout(shape.length, true);
+    TensorSpec from = layouts.spec("t", DType.I64, true, shape);
+    while (!from.layout().partialOp().map(DType.I64::canReduce).orElse(true)) {
+      from = layouts.spec("t", DType.I64, true, shape);
     }
-    Layout to = layouts.layout(shape.length, false);
-    long[] paddedFrom = layouts.padded(shape);
-    long[] paddedTo = layouts.padded(shape);
+    TensorSpec to = layouts.spec("t", DType.I64, false, shape);
     long numel = Math.max(1, Shapes.numel(shape));
     List<Plan> plans = new ArrayList<>();
     for (TransferMode mode : TransferMode.values()) {
@@ -108,12 +107,7 @@ class RoutesTest {
               .withBucketBytes(1 + numel / 4 * random.nextInt(12))
               .withHosts(hosts)
               .withTurn(first + plans.size());
-      plans.add(
-          Plan.of(
-              TensorSpec.of("t", DType.I64, from, shape).padded(paddedFrom),
-              TensorSpec.of("t", DType.I64, to, shape).padded(paddedTo),
-              DType.I64,
-              options));
+      plans.add(Plan.of(from, to, DType.I64, options));
     }
     return plans;
   }
@@ -224,7 +218,7 @@ class RoutesTest {
     int[][] places = new int[localShape.length][];
     for (int d = 0; d < places.length; d++) {
       List<Long> indices =
-          DistributionReference.held(
+          CutReference.held(
               plan.to(), plan.to().mesh().coordinates(rank), d, plan.paddedTo()[d]);
       places[d] = new int[Math.toIntExact(plan.paddedTo()[d])];
       for (int i = 0; i < indices.size(); i++) {

@@ -32,7 +32,7 @@ class WithoutCudaTest {
 
   @Test
   void classesLoadWithoutTheDriver() throws Exception {
-    assumeThat(CudaDriver.refusal()).as("no driver here").isPresent();
+    assumeThat(CudaDriver.problem()).as("no driver here").isPresent();
     List<String> classes = classes();
     assertThat(classes)
         .contains("org.windlass.cuda.DevicePointers", "org.windlass.cuda.CudaPresets");
@@ -44,9 +44,9 @@ class WithoutCudaTest {
   /** Twice: a class that could not be initialised gives its reason once. */
   @Test
   void presetsThatDoNotLoadAreTold() {
-    assumeThat(CudaDriver.refusal()).as("no driver here").isPresent();
+    assumeThat(CudaDriver.problem()).as("no driver here").isPresent();
     for (int call = 0; call < 2; call++) {
-      assertThat(CudaPresets.refusal().orElseThrow())
+      assertThat(CudaPresets.problem().orElseThrow())
           .contains("org.bytedeco.cuda.global.cudart", "no jnicudart in java.library.path");
     }
   }
@@ -63,7 +63,7 @@ class WithoutCudaTest {
     ClassLoader platform = ClassLoader.getPlatformClassLoader();
     try (URLClassLoader loader = new URLClassLoader(urls.toArray(new URL[0]), platform)) {
       Object refusal =
-          loader.loadClass(CudaPresets.class.getName()).getMethod("refusal").invoke(null);
+          loader.loadClass(CudaPresets.class.getName()).getMethod("problem").invoke(null);
       assertThat(((Optional<?>) refusal).orElseThrow().toString())
           .contains("is not on the class path; org.bytedeco:cuda has it");
       Class<?> pointers = Class.forName(DevicePointers.class.getName(), true, loader);

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Random;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -68,38 +69,42 @@ public final class ReferenceTensor {
     return partial;
   }
 
+  /**
+   * Raises each extent until layouts cut it, since some strided shards need equal pieces. It becomes
+   * 0 if that takes long.
+   */
+  public static void raise(int[] shape, Layout... layouts) {
+    for (int d = 0; d < shape.length; d++) {
+      int[] one = new int[shape.length];
+      int most = shape[d] + 48;
+      do {
+        one[d] = shape[d] > most ? 0 : shape[d]++;
+      } while (!fits(one, layouts));
+      shape[d] = one[d];
+    }
+  }
+
+  /** Whether layouts cut a shape, which strided shards of some forms cut only into equal pieces. */
+  public static boolean fits(int[] shape, Layout... layouts) {
+    try {
+      for (Layout layout : layouts) {
+        layout.defaultedFor(shape.length).check("", Arrays.stream(shape).asLongStream().toArray());
+      }
+      return true;
+    } catch (InvalidArgumentException unequalPieces) {
+      return false;
+    }
+  }
+
   /** The global indices along each dimension that a place of the mesh holds, in local order. */
   public static List<List<Integer>> indices(Layout layout, int place, int[] shape) {
     int[] coordinates = coordinates(layout, place);
     List<List<Integer>> dims = new ArrayList<>();
     for (int d = 0; d < shape.length; d++) {
-      List<Integer> held = new ArrayList<>();
-      for (int i = 0; i < shape[d]; i++) {
-        held.add(i);
-      }
-      for (int m = 0; m < coordinates.length; m++) {
-        Placement placement = layout.placements().get(m);
-        int ranks = layout.mesh().size(m);
-        if (placement instanceof Placement.Shard s && s.dim() == d) {
-          held = piece(held, ranks, (int) s.unit(), coordinates[m]);
-        } else if (placement instanceof Placement.StridedShard s && s.dim() == d) {
-          List<Integer> joined = new ArrayList<>();
-          for (int part = 0; part < s.split(); part++) {
-            joined.addAll(piece(piece(held, s.split(), 1, part), ranks, 1, coordinates[m]));
-          }
-          held = joined;
-        }
-      }
-      dims.add(held);
+      List<Long> held = CutReference.held(layout, coordinates, d, shape[d]);
+      dims.add(held.stream().map(Long::intValue).toList());
     }
     return dims;
-  }
-
-  private static List<Integer> piece(List<Integer> held, int pieces, int unit, int index) {
-    int units = (held.size() + unit - 1) / unit;
-    int each = (units + pieces - 1) / pieces * unit;
-    int begin = Math.min(held.size(), each * index);
-    return held.subList(begin, Math.min(held.size(), begin + each));
   }
 
   /** The linear index of each element of the product of index lists, row-major. */

@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.Arrays;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
@@ -18,8 +19,8 @@ import org.windlass.kernel.Target;
 final class Arguments {
   private Arguments() {}
 
-  /** Checks the tensors of a collective. Either may be null if this rank has none. */
-  static void buffers(int operation, Tensor in, Tensor out) {
+  /** Checks the tensors of a collective. A tensor may be null if this rank has none. */
+  static void buffers(int operation, @Nullable Tensor in, @Nullable Tensor out) {
     if ((in != null && !in.contiguous)
         || (out != null && (!out.contiguous || out.memory.readOnly))
         || (in != null && out != null && in.dtype != out.dtype)) {
@@ -33,7 +34,6 @@ final class Arguments {
     }
   }
 
-  /** Checks the only tensor of a collective in place. */
   static void inPlace(int operation, Tensor tensor) {
     Objects.requireNonNull(tensor, "tensor");
     if (!tensor.contiguous || tensor.memory.readOnly) {
@@ -48,7 +48,7 @@ final class Arguments {
     }
   }
 
-  /** Refuses a tensor in a device's memory unless kernels run on devices. */
+  /** Throws for a tensor in a device's memory, unless this process's kernels run on devices. */
   static void requireDevices(String what, String name, Tensor tensor) {
     Target target = Target.loaded();
     if (target != Target.CUDA) {
@@ -59,7 +59,8 @@ final class Arguments {
   }
 
   /** Checks the arguments of a collective on a stream. {@code root} is 0 if there is none. */
-  static void onStream(int operation, Tensor in, Tensor out, int root, int ranks) {
+  static void onStream(
+      int operation, @Nullable Tensor in, @Nullable Tensor out, int root, int ranks) {
     if (root < 0 || root >= ranks) {
       throw new InvalidArgumentException(
           call(operation) + ": root is " + root + "; it must lie in [0, " + ranks + ")");
@@ -74,7 +75,6 @@ final class Arguments {
     requireDeviceMemory(operation, "out", out);
   }
 
-  /** Checks the argument of a collective on a stream that works in place. */
   static void inPlaceOnStream(int operation, Tensor tensor) {
     Objects.requireNonNull(tensor, "tensor");
     if (Target.loaded() == Target.CUDA) {
@@ -83,7 +83,7 @@ final class Arguments {
     }
   }
 
-  private static void requireDeviceMemory(int operation, String name, Tensor tensor) {
+  private static void requireDeviceMemory(int operation, String name, @Nullable Tensor tensor) {
     if (tensor != null && tensor.numel > 0 && !tensor.memory.onDevice) {
       throw new UnsupportedException(
           call(operation) + " on a stream: " + name + " (" + tensor + ") lies in the host's memory; copy it to a"
@@ -96,17 +96,20 @@ final class Arguments {
     return Native.wl_call_name(operation);
   }
 
-  private static InvalidArgumentException badBuffers(String what, Tensor in, Tensor out) {
+  private static InvalidArgumentException badBuffers(
+      String what, @Nullable Tensor in, @Nullable Tensor out) {
     requireContiguous(what, "out", out);
     requireContiguous(what, "in", in);
     if (out != null) {
       writable(what, "out", out);
     }
     return refused(
-        what, "in has dtype " + in.dtype + ", out has " + out.dtype + "; they must agree");
+        what,
+        "in has dtype " + Objects.requireNonNull(in).dtype + ", out has "
+            + Objects.requireNonNull(out).dtype + "; they must agree");
   }
 
-  /** Checks the tensors of an all-gather along {@code dim}; returns the operation that does it. */
+  /** Checks the tensors of an all-gather along {@code dim}. Returns its C ABI operation. */
   static int alongDim(Tensor in, Tensor out, int dim) {
     int ndim = Objects.requireNonNull(in, "in").shape.length;
     long[] expected = Objects.requireNonNull(out, "out").shape.clone();
@@ -129,7 +132,6 @@ final class Arguments {
     return dim == 0 ? Native.WL_OP_ALL_GATHER : Native.WL_OP_ALL_GATHER_DIM;
   }
 
-  /** Checks that a list has one value for each rank. */
   static void list(String what, String name, long[] list, int size) {
     Objects.requireNonNull(list, name);
     if (list.length != size) {
@@ -139,9 +141,7 @@ final class Arguments {
     }
   }
 
-  /**
-   * Checks both sides of a transfer between this rank's memory and a peer's part of {@code window}.
-   */
+  /** Checks both sides of a transfer between local memory and a peer's part of a window. */
   static void oneSided(String what, Window window, Tensor local, DistributedTensor remote) {
     Objects.requireNonNull(local, "local");
     if (Objects.requireNonNull(remote, "remote").window() != window) {
@@ -155,7 +155,7 @@ final class Arguments {
     }
   }
 
-  private static void requireContiguous(String what, String name, Tensor tensor) {
+  private static void requireContiguous(String what, String name, @Nullable Tensor tensor) {
     if (tensor != null && !tensor.contiguous) {
       throw refused(
           what, name + " (" + tensor + ") is not contiguous; copy it to a contiguous tensor first");

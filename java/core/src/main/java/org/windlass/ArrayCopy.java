@@ -5,6 +5,7 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -20,10 +21,7 @@ final class ArrayCopy {
 
   private ArrayCopy() {}
 
-  /**
-   * Copies {@code count} elements, from element {@code start} of the array, between the array and
-   * the staging buffer.
-   */
+  /** Copies elements between the array, from {@code start} on, and the staging buffer. */
   @FunctionalInterface
   private interface Part {
     void move(ByteBuffer staging, int start, int count);
@@ -94,13 +92,13 @@ final class ArrayCopy {
   }
 
   /**
-   * Checks an array against a tensor.
+   * Checks an array against a tensor, and returns the dtype of the staging buffer.
    *
    * @param like a dtype as wide as the array's elements
    * @param cast the dtype of the array's elements if they are cast; null if their bits are copied
-   * @return the dtype of the staging buffer
    */
-  private static DType check(String what, Tensor tensor, int length, DType like, DType cast) {
+  private static DType check(
+      String what, Tensor tensor, int length, DType like, @Nullable DType cast) {
     DType dtype = tensor.dtype;
     boolean fits;
     if (cast != null) {
@@ -112,13 +110,25 @@ final class ArrayCopy {
     if (!fits) {
       throw new InvalidArgumentException(
           what + ": values has " + (cast != null ? "floating" : like.bits() + "-bit integer")
-              + " elements, which don't carry dtype " + dtype);
+              + " elements, which don't carry dtype " + dtype + "; use " + arrayOf(dtype));
     }
     if (length != tensor.numel) {
       throw new InvalidArgumentException(
           what + ": values has " + length + " elements, the tensor has " + tensor.numel);
     }
     return cast != null ? cast : dtype;
+  }
+
+  private static String arrayOf(DType dtype) {
+    if (DType.F32.canCast(dtype)) {
+      return "float[] or double[]";
+    }
+    return switch (dtype.bits()) {
+      case 8 -> "byte[]";
+      case 16 -> "short[]";
+      case 32 -> "int[]";
+      default -> dtype.isInteger() ? "long[]" : "asByteBuffer";
+    };
   }
 
   private static void run(String what, Tensor tensor, DType staged, boolean write, Part part) {
@@ -134,7 +144,6 @@ final class ArrayCopy {
     }
   }
 
-  /** Walks over a tensor in row-major order, in blocks that fit the staging buffer. */
   private record Pass(
       DType staged, boolean write, Part part, ByteBuffer staging, long address, Scratch scratch) {
     void over(Tensor tensor, long at) {

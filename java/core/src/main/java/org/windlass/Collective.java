@@ -2,6 +2,8 @@
 package org.windlass;
 
 import java.lang.ref.Reference;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.CallStruct;
 import org.windlass.internal.call.Endpoint;
@@ -9,26 +11,27 @@ import org.windlass.internal.memory.Memory;
 
 /**
  * Runs one collective over checked tensors. {@link #begin} pins the tensors and describes them. The
- * caller describes the rest and submits the call, and then calls {@link #end} or {@link #enqueue}.
- * The native side checks the rest. Unless a call fails, nothing is allocated.
+ * caller describes the other arguments and submits the call. Then it calls {@link #end} or {@link
+ * #enqueue}. Unless a call fails, nothing is allocated.
  */
 final class Collective {
   private Collective() {}
 
   /**
    * Enqueues the operation that the endpoint's call describes. Its tensors stay pinned until it is
-   * over. If a graph holds it, they stay pinned as long as the communicator exists.
+   * over. If a CUDA graph has captured it, they stay pinned as long as the communicator exists.
    *
    * @param in null if this rank reads nothing
    * @param out null if this rank writes nothing
    * @param owner kept reachable until the operation is over
    */
-  static Operation<Void> enqueue(Endpoint own, long stream, Tensor in, Tensor out, Object owner) {
+  static Operation<Void> enqueue(
+      Endpoint own, long stream, @Nullable Tensor in, @Nullable Tensor out, Object owner) {
     own.call.on(stream, own.scratch.out());
     int code = own.submit();
-    Tensor any = in != null ? in : out;
-    Memory source = any == null ? null : any.memory;
-    Memory target = any == null ? null : (out != null ? out : in).memory;
+    boolean hasNone = in == null && out == null;
+    Memory source = hasNone ? null : either(in, out).memory;
+    Memory target = hasNone ? null : either(out, in).memory;
     if (code != Native.WL_OK) {
       throw own.settle(code, source, target);
     }
@@ -39,22 +42,25 @@ final class Collective {
 
   /**
    * Makes {@code thread} the only caller, pins the tensors, and describes them in the endpoint's
-   * call.
-   *
-   * @param operation one of the C ABI's collectives
-   * @param in null if this rank reads nothing
-   * @param out null if this rank writes nothing; {@code in} and {@code out} are not both null
+   * call. {@code in} or {@code out} is null if this rank reads or writes nothing.
    */
   static CallStruct begin(
-      Endpoint own, Thread thread, int operation, Tensor in, Tensor out, long deadlineNs) {
+      Endpoint own,
+      Thread thread,
+      int operation,
+      @Nullable Tensor in,
+      @Nullable Tensor out,
+      long deadlineNs) {
     own.begin(thread);
-    Tensor any = in != null ? in : out;
+    Tensor any = either(in, out);
     Memory source = any.memory;
-    if (!hold(source, (out != null ? out : in).memory)) {
+    if (!hold(source, either(out, in).memory)) {
       own.end();
       String what = Arguments.call(operation);
-      boolean isIn = out == null || (in != null && in != out && !source.usable());
-      throw isIn ? in.closed(what, "in") : out.closed(what, "out");
+      if (out != null && (in == null || in == out || source.usable())) {
+        throw out.closed(what, "out");
+      }
+      throw any.closed(what, "in");
     }
     return own.call
         .of(operation, any.dtype.code(), deadlineNs)
@@ -62,10 +68,10 @@ final class Collective {
         .out(out == null ? 0 : out.address, out == null ? 0 : out.numel);
   }
 
-  /** Ends the call that {@link #begin} began. Throws an exception unless {@code code} is Ok. */
-  static void end(Endpoint own, int code, Tensor in, Tensor out) {
-    Memory source = (in != null ? in : out).memory;
-    Memory target = (out != null ? out : in).memory;
+  /** Ends the call that {@link #begin} began. Throws unless {@code code} is {@code WL_OK}. */
+  static void end(Endpoint own, int code, @Nullable Tensor in, @Nullable Tensor out) {
+    Memory source = either(in, out).memory;
+    Memory target = either(out, in).memory;
     if (code != Native.WL_OK) {
       throw own.settle(code, source, target);
     }
@@ -78,7 +84,11 @@ final class Collective {
     Reference.reachabilityFence(out);
   }
 
-  /** Pins both memories, or neither. Returns true if it pinned them. */
+  /** Returns {@code first}, or {@code second} if that is null. */
+  private static Tensor either(@Nullable Tensor first, @Nullable Tensor second) {
+    return first != null ? first : Objects.requireNonNull(second);
+  }
+
   private static boolean hold(Memory a, Memory b) {
     if (!a.hold()) {
       return false;

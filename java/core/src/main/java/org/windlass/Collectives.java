@@ -5,6 +5,7 @@ import java.lang.ref.Reference;
 import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -34,12 +35,7 @@ public sealed class Collectives permits Communicator {
   /** Keeps the native handle alive while an operation runs. */
   private final Object owner;
 
-  /**
-   * Makes the operations of one rank.
-   *
-   * @param owner the object that keeps the endpoint alive; null if that is this object
-   */
-  Collectives(Endpoint endpoint, long deadlineNs, Object owner) {
+  Collectives(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
     this.endpoint = endpoint;
     this.deadlineNs = deadlineNs;
     this.owner = owner == null ? this : owner;
@@ -55,7 +51,7 @@ public sealed class Collectives permits Communicator {
     return endpoint.size;
   }
 
-  /** Blocks until every rank has called it. */
+  /** Blocks until every rank has called this method. */
   public final void barrier() {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
@@ -86,7 +82,10 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Runs {@link #allToAll(Tensor, Tensor)} with {@link Algorithm#PUSH} or {@link Algorithm#PULL}.
+   * Runs {@link #allToAll(Tensor, Tensor)} with a given algorithm.
+   *
+   * @param algorithm {@link Algorithm#AUTO}, {@link Algorithm#PUSH} or {@link Algorithm#PULL}
+   * @throws InvalidArgumentException for another algorithm
    */
   public final void allToAll(Tensor in, Tensor out, Algorithm algorithm) {
     int code = code(algorithm);
@@ -105,12 +104,17 @@ public sealed class Collectives permits Communicator {
    * @param in read only on the root; may be null on other ranks. In place, the root's {@code in} is
    *     its {@code out}
    */
-  public final void broadcast(Tensor in, Tensor out, int root) {
+  public final void broadcast(@Nullable Tensor in, Tensor out, int root) {
     broadcast(in, out, root, Algorithm.AUTO);
   }
 
-  /** Runs {@link #broadcast(Tensor, Tensor, int)} with {@link Algorithm#STAGED}. */
-  public final void broadcast(Tensor in, Tensor out, int root, Algorithm algorithm) {
+  /**
+   * Runs {@link #broadcast(Tensor, Tensor, int)} with a given algorithm.
+   *
+   * @param algorithm {@link Algorithm#AUTO} or {@link Algorithm#STAGED}
+   * @throws InvalidArgumentException for another algorithm
+   */
+  public final void broadcast(@Nullable Tensor in, Tensor out, int root, Algorithm algorithm) {
     int code = code(algorithm);
     Tensor from = rank() == root ? given(in, "in") : null;
     run(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, 0, code);
@@ -163,9 +167,11 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * Runs {@link #allReduce(Tensor, Tensor, ReduceOp)} with one algorithm. {@link Algorithm#RING}
-   * and {@link Algorithm#BIDIRECTIONAL_RING} add in ring order and round at each rank. In place,
-   * {@link Algorithm#ONE_PHASE} supports only small tensors.
+   * Runs {@link #allReduce(Tensor, Tensor, ReduceOp)} with a given algorithm. {@link
+   * Algorithm#RING} and {@link Algorithm#BIDIRECTIONAL_RING} add in ring order and round at each
+   * rank. In place, {@link Algorithm#ONE_PHASE} supports only small tensors.
+   *
+   * @throws InvalidArgumentException for an algorithm of another operation
    */
   public final void allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
     int code = code(algorithm);
@@ -179,7 +185,7 @@ public sealed class Collectives permits Communicator {
    *     and may be null on other ranks. In place, the root's {@code out} is its own part of {@code
    *     in}
    */
-  public final void scatter(Tensor in, Tensor out, int root) {
+  public final void scatter(@Nullable Tensor in, Tensor out, int root) {
     Tensor from = rank() == root ? given(in, "in") : null;
     run(Native.WL_OP_SCATTER, from, given(out, "out"), 0, root, 0, 0);
   }
@@ -191,7 +197,7 @@ public sealed class Collectives permits Communicator {
    *     and may be null on other ranks. In place, the root's {@code in} is its own part of {@code
    *     out}
    */
-  public final void gather(Tensor in, Tensor out, int root) {
+  public final void gather(Tensor in, @Nullable Tensor out, int root) {
     Tensor to = rank() == root ? given(out, "out") : null;
     run(Native.WL_OP_GATHER, given(in, "in"), to, 0, root, 0, 0);
   }
@@ -201,7 +207,7 @@ public sealed class Collectives permits Communicator {
    *
    * @param out written only on the root; may be null on other ranks. In place, it is {@code in}
    */
-  public final void reduce(Tensor in, Tensor out, ReduceOp op, int root) {
+  public final void reduce(Tensor in, @Nullable Tensor out, ReduceOp op, int root) {
     Tensor to = rank() == root ? given(out, "out") : null;
     run(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), root, 0, 0);
   }
@@ -306,10 +312,10 @@ public sealed class Collectives permits Communicator {
   private void exchange(
       Tensor in,
       long[] sendCounts,
-      long[] sendOffsets,
+      long @Nullable [] sendOffsets,
       Tensor out,
       long[] receiveCounts,
-      long[] receiveOffsets) {
+      long @Nullable [] receiveOffsets) {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(
@@ -329,14 +335,18 @@ public sealed class Collectives permits Communicator {
    * Submits {@code call} and returns at once. {@code call} runs operations of the object that it
    * receives: {@code comm.runAsync(c -> c.allReduce(gradients, ReduceOp.SUM))}.
    *
-   * <p>Each rank has one thread for these calls, made on first use. It runs them in the order in
-   * which they were submitted. An operation called without {@code runAsync} while some are queued
-   * waits for its turn behind them. So ranks must agree on the order within a communicator, but not
-   * across communicators. A deadline counts from the start of an operation, not while it is queued.
+   * <p>In each communicator, each rank has one thread for these calls, made on first use. It runs
+   * them in the order in which they were submitted. An operation that is called directly waits
+   * until all calls submitted before it are over. So ranks must agree on the order of calls within
+   * a communicator, but not across communicators. A deadline counts from the start of an operation,
+   * not while it is queued.
+   *
+   * <p>If {@code call} throws, {@link Operation#await} throws the same. Later calls still run,
+   * unless the communicator is dead. When the communicator is closed or dies, queued calls fail
+   * with that failure and never run.
    *
    * <p>Tensors that {@code call} refers to are kept reachable. If one is closed before an operation
-   * on it has begun, the operation fails with {@link ClosedException}. When the communicator is
-   * closed or dies, queued calls fail with that failure and never run.
+   * on it has begun, the operation fails with {@link ClosedException}.
    */
   public final Operation<Void> runAsync(Consumer<? super Collectives> call) {
     Objects.requireNonNull(call, "call");
@@ -351,17 +361,17 @@ public sealed class Collectives permits Communicator {
    * Submits a call that has a result, as {@link #runAsync} does: {@code comm.supplyAsync(c ->
    * c.allToAllv(in, counts, out))}.
    */
-  public final <T> Operation<T> supplyAsync(Function<? super Collectives, ? extends T> call) {
+  public final <T extends @Nullable Object> Operation<T> supplyAsync(
+      Function<? super Collectives, ? extends T> call) {
     Objects.requireNonNull(call, "call");
     return new Operation<>(endpoint.submit(() -> call.apply(this)));
   }
 
   /**
    * Runs {@code kernel} of a library, on every rank with the same dtypes, shapes and scalars. The
-   * kernel's author documents its effect. The arguments are first checked against the kernel's
-   * parameters, {@link Kernel#toString}.
+   * kernel's author documents its effect. {@link Kernel#toString} lists its parameters.
    *
-   * <p>If a kernel waits, a deadline, an abort or the loss of a peer ends the wait. If a kernel
+   * <p>A deadline, an abort or the loss of a peer ends a kernel that waits for a peer. If a kernel
    * never leaves a phase, its rank hangs, and nothing ends it.
    *
    * @param arguments for each parameter of the kernel, a contiguous {@link Tensor} or a scalar. A
@@ -369,7 +379,7 @@ public sealed class Collectives permits Communicator {
    *     Double} (f64). A distributed parameter takes a {@link DistributedTensor}, at the same
    *     offset of the same window on every rank
    * @throws InvalidArgumentException if an argument does not match the kernel's parameter, or the
-   *     kernel refuses the arguments; nothing was sent
+   *     kernel does not accept the arguments; nothing was sent
    * @throws MismatchException if ranks launch different kernels, or one kernel with different
    *     arguments; no data has moved between them
    * @throws UnsupportedException if ranks are on several hosts; the communicator stays alive
@@ -403,7 +413,13 @@ public sealed class Collectives permits Communicator {
   }
 
   private void run(
-      int operation, Tensor in, Tensor out, int op, int root, long rows, int algorithm) {
+      int operation,
+      @Nullable Tensor in,
+      @Nullable Tensor out,
+      int op,
+      int root,
+      long rows,
+      int algorithm) {
     Arguments.buffers(operation, in, out);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
@@ -416,7 +432,7 @@ public sealed class Collectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
-  /** Runs {@code call} on a thread of the communicator. */
+  /** Runs {@code call} on the communicator's own thread, after queued calls, and waits. */
   final void handOff(Runnable call) {
     endpoint.handOff(
         () -> {
@@ -426,7 +442,7 @@ public sealed class Collectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
-  private static Tensor given(Tensor tensor, String name) {
+  private static Tensor given(@Nullable Tensor tensor, String name) {
     return Objects.requireNonNull(tensor, name);
   }
 

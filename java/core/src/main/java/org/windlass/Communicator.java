@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
@@ -31,8 +32,8 @@ import org.windlass.launch.Rendezvous;
 import org.windlass.report.Report;
 
 /**
- * Connects one rank to the ranks that joined the same communicator. All of them share one failure
- * record.
+ * Connects one rank to the ranks that joined the same communicator. If it fails for one rank, it
+ * fails for all of them.
  *
  * <p>Operations are collective: every rank calls the same ones in the same order. The exception is
  * the operations of a {@link Window}, which one rank calls without the others. Only one thread at a
@@ -61,22 +62,19 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   private final Membership membership;
 
   /** Keeps the group reachable, so that it is not reported as a leak. */
-  private final LocalGroup group;
+  private final @Nullable LocalGroup group;
 
-  /**
-   * Keeps the communicator reachable from which this one was made. Then {@link #abortAll} of its
-   * ancestors reaches this one.
-   */
+  /** Communicator from which this one was made. Its {@link #abortAll} aborts this one too. */
   @SuppressWarnings("unused")
-  private Communicator origin;
+  private @Nullable Communicator origin;
 
   /**
    * Takes over a native handle.
    *
-   * @param group the group that owns the handle and closes it; null if there is none
+   * @param group the group that closes the communicator; null if there is none
    * @param maker the call that made it, for the report of a communicator that was never closed
    */
-  Communicator(long handle, Duration deadline, LocalGroup group, String maker) {
+  Communicator(long handle, Duration deadline, @Nullable LocalGroup group, String maker) {
     super(new Endpoint(handle), Deadline.DEFAULT, null);
     this.deadline = deadline;
     this.group = group;
@@ -165,11 +163,8 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return of(handle, options.deadline(), null, "meet");
   }
 
-  /**
-   * Takes over a native handle. If that fails, closes the handle, since its peers would wait for
-   * this rank.
-   */
-  static Communicator of(long handle, Duration deadline, LocalGroup group, String maker) {
+  /** Takes over a native handle, and closes it if the constructor throws. */
+  static Communicator of(long handle, Duration deadline, @Nullable LocalGroup group, String maker) {
     try {
       return new Communicator(handle, deadline, group, maker);
     } catch (Throwable e) {
@@ -197,14 +192,12 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return new Collectives(endpoint, Deadline.nanos(deadline), this);
   }
 
-  /**
-   * Collective. Makes a window of {@code bytes} bytes on every rank, zeroed and aligned to 4,096.
-   */
+  /** Makes a window of {@code bytes} bytes on every rank, zeroed, aligned to 4,096. Collective. */
   public Window window(long bytes) {
     return MemoryCalls.window(this, bytes, Deadline.DEFAULT);
   }
 
-  /** Makes a {@link #window(long)} within a deadline. */
+  /** Runs {@link #window(long)} with a deadline for the call. */
   public Window window(long bytes, Duration deadline) {
     return MemoryCalls.window(this, bytes, Deadline.nanos(deadline));
   }
@@ -225,7 +218,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return MemoryCalls.deviceWindow(this, bytes, Deadline.DEFAULT);
   }
 
-  /** Makes a {@link #deviceWindow(long)} within a deadline. */
+  /** Runs {@link #deviceWindow(long)} with a deadline for the call. */
   public Window deviceWindow(long bytes, Duration deadline) {
     return MemoryCalls.deviceWindow(this, bytes, Deadline.nanos(deadline));
   }
@@ -242,29 +235,28 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return MemoryCalls.memoryPool(this, bytes, Deadline.DEFAULT);
   }
 
-  /** Makes a {@link #memoryPool(long)} within a deadline. */
+  /** Runs {@link #memoryPool(long)} with a deadline for the call. */
   public MemoryPool memoryPool(long bytes, Duration deadline) {
     return MemoryCalls.memoryPool(this, bytes, Deadline.nanos(deadline));
   }
 
   /**
    * Collective. Ranks of the same color form a new communicator. There they are ordered by key,
-   * then by their rank here. It has its own control block and failure record, and is closed
-   * separately.
+   * then by their rank here. It fails and is closed independently of this one.
    *
    * @param color 0 or more; a rank with a negative color takes part but joins nothing
    * @return null for a negative color
    */
-  public Communicator split(int color, int key) {
+  public @Nullable Communicator split(int color, int key) {
     return split(color, key, Deadline.DEFAULT);
   }
 
-  /** Runs {@link #split(int, int)} within a deadline. */
-  public Communicator split(int color, int key, Duration deadline) {
+  /** Runs {@link #split(int, int)} with a deadline for the call. */
+  public @Nullable Communicator split(int color, int key, Duration deadline) {
     return split(color, key, Deadline.nanos(deadline));
   }
 
-  private Communicator split(int color, int key, long deadlineNs) {
+  private @Nullable Communicator split(int color, int key, long deadlineNs) {
     return join(
         "from split",
         (out, error) -> Native.wl_comm_split(endpoint.handle, color, key, deadlineNs, out, error));
@@ -273,12 +265,12 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   /**
    * Collective. The listed ranks form a new communicator, where they are ranks 0, 1, ... in the
    * order of the list. Every rank calls it with the same list, including ranks that are not listed.
-   * The lists of several calls may overlap. Each new communicator has its own control block and
-   * failure record, and is closed separately.
+   * The lists of several calls may overlap. Each new communicator fails and is closed
+   * independently.
    *
    * @return null on a rank that isn't listed
    */
-  public Communicator subgroup(int... ranks) {
+  public @Nullable Communicator subgroup(int... ranks) {
     ByteBuffer list = NativeMemory.copy(Objects.requireNonNull(ranks, "ranks"));
     long address = NativeMemory.address(list);
     int count = ranks.length;
@@ -294,9 +286,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Returns this communicator's ranks in rank order, each as its number in the parent. The parent
-   * is the communicator from which {@link #subgroup}, {@link #split} or {@link #shrink} made this
-   * one. Empty if there is no parent. Legal from any thread at any time.
+   * Returns, for each rank of this communicator in order, its rank in the parent. The parent is the
+   * communicator from which {@link #subgroup}, {@link #split} or {@link #shrink} made this one.
+   * Empty if there is no parent. Legal from any thread at any time.
    */
   public List<Integer> parentRanks() {
     try {
@@ -307,11 +299,11 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Returns the rank here that has number {@code parentRank} in the parent, which {@link
-   * #parentRanks} describes. Legal from any thread at any time.
+   * Converts a rank of the parent to the rank of this communicator. See {@link #parentRanks}. Legal
+   * from any thread at any time.
    *
-   * @throws InvalidArgumentException if that rank is no member here, or this communicator has no
-   *     parent; the message lists the members
+   * @throws InvalidArgumentException if {@code parentRank} is not in this communicator, or this
+   *     communicator has no parent; the message lists the members
    */
   public int rankFromParent(int parentRank) {
     List<Integer> members = parentRanks();
@@ -328,9 +320,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Makes a new communicator of the live ranks after a failure. Ranks keep their order. Every live
-   * rank calls it, whatever failure it got. Ranks that died or closed are not awaited. The call
-   * continues once all other live ranks have called, or the deadline of one of them has passed. So
-   * a stopped process delays it until the deadline, but a dead process does not. If a rank dies
+   * rank calls it, whatever failure it got. The call does not wait for ranks that died or closed.
+   * It continues once all other live ranks have called, or the deadline of one of them has passed.
+   * So a stopped process delays it until the deadline, but a dead process does not. If a rank dies
    * during the call or can't take part, the others agree again without it. This may take some
    * seconds beyond the deadline.
    *
@@ -340,10 +332,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * each side with its own communicator. If only one side may continue, choose the one whose {@link
    * #size} is more than half of this communicator's.
    *
-   * <p>The new communicator has its own control block and failure record, and no windows. Make the
-   * windows that you need again. This communicator stays dead. Close it and the objects in its
-   * windows once you no longer need them. After {@link DeadlineExceededException} the call may be
-   * repeated.
+   * <p>The new communicator has no windows. Make the windows that you need again. This communicator
+   * stays dead. Close it and the objects in its windows once you no longer need them. After {@link
+   * DeadlineExceededException} the call may be repeated.
    *
    * @param deadline time limit for ranks that neither called nor died. It must be the same on all
    *     ranks. It must be longer than an operation's, so that all ranks have learned of the failure
@@ -368,19 +359,13 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     }
   }
 
-  /**
-   * Makes a communicator from this one. Returns null if the native call returns no handle.
-   *
-   * @param maker the call that made it, for the report of a communicator that was never closed
-   */
-  Communicator join(String maker, Endpoint.NativeCall nativeCall) {
-    return adopt(maker, call(nativeCall));
+  /** Makes a communicator from this one. Returns null if the native call returns no handle. */
+  @Nullable Communicator join(String maker, Endpoint.NativeCall nativeCall) {
+    long handle = call(nativeCall);
+    return handle == 0 ? null : adopt(maker, handle);
   }
 
   private Communicator adopt(String maker, long handle) {
-    if (handle == 0) {
-      return null;
-    }
     Communicator child = of(handle, deadline, null, maker);
     try {
       membership.joined(child);
@@ -393,12 +378,10 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     }
   }
 
-  /** Closes {@code other}, which may be null, when this is closed. */
-  void keep(OwnStore other) {
+  void keep(@Nullable OwnStore other) {
     membership.keep(other);
   }
 
-  /** Makes a collective call that uses no memory of the caller, and returns its out-parameter. */
   long call(Endpoint.NativeCall nativeCall) {
     try {
       return endpoint.call(nativeCall);
@@ -413,7 +396,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    *
    * @param reason may be null, as an exception's message may
    */
-  public void abort(String reason) {
+  public void abort(@Nullable String reason) {
     endpoint.abortAsAsked(reason == null ? "no reason given" : reason);
     Reference.reachabilityFence(this);
   }
@@ -423,12 +406,11 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * example by {@link #split}. Use it for a rank that ends with an error, since peers may wait in
    * any of them.
    */
-  public void abortAll(String reason) {
+  public void abortAll(@Nullable String reason) {
     abort(reason);
     children().forEach(child -> child.abortAll(reason));
   }
 
-  /** Returns the communicators that this rank made from this one and that are still reachable. */
   List<Communicator> children() {
     return membership.children();
   }

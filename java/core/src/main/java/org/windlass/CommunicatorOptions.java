@@ -13,7 +13,8 @@ import org.windlass.internal.rendezvous.Start;
  * @param deadline how long an operation may take if its call specifies no deadline
  * @param firstSequence the sequence number of the first operation. Numbers wrap, so every value is
  *     valid
- * @param cores how many cores the ranks share; 0 means all that affinity and cgroup quota allow
+ * @param cores how many cores the ranks share; 0 means all cores that affinity and cgroup quota
+ *     allow
  * @param blocks how many threads, including its own, run a rank's long operations, at most 64; 0
  *     means one for each core of a rank. On a2a3sim and a5sim, the number of emulated cores of a
  *     rank, at most 16; there 0 means one
@@ -36,7 +37,6 @@ public record CommunicatorOptions(
   private static final CommunicatorOptions DEFAULTS =
       new CommunicatorOptions(Duration.ofSeconds(60), 1, 0, 0, false, false);
 
-  /** Checks the components. */
   public CommunicatorOptions {
     Deadline.nanos(deadline);
     if (cores < 0) {
@@ -94,7 +94,6 @@ public record CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
-  /** Returns the settings that ranks compare when they start. */
   Start.Config config() {
     return new Start.Config(firstSequence, cores, blocks, Deadline.nanos(deadline), adjustThreads);
   }

@@ -10,7 +10,7 @@ public final class DistributedTensor extends Tensor {
     this.window = window;
   }
 
-  /** Returns the window that contains it. */
+  /** Returns the window that contains the tensor. */
   public Window window() {
     return window;
   }

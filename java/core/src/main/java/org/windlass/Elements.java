@@ -10,10 +10,7 @@ import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
 
-/**
- * Reads, writes, fills and copies elements of tensors in this process. The native library does the
- * casts.
- */
+/** Reads, writes, fills and copies elements of tensors. The native library does the casts. */
 final class Elements {
   private static final long[] SCALAR = {};
 
@@ -64,7 +61,6 @@ final class Elements {
     return integer("getLong", tensor, index);
   }
 
-  /** Returns an element of an integer dtype or a bool. */
   private static long integer(String what, Tensor tensor, long[] index) {
     DType dtype = tensor.dtype;
     try (Scratch scratch = Scratch.take()) {
@@ -119,10 +115,7 @@ final class Elements {
     }
   }
 
-  /**
-   * Copies one element between a tensor and the scratch element of {@code dtype}. If {@code write}
-   * is true, it writes to the tensor.
-   */
+  /** Copies an element from the tensor to the scratch element, or back if {@code write} is true. */
   private static void copyElement(
       String what, Scratch scratch, Tensor tensor, long[] index, DType dtype, boolean write) {
     long at = tensor.address + offset(what, tensor, index) * tensor.dtype.bytes();
@@ -137,7 +130,7 @@ final class Elements {
     }
   }
 
-  /** Writes {@code value} as {@code dtype} to the scratch element, or throws if it does not fit. */
+  /** Writes a value to the scratch element. Throws if an integer dtype does not hold it. */
   private static void encode(String what, Scratch scratch, DType dtype, double value) {
     if (dtype.isInteger() || dtype == DType.BOOL) {
       boolean fits = value == Math.rint(value) && value >= -0x1p63 && value < 0x1p63;
@@ -218,7 +211,7 @@ final class Elements {
     return scratch.tensor(slot, tensor.dtype.code(), tensor.address, tensor.shape, tensor.strides);
   }
 
-  /** Pins the tensor's memory for the duration of a call, or throws if it can't be used. */
+  /** Pins the tensor's memory, which the caller unpins. Throws if a call can't use it. */
   static void hold(String what, String name, Tensor tensor, boolean write) {
     if (write && tensor.memory.readOnly) {
       throw new InvalidArgumentException(what + ": " + name + " is read-only");

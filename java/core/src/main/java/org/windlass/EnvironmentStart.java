@@ -14,6 +14,7 @@ import java.util.UUID;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.PeerLostException;
@@ -51,15 +52,9 @@ final class EnvironmentStart {
   private final Duration deadline;
   private final Host host;
 
-  /** Store of this job, open as long as the communicator; null if another process has it. */
-  private OwnStore kept;
+  /** Store that this process opened for its job, or null. It is closed with the communicator. */
+  private @Nullable OwnStore kept;
 
-  /**
-   * Prepares a start.
-   *
-   * @param ranks number of ranks in each process
-   * @param deadline time limit of the whole start
-   */
   EnvironmentStart(
       Map<String, String> variables, int ranks, CommunicatorOptions options, Duration deadline) {
     this.variables = variables;
@@ -78,7 +73,6 @@ final class EnvironmentStart {
     size = environment.size() * ranks;
   }
 
-  /** Starts the one rank of this process. */
   Communicator join() {
     Deadline until = Deadline.of(deadline);
     return started(
@@ -90,7 +84,6 @@ final class EnvironmentStart {
         });
   }
 
-  /** Starts the ranks of this process. */
   LocalGroup joinAll() {
     Deadline until = Deadline.of(deadline);
     return started(
@@ -103,8 +96,7 @@ final class EnvironmentStart {
   }
 
   /**
-   * Makes and begins the object that owns the handles. If that fails, closes the object and the
-   * store of this job.
+   * Calls {@code make}, then {@code begin} with the result. If either throws, closes everything.
    */
   private <T extends AutoCloseable> T started(
       long[] handles, Function<long[], T> make, Consumer<T> begin) {
@@ -126,14 +118,11 @@ final class EnvironmentStart {
     }
   }
 
-  /**
-   * Waits in a barrier. Afterwards no rank can take this start's store for that of the next start.
-   */
+  /** Waits for all ranks, so that a rank that starts again does not find this start's store. */
   private static void leaveStart(Communicator communicator, Deadline until) {
     communicator.withDeadline(until.left()).barrier();
   }
 
-  /** Returns the handles of this process's ranks, once all ranks have joined. */
   private long[] handles(Deadline until) {
     Natives.require();
     if (environment.size() == 1) {
@@ -153,7 +142,8 @@ final class EnvironmentStart {
           ? joinAt(place, until)
           : joinAtOwn(place, until);
     }
-    try (RendezvousFile file = RendezvousFile.of(fileJob(), variables)) {
+    try (RendezvousFile file =
+        RendezvousFile.of(fileJob(), "WINDLASS_RENDEZVOUS", variables)) {
       if (environment.rank() > 0) {
         return joinAt(file.await(until.left()), until);
       }
@@ -166,7 +156,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Joins the others at a store of this process, which stays open. */
+  /** Opens the job's store in this process, where it stays open, and joins the others there. */
   private long[] joinAtOwn(RendezvousFile.Place place, Deadline until) {
     InetSocketAddress known =
         HostAndPort.awaited(
@@ -184,7 +174,6 @@ final class EnvironmentStart {
     }
   }
 
-  /** Joins the others at a store of rank 0's process or of the launcher. */
   private long[] joinAt(RendezvousFile.Place place, Deadline until) {
     try {
       while (true) {
@@ -215,14 +204,12 @@ final class EnvironmentStart {
     }
   }
 
-  /** Connects. A launcher opens its store before it starts ranks. */
+  /** Connects to a store. Waits until rank 0 has opened it; a launcher's store is open already. */
   private Store connected(RendezvousFile.Place place, Duration deadline) {
-    return environment.launcherHasStore()
-        ? SocketStore.connectToOpen(place.address(), place.token(), member(), deadline)
-        : SocketStore.connect(place.address(), place.token(), member(), deadline);
+    boolean isOpened = environment.launcherHasStore();
+    return SocketStore.connect(place.address(), place.token(), member(), isOpened, deadline);
   }
 
-  /** Returns the exception for a store of another process that does not answer, or is lost. */
   private WindlassException storeFailure(WindlassException e) {
     boolean isLaunchers = environment.launcherHasStore();
     String whose =
@@ -262,7 +249,6 @@ final class EnvironmentStart {
     }
   }
 
-  /** Returns true if an address is one of this host, or if that is unknown. */
   private static boolean isOfThisHost(InetAddress address) {
     try {
       return address.isLoopbackAddress()
@@ -273,7 +259,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Returns the address without a lookup: the host may get its name later. */
+  /** Returns the address of the rendezvous, unresolved: the host may get its name later. */
   private InetSocketAddress address() {
     return required(
         environment.rendezvous(),
@@ -294,7 +280,6 @@ final class EnvironmentStart {
     return given.orElseThrow(() -> new InvalidArgumentException(why));
   }
 
-  /** Returns the name of this job's file, which no other job has. */
   private String fileJob() {
     String job =
         required(
@@ -305,7 +290,6 @@ final class EnvironmentStart {
     return environment.launcher().name() + "\n" + job;
   }
 
-  /** Returns the name of this job at a store where other jobs may start. */
   private String storeName() {
     Optional<Token> token = Token.fromEnvironment(variables);
     if (environment.job().isEmpty() && token.isEmpty()) {

@@ -2,6 +2,8 @@
 package org.windlass;
 
 import java.lang.ref.Reference;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.CallWords;
@@ -24,7 +26,7 @@ final class KernelLaunch {
   static void run(
       Endpoint own, Thread thread, Kernel kernel, Object[] arguments, long deadlineNs) {
     int words = words(own, kernel, arguments);
-    Memory[] pinned = new Memory[arguments.length];
+    @Nullable Memory[] pinned = new Memory[arguments.length];
     own.begin(thread);
     CallWords list;
     try {
@@ -34,7 +36,8 @@ final class KernelLaunch {
         if (argument instanceof Tensor tensor) {
           describe(list, tensor);
         } else {
-          list.put(Native.WL_ARGUMENT_SCALAR).put(dtype(argument).code()).put(bits(argument));
+          DType dtype = Objects.requireNonNull(dtype(argument));
+          list.put(Native.WL_ARGUMENT_SCALAR).put(dtype.code()).put(bits(argument));
         }
       }
     } catch (Throwable failed) {
@@ -59,10 +62,7 @@ final class KernelLaunch {
     Reference.reachabilityFence(arguments);
   }
 
-  /**
-   * Returns the number of words that describe {@code arguments}. Throws if an argument is of a kind
-   * that kernels don't take.
-   */
+  /** Returns the number of 64-bit words for the arguments. Throws for one of a wrong kind. */
   private static int words(Endpoint own, Kernel kernel, Object[] arguments) {
     for (int i = 0; i < arguments.length; i++) {
       if (arguments[i] == null) {
@@ -88,10 +88,9 @@ final class KernelLaunch {
     return words;
   }
 
-  /**
-   * Pins the memory of all tensors. If it throws, {@code pinned} has the memories pinned so far.
-   */
-  private static void pin(Endpoint own, Kernel kernel, Object[] arguments, Memory[] pinned) {
+  /** Pins the memory of all tensors. If a pin fails, {@code pinned} has the earlier ones. */
+  private static void pin(
+      Endpoint own, Kernel kernel, Object[] arguments, @Nullable Memory[] pinned) {
     for (int i = 0; i < arguments.length; i++) {
       if (!(arguments[i] instanceof Tensor tensor)) {
         continue;
@@ -103,7 +102,7 @@ final class KernelLaunch {
     }
   }
 
-  private static void unpin(Memory[] pinned) {
+  private static void unpin(@Nullable Memory[] pinned) {
     for (Memory memory : pinned) {
       if (memory != null) {
         memory.unpin();
@@ -130,8 +129,7 @@ final class KernelLaunch {
     }
   }
 
-  /** Returns the dtype of a scalar; null if the object is no scalar. */
-  private static DType dtype(Object scalar) {
+  private static @Nullable DType dtype(Object scalar) {
     if (scalar instanceof Integer) {
       return DType.I32;
     } else if (scalar instanceof Long) {
@@ -142,7 +140,6 @@ final class KernelLaunch {
     return scalar instanceof Double ? DType.F64 : null;
   }
 
-  /** Returns the bits of a scalar, from the lowest. */
   private static long bits(Object scalar) {
     if (scalar instanceof Integer value) {
       return Integer.toUnsignedLong(value);

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -17,10 +18,10 @@ import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
 
 /**
- * The ranks of a communicator that are in this process. {@link #of(int)} makes a group of all
- * ranks. If other processes have ranks too, {@link #fromEnvironment} makes the group. {@link #run}
- * runs code on a thread of each rank. Callers with their own threads use each rank's {@link
- * #communicator}.
+ * The ranks of a communicator that are in this process. {@link #of(int)} makes a communicator whose
+ * ranks are all in this process. {@link #fromEnvironment} joins the ranks of other processes.
+ * {@link #run} runs code on a thread of each rank. Callers with their own threads use each rank's
+ * {@link #communicator}.
  */
 public final class LocalGroup implements AutoCloseable {
   private final List<Communicator> communicators;
@@ -29,12 +30,7 @@ public final class LocalGroup implements AutoCloseable {
   private final AtomicBoolean running = new AtomicBoolean();
   private volatile boolean closed;
 
-  /**
-   * Takes over native handles.
-   *
-   * @param handles the handles in rank order
-   * @param maker the call that made them, as {@link Communicator} takes it
-   */
+  /** Takes over native handles, in rank order. {@code maker} is the call that made them. */
   LocalGroup(long[] handles, CommunicatorOptions options, String maker) {
     try {
       List<Communicator> made = new ArrayList<>(handles.length);
@@ -70,10 +66,11 @@ public final class LocalGroup implements AutoCloseable {
   }
 
   /**
-   * Collective. Joins the other processes as {@link
-   * Communicator#fromEnvironment(CommunicatorOptions, Duration)} does, but with {@code ranks} ranks
-   * in each process. There are {@code n * ranks} ranks in n processes. Process p, as the launcher
-   * numbers it, has {@code ranks} ranks from {@code p * ranks} on.
+   * Joins the ranks of other processes that a launcher started, with {@code ranks} ranks in this
+   * process. Collective. It works like {@link Communicator#fromEnvironment(CommunicatorOptions,
+   * Duration)}, which has one rank in each process. Every process passes the same {@code ranks}:
+   * process {@code p}, as the launcher numbers it, has {@code ranks} ranks from {@code p * ranks}
+   * on.
    */
   public static LocalGroup fromEnvironment(
       int ranks, CommunicatorOptions options, Duration deadline) {
@@ -81,8 +78,8 @@ public final class LocalGroup implements AutoCloseable {
   }
 
   /**
-   * Joins the other processes with given variables instead of those of this process's environment.
-   * The process that starts the others can use it, for example.
+   * Joins the ranks of other processes, with the given variables instead of this process's
+   * environment. A process that starts the others can use it, for example.
    *
    * @param variables a launcher's variables, as {@link org.windlass.launch.LaunchEnvironment#of}
    *     takes them. If ranks are on several hosts, {@code WINDLASS_HOST} and the variables of UCX
@@ -146,7 +143,7 @@ public final class LocalGroup implements AutoCloseable {
     execute(
         communicator -> {
           body.run(communicator);
-          return null;
+          return true;
         });
   }
 
@@ -154,12 +151,14 @@ public final class LocalGroup implements AutoCloseable {
    * Runs a function like {@link #run}, and returns the result of each rank of this process in rank
    * order.
    */
-  public <T, E extends Exception> List<T> call(RankFunction<T, E> function) throws E {
+  public <T extends @Nullable Object, E extends Exception> List<T> call(
+      RankFunction<T, E> function) throws E {
     Objects.requireNonNull(function, "function");
     return execute(function);
   }
 
-  private <T, E extends Exception> List<T> execute(RankFunction<T, E> function) throws E {
+  private <T extends @Nullable Object, E extends Exception> List<T> execute(
+      RankFunction<T, E> function) throws E {
     if (!running.compareAndSet(false, true)) {
       throw new InvalidArgumentException(
           "run: another run of this group is in progress; each rank has one thread at a time");

@@ -15,7 +15,6 @@ import org.windlass.internal.memory.Leaks;
 final class LocalHandles {
   private LocalHandles() {}
 
-  /** Returns a {@code wl_comm_t*} for each rank. */
   static long[] create(int ranks, CommunicatorOptions options) {
     long deadlineNs = Deadline.nanos(options.deadline());
     if (ranks < 1 || ranks > Native.WL_MAX_RANKS) {
@@ -57,10 +56,7 @@ final class LocalHandles {
     Failures.check(code, scratch);
   }
 
-  /**
-   * Reports {@code group} if it becomes unreachable without a close. Its communicators free
-   * themselves.
-   */
+  /** Reports {@code group} if it is dropped without a close. Its communicators free themselves. */
   static Unclosed watch(Object group, String what, List<RankWorker> workers) {
     Unclosed unclosed = new Unclosed(what, workers);
     Leaks.watch(group, unclosed);

@@ -5,32 +5,27 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.rendezvous.OwnStore;
 
-/**
- * Holds the part of a {@link Communicator} that outlives it: the endpoint, which is freed once the
- * communicator is unreachable. Any thread may call.
- */
+/** Frees a {@link Communicator}'s endpoint, and the store that its start opened. Thread-safe. */
 final class Membership extends Leaks.Resource {
   private final Endpoint endpoint;
   private final List<WeakReference<Communicator>> children = new ArrayList<>();
 
-  /** Store to close with this; null for none. */
-  private OwnStore store;
+  private @Nullable OwnStore store;
 
-  Membership(String what, Endpoint endpoint) {
+  Membership(@Nullable String what, Endpoint endpoint) {
     super(what);
     this.endpoint = endpoint;
   }
 
-  /** Closes {@code store}, which may be null, with this. */
-  synchronized void keep(OwnStore store) {
+  synchronized void keep(@Nullable OwnStore store) {
     this.store = store;
   }
 
-  /** Closes the store. */
   synchronized void release() {
     if (store != null) {
       store.close();
@@ -38,7 +33,6 @@ final class Membership extends Leaks.Resource {
     }
   }
 
-  /** Adds a communicator that was split or shrunk from this one. */
   synchronized void joined(Communicator child) {
     children.removeIf(reference -> reference.get() == null);
     children.add(new WeakReference<>(child));

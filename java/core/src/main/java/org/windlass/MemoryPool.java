@@ -40,7 +40,6 @@ public final class MemoryPool implements AutoCloseable {
   private final Cleaner.Cleanable cleanable;
   private final long bytes;
 
-  /** Takes over a native handle. */
   MemoryPool(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
     this.communicator = communicator;
     this.bytes = bytes;
@@ -122,7 +121,7 @@ public final class MemoryPool implements AutoCloseable {
     cleanable.clean();
   }
 
-  /** The native handle, which every tensor pins. */
+  /** The native handle. Every tensor of the pool pins it. */
   private static final class Part extends Lifetime {
     private final Endpoint endpoint;
     private final long handle;
@@ -140,7 +139,6 @@ public final class MemoryPool implements AutoCloseable {
     }
   }
 
-  /** Frees the pool itself. */
   private static final class Drop extends Leaks.Resource {
     private final Part part;
 
@@ -155,7 +153,6 @@ public final class MemoryPool implements AutoCloseable {
     }
   }
 
-  /** The memory of one allocation, with its pin. */
   private static final class Piece extends Memory.Allocation {
     private final Part part;
 

@@ -12,7 +12,7 @@ import org.windlass.internal.UcxLibrary;
 
 /**
  * Describes the native library of this process: whether it loads, its location, its version, and
- * its view of the machine. If it does not load, all methods except {@link #refusal} throw {@link
+ * its view of the machine. If it does not load, all methods except {@link #problem} throw {@link
  * UnsupportedException}.
  */
 public final class NativeLibrary {
@@ -22,11 +22,11 @@ public final class NativeLibrary {
    * Returns the reason why the library does not load, with each location that was searched. Empty
    * if it loads.
    */
-  public static Optional<String> refusal() {
+  public static Optional<String> problem() {
     return Natives.refusal();
   }
 
-  /** Returns the location from which it was loaded: a folder, or the jar of this platform. */
+  /** Returns the folder or the jar from which the library was loaded. */
   public static String place() {
     Natives.require();
     return NativeLoader.loadedFrom();
@@ -38,7 +38,7 @@ public final class NativeLibrary {
     return Native.wl_version();
   }
 
-  /** Returns the version of its C ABI. */
+  /** Returns the version of the C ABI of the library. */
   public static int abiVersion() {
     Natives.require();
     return Native.wl_abi_version();
@@ -51,8 +51,9 @@ public final class NativeLibrary {
   }
 
   /**
-   * Returns how this process would access memory outside windows in other processes, and why,
-   * without asking those processes: {@code process_vm_readv: ...} or {@code stage: ...}.
+   * Returns how this process would access memory outside windows in other processes, and why. The
+   * text is {@code process_vm_readv: ...} for a direct read, or {@code stage: ...} for a copy
+   * through shared memory. Other processes are not asked.
    *
    * @throws InvalidArgumentException if {@code WINDLASS_PEER_MEMORY} names neither
    */

@@ -4,6 +4,7 @@ package org.windlass;
 import java.time.Duration;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.internal.Deadline;
@@ -27,7 +28,7 @@ import org.windlass.internal.call.QueuedCall;
  *
  * @param <T> what its call returns
  */
-public final class Operation<T> {
+public final class Operation<T extends @Nullable Object> {
   private final QueuedCall<T> call;
 
   Operation(QueuedCall<T> call) {
@@ -36,10 +37,11 @@ public final class Operation<T> {
   }
 
   /**
-   * Blocks until the operation is over, and returns or throws what its call did.
+   * Blocks until the operation is over. Returns the result of its call, or throws the exception of
+   * that call.
    *
-   * <p>If the thread is interrupted, it leaves with an {@link AbortedException}, and its interrupt
-   * flag is set. The operation continues, and the communicator stays alive.
+   * <p>If the thread is interrupted, this method throws an {@link AbortedException}, and the
+   * thread's interrupt flag is set. The operation continues, and the communicator stays alive.
    *
    * @throws CancellationException if it was cancelled before it began
    */
@@ -48,9 +50,11 @@ public final class Operation<T> {
   }
 
   /**
-   * Waits like {@link #await()}, but no longer than {@code deadline}. Then it throws a {@link
-   * DeadlineExceededException}. The operation continues, and the communicator stays alive. If
-   * {@link #isDone} returns true, the operation passed its own deadline instead.
+   * Waits like {@link #await()}, but no longer than {@code deadline}.
+   *
+   * @throws DeadlineExceededException if {@code deadline} has passed. The operation continues, and
+   *     the communicator stays alive. Also if the operation passed its own deadline; then {@link
+   *     #isDone} returns true.
    */
   public T await(Duration deadline) {
     return call.await(Deadline.nanos(deadline));

@@ -6,12 +6,12 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.RankLists;
 
 /**
- * Runs one collective with parts of different sizes. Its tensors and lists have been checked,
- * except for the values in the lists, which the native side checks. Unless a call fails, nothing is
- * allocated except a returned list.
+ * Runs one collective with parts of different sizes. Its tensors and lists have been checked. The
+ * native side checks the values in the lists. Unless a call fails, nothing is allocated except a
+ * returned list.
  *
- * <p>{@link #allGather} and {@link #reduceScatter} begin a call and describe it. {@link #run} or
- * {@link Collective#enqueue} follows.
+ * <p>{@link #allGather} and {@link #reduceScatter} begin a call and describe it. The caller then
+ * calls {@link #run} or {@link Collective#enqueue}.
  */
 final class PartCollective {
   private PartCollective() {}
@@ -41,7 +41,10 @@ final class PartCollective {
     Collective.end(own, own.submit(), in, out);
   }
 
-  /** Returns the number of elements received from each rank. */
+  /**
+   * Runs an all-to-all whose received blocks lie one after the other in {@code out}. Returns the
+   * number of elements received from each rank.
+   */
   static long[] allToAllPacked(
       Endpoint own, Thread thread, Tensor in, long[] sendCounts, Tensor out, long deadlineNs) {
     RankLists lists = own.lists();

@@ -20,8 +20,8 @@ final class RankCores {
   private RankCores() {}
 
   /**
-   * Returns a worker for each rank of a process. Logs a warning if threads are to be pinned, and the
-   * ranks of this host exceed its cores.
+   * Returns a worker for each rank of this process. Logs a warning if threads are to be pinned, and
+   * this host has more ranks than cores.
    *
    * @param setting the value of {@code WINDLASS_PINNED_THREADS}, or null
    * @throws InvalidArgumentException if the setting is neither 0, 1 nor empty
@@ -52,7 +52,6 @@ final class RankCores {
     return System.getenv(SETTING);
   }
 
-  /** Returns true if the options or the setting ask for pinned threads. */
   static boolean pins(CommunicatorOptions options, String setting) {
     if (setting != null && !setting.matches("[01]?")) {
       throw new InvalidArgumentException(
@@ -61,7 +60,7 @@ final class RankCores {
     return options.pinnedThreads() || "1".equals(setting);
   }
 
-  /** Returns a rank's number among those of its host; {@link #NONE} if these exceed the cores. */
+  /** Returns the rank's number on its host; {@link #NONE} if the host has too few cores. */
   private static int place(int rank, int[] hosts, int cores) {
     int before = 0;
     int all = 0;

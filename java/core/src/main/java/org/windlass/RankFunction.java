@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * The function that one rank computes.
  *
@@ -8,7 +10,7 @@ package org.windlass;
  * @param <E> the exception that it may throw
  */
 @FunctionalInterface
-public interface RankFunction<T, E extends Exception> {
+public interface RankFunction<T extends @Nullable Object, E extends Exception> {
   /** Runs as the rank of {@code communicator}, and returns its result. */
   T call(Communicator communicator) throws E;
 }

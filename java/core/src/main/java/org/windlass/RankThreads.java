@@ -7,6 +7,7 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.ResourceException;
@@ -19,14 +20,12 @@ import org.windlass.internal.Log;
  * @param <T> its result
  * @param <E> the exception that it may throw
  */
-final class RankThreads<T, E extends Exception> {
+final class RankThreads<T extends @Nullable Object, E extends Exception> {
   /** Time from the first failure to the warning that names the ranks that are still inside. */
   private static final long PATIENCE_MS = 5_000;
 
-  /** Time between two checks of the ranks that are still inside. */
   private static final long LOOK_MS = 200;
 
-  /** Start of a communicator's failure in the message of a rank's next call. */
   private static final String IS_DEAD = "the communicator is dead: ";
 
   private final List<Communicator> communicators;
@@ -35,17 +34,9 @@ final class RankThreads<T, E extends Exception> {
   private final Object[] results;
   private final ReturnedRanks returned;
 
-  /**
-   * The failures in their order. The list has room for one failure of each rank in advance, since a
-   * full heap may cause one. Guarded by itself.
-   */
+  /** All failures, the first one first. It has room for one of each rank. Guarded by itself. */
   private final List<Throwable> failures;
 
-  /**
-   * Prepares a run.
-   *
-   * @param workers one for each communicator
-   */
   RankThreads(
       List<Communicator> communicators, List<RankWorker> workers, RankFunction<T, E> function) {
     this.communicators = communicators;
@@ -109,7 +100,7 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /** Records the failure before any peer can see the abort, so that the cause comes first. */
+  /** Records the failure, then aborts the communicator, after which peers fail too. */
   private void fail(int index, Throwable failure) {
     record(failure);
     Communicator communicator = communicators.get(index);
@@ -127,7 +118,6 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /** Returns what ended the rank, even if the throwable has no text. */
   private static String reason(int rank, Throwable failure) {
     try {
       return "rank " + rank + " ended with " + failure;
@@ -138,8 +128,7 @@ final class RankThreads<T, E extends Exception> {
 
   /**
    * Waits for the end of all bodies, and passes an interrupt on to them. Some time after a failure,
-   * logs once which ranks are still running, since those can't be ended. Returns true if there was
-   * an interrupt.
+   * logs which ranks still run. Returns true if this thread was interrupted.
    */
   private boolean join() {
     boolean interrupted = false;
@@ -222,17 +211,15 @@ final class RankThreads<T, E extends Exception> {
             + " Failed so far: " + failed);
   }
 
-  /**
-   * Returns the first failure that no other failure caused. Failures with other content are
-   * suppressed in it.
-   */
-  private Throwable root() {
+  /** Returns the first failure that no other rank caused, with the others suppressed in it. */
+  private @Nullable Throwable root() {
     synchronized (failures) {
-      Throwable root = null;
-      for (Throwable failure : failures) {
-        if (root == null
-            || (isConsequence(root) && !isConsequence(failure))
-            || isLater(root, failure)) {
+      if (failures.isEmpty()) {
+        return null;
+      }
+      Throwable root = failures.get(0);
+      for (Throwable failure : failures.subList(1, failures.size())) {
+        if ((isConsequence(root) && !isConsequence(failure)) || isLater(root, failure)) {
           root = failure;
         }
       }
@@ -245,14 +232,14 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /** Returns true if two ranks report the same failure of the communicator. */
+  /** Returns true if both throwables are one failure of a communicator, seen by two ranks. */
   private static boolean repeats(Throwable failure, Throwable root) {
     return failure.getClass() == root.getClass()
         && failure instanceof WindlassException
         && (Objects.equals(failure.getMessage(), root.getMessage()) || isLater(failure, root));
   }
 
-  /** Returns true if a rank's next call reports a failure that another rank found first. */
+  /** Returns true if {@code failure} only says that {@code found} ended the communicator. */
   private static boolean isLater(Throwable failure, Throwable found) {
     return failure.getClass() == found.getClass()
         && Objects.equals(failure.getMessage(), IS_DEAD + found.getMessage());
@@ -262,7 +249,7 @@ final class RankThreads<T, E extends Exception> {
     return failure instanceof AbortedException;
   }
 
-  /** Throws any throwable unchanged. A body throws no checked exception except E. */
+  /** Throws any throwable, without wrapping it. A body throws no checked exception except E. */
   @SuppressWarnings("unchecked") // X is erased: nothing is cast
   private static <X extends Throwable> X rethrow(Throwable failure) throws X {
     throw (X) failure;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.internal.Native;
 
@@ -13,21 +15,22 @@ final class RankWorker {
   private final int place;
   private final boolean stays;
 
-  /** Made with the group, since it refers to the class loaders of its constructor's callers. */
+  /** Made with the group, since a new thread refers to the class loaders of its creator. */
   private final Thread thread;
 
-  /** Guarded by this, like all fields below. */
+  /** True once the thread has started. Guarded by this, like all fields below. */
   private boolean hasBegun;
 
-  private Runnable body;
-  private ClassLoader loader;
+  private @Nullable Runnable body;
+  private @Nullable ClassLoader loader;
   private boolean hasEnded;
 
   /**
-   * Makes a thread that has not begun.
+   * Creates a worker whose thread has not started.
    *
-   * @param place index of the core on which it begins, among the cores that it may use; -1 for any
-   * @param stays whether it may use only this core
+   * @param place index of the core on which the thread starts, among the cores that it may use; -1
+   *     for any
+   * @param stays true if the thread may use only this core
    */
   RankWorker(int rank, int place, boolean stays) {
     this.name = "windlass-rank-" + rank;
@@ -39,8 +42,7 @@ final class RankWorker {
   }
 
   /**
-   * Starts {@code next}, which throws nothing, on the thread, with the caller's context class
-   * loader.
+   * Runs {@code next}, which throws nothing, on the thread, and returns at once.
    *
    * @throws ClosedException after {@link #end}: the thread may be gone, and nothing would run
    * @throws OutOfMemoryError if the thread can't be made
@@ -96,14 +98,11 @@ final class RankWorker {
     return true;
   }
 
-  /**
-   * Runs the next body. A separate method, so that no frame of the waiting thread refers to the
-   * body.
-   */
+  /** Runs the next body, in a frame of its own: the waiting thread must not refer to the body. */
   private void runNext() {
     Runnable next;
     synchronized (this) {
-      next = body;
+      next = Objects.requireNonNull(body);
     }
     try {
       next.run();
@@ -125,10 +124,7 @@ final class RankWorker {
     Thread.interrupted();
   }
 
-  /**
-   * Waits at most {@code ms} milliseconds for the end of the body, or without a limit if 0. Returns
-   * true if it is over.
-   */
+  /** Waits for the end of the body, at most {@code ms}; 0 is no limit. Returns true if it ended. */
   synchronized boolean await(long ms) throws InterruptedException {
     if (body != null) {
       wait(ms);
@@ -136,7 +132,6 @@ final class RankWorker {
     return body == null;
   }
 
-  /** Returns true while a body runs. */
   synchronized boolean isBusy() {
     return body != null;
   }
@@ -145,19 +140,16 @@ final class RankWorker {
     return thread;
   }
 
-  /** Interrupts the body, if one runs. */
   synchronized void interrupt() {
     if (body != null) {
       thread.interrupt();
     }
   }
 
-  /** Returns the stack of the body; empty if none runs. */
   synchronized StackTraceElement[] stack() {
     return body == null ? new StackTraceElement[0] : thread.getStackTrace();
   }
 
-  /** Ends the thread after the body that it runs. */
   synchronized void end() {
     hasEnded = true;
     notifyAll();

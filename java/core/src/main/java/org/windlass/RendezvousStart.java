@@ -2,17 +2,17 @@
 package org.windlass;
 
 import java.time.Duration;
+import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.AllGatherStart;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.launch.Rendezvous;
 
-/** Starts one rank with a caller's own {@link Rendezvous}. */
+/** Starts one rank with the {@link Rendezvous} of {@link Communicator#meet}. */
 final class RendezvousStart {
   private RendezvousStart() {}
 
-  /** Joins the other ranks. Collective over all ranks. Returns a {@code wl_comm_t*}. */
   static long join(Rendezvous rendezvous, CommunicatorOptions options, Duration deadline) {
     int rank = rendezvous.rank();
     int size = rendezvous.size();
@@ -22,9 +22,14 @@ final class RendezvousStart {
               + Native.WL_MAX_RANKS + " ranks, from rank 0 on");
     }
     return new AllGatherStart(
-            (own, isLast, limit) -> rendezvous.allGather(own.get(rank), limit), rank, size,
-            options.config(), Host.of(System.getenv()),
-            () -> LocalHandles.create(size, options), deadline)
+            (own, isLast, limit) ->
+                rendezvous.allGather(Objects.requireNonNull(own.get(rank)), limit),
+            rank,
+            size,
+            options.config(),
+            Host.of(System.getenv()),
+            () -> LocalHandles.create(size, options),
+            deadline)
         .join();
   }
 }

@@ -5,38 +5,34 @@ import java.nio.ByteBuffer;
 import java.util.BitSet;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Native;
 import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.report.RankLook;
 
 /**
- * Finds ranks that wait in vain for a rank whose body has returned. Such a rank calls no more
- * operations until the run is over. The exception is a rank for which a thread of its communicator
- * has called operations before.
+ * Finds ranks that wait forever for a rank whose body has returned. A rank whose body has returned
+ * calls no more operations until the run is over. Only its communicator's own thread may still call
+ * some, if it ever did.
  */
 final class ReturnedRanks {
   /**
-   * Approximate number of records read in each check. Checking one rank reads the records of all
-   * ranks.
+   * Approximate limit of records that one check reads. Checking a rank reads all ranks' records.
    */
   private static final int MOST_READ = 64;
 
   private final List<Communicator> communicators;
 
-  /** Buffer for one rank's state; made on first use. */
-  private ByteBuffer state;
+  private @Nullable ByteBuffer state;
 
-  /** The rank with which the next check begins. */
   private int next;
 
-  /** The result of the last check, or null. */
-  private Missing last;
+  private @Nullable Missing last;
 
   /**
-   * An operation in which one rank of the run waits, and which another rank has not entered.
-   *
-   * @param communicator the communicator of the waiting rank
+   * An operation in which rank {@code waits} waits, and which rank {@code returned} has not
+   * entered. Both are ranks of the run, and {@code communicator} is that of the waiting rank.
    */
   private record Missing(Communicator communicator, String operation, int waits, int returned) {}
 
@@ -45,11 +41,8 @@ final class ReturnedRanks {
   }
 
   /**
-   * Checks once, some time after the last check. If both checks find the same operation, its
-   * communicator is aborted.
-   *
-   * @param threads the threads of the communicators' ranks
-   * @param returned the ranks whose bodies have returned
+   * Checks once. If this check finds the same operation as the last one, it aborts the operation's
+   * communicator. {@code returned} has the ranks whose bodies have returned.
    */
   void look(List<Thread> threads, BitSet returned) {
     if (returned.isEmpty() || returned.cardinality() == communicators.size()) {
@@ -72,7 +65,7 @@ final class ReturnedRanks {
     return communicators.get(0).rank();
   }
 
-  private Missing find(List<Thread> threads, BitSet returned) {
+  private @Nullable Missing find(List<Thread> threads, BitSet returned) {
     int size = communicators.size();
     int[] ranks = IntStream.range(0, communicators.get(0).size()).toArray();
     int looks = Math.max(1, MOST_READ / ranks.length);
@@ -92,13 +85,13 @@ final class ReturnedRanks {
   }
 
   /**
-   * Returns the operation in which a rank waits in vain, in this communicator or in one made from
-   * it.
+   * Returns the operation in which a rank waits forever, here or in a communicator made from this
+   * one; null if there is none.
    *
-   * @param body the thread of the rank's body
-   * @param ranks the rank of the run for each rank of the communicator
+   * @param ranks for each rank of {@code communicator}, its rank in the communicator of the run
    */
-  private Missing find(Communicator communicator, Thread body, int[] ranks, BitSet returned) {
+  private @Nullable Missing find(
+      Communicator communicator, Thread body, int[] ranks, BitSet returned) {
     Endpoint endpoint = communicator.endpoint();
     boolean lives = communicator.failure().isEmpty();
     // Queued calls may complete in the next run, unless the body waits for them.
@@ -126,7 +119,7 @@ final class ReturnedRanks {
     return RankLook.awaited(endpoint, state);
   }
 
-  private Missing findIn(Communicator communicator, int[] ranks, BitSet returned) {
+  private @Nullable Missing findIn(Communicator communicator, int[] ranks, BitSet returned) {
     List<RankLook> all = RankLook.all(communicator.endpoint());
     RankLook own = all.get(communicator.rank());
     if (own.recorded().isEmpty() || !own.recorded().get(0).inside()) {
@@ -150,10 +143,7 @@ final class ReturnedRanks {
     return null;
   }
 
-  /**
-   * Returns true if the rank's body has returned, and no thread of the communicator itself ever
-   * made a call.
-   */
+  /** Returns true if the rank's body has returned, and no other thread calls for the rank. */
   private boolean hasReturned(int rank, BitSet returned) {
     int index = rank - first();
     return index >= 0
@@ -162,7 +152,6 @@ final class ReturnedRanks {
         && !communicators.get(index).endpoint().hasOwnThread();
   }
 
-  /** Returns true if a rank that makes no more calls has not entered the operation. */
   private static boolean isBefore(RankLook look, int sequence) {
     // A rank that waits for a closed rank gets an exception. A one-sided operation has the number
     // of the last collective operation before it.

@@ -5,14 +5,13 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.internal.memory.Memory;
 
 /**
- * Refuses Java's memory segments. The class of this name under META-INF/versions/22 wraps them as
- * {@link Memory}. This one runs before Java 22, which introduces segments, or if the other is
- * missing.
+ * Throws for each memory segment. It runs before Java 22, which introduces segments. On Java 22 and
+ * later, the class of this name under META-INF/versions/22 replaces it and wraps segments as {@link
+ * Memory}.
  */
 final class Segments {
   private Segments() {}
 
-  /** Throws an {@link UnsupportedException} that says why segments are not supported here. */
   @SuppressWarnings("unused") // META-INF/versions/22 uses it
   static Memory memory(Object segment) {
     int feature = Runtime.version().feature();

@@ -12,10 +12,7 @@ import org.windlass.internal.Shapes;
 final class ShapeChecks {
   private ShapeChecks() {}
 
-  /**
-   * Returns a copy of {@code shape} after checking it. It must have at most 16 extents, none
-   * negative, and its elements and bytes must fit in 63 bits.
-   */
+  /** Returns a checked copy: at most 16 extents, none negative, and a size that fits 63 bits. */
   static long[] checked(String what, DType dtype, long... shape) {
     long[] copy = Objects.requireNonNull(shape, "shape").clone();
     if (copy.length > Native.WL_MAX_DIMS) {
@@ -39,7 +36,6 @@ final class ShapeChecks {
     return copy;
   }
 
-  /** Returns the number of bytes of an element, for a dtype that tensors can have. */
   static int elementBytes(String what, DType dtype) {
     if (Objects.requireNonNull(dtype, "dtype").code() < 0) {
       throw new UnsupportedException(
@@ -48,7 +44,6 @@ final class ShapeChecks {
     return dtype.bytes();
   }
 
-  /** Checks that a tensor of {@code ndim} dimensions has dimension {@code dim}. */
   static void checkDimension(String what, String name, int dim, int ndim) {
     if (dim < 0 || dim >= ndim) {
       throw new InvalidArgumentException(Shapes.badDimension(what, name, dim, ndim));

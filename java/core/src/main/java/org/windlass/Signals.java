@@ -9,10 +9,10 @@ import org.windlass.internal.Native;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * The signals of a {@link Window}: counters with which ranks tell each other how far they are. Each
- * signal of a rank has a separate value for each peer, and only that peer sets it. A call of {@code
- * await(peer, i, value)} on this rank waits for {@code notify(rank, i, value)} on the peer, where
- * {@code rank} is this one.
+ * The signals of a {@link Window}: counters with which ranks tell each other that data has arrived.
+ * Each signal of a rank has a separate value for each peer, and only that peer sets it. A call of
+ * {@code await(peer, i, value)} on rank {@code r} waits for {@code notify(r, i, value)} on the
+ * peer.
  *
  * <p>Values are counts. They start at 0 and increase by less than 2^30 at a time. Nothing resets
  * them. A writer is always less than 2^30 ahead of the value that its reader awaits.
@@ -39,9 +39,7 @@ public final class Signals {
     this.deadlineNs = deadlineNs;
   }
 
-  /**
-   * Returns the bytes of a window that {@code count} signals take on each of {@code ranks} ranks.
-   */
+  /** Returns the size of {@code count} signals in a window of {@code ranks} ranks, in bytes. */
   public static long bytes(int count, int ranks) {
     if (count < 0 || ranks < 0) {
       throw new InvalidArgumentException(
@@ -62,10 +60,10 @@ public final class Signals {
   }
 
   /**
-   * Sets this rank's value of signal {@code index} at {@code peer}. If a peer waits for the value,
-   * it then sees all earlier puts and memory writes of this rank.
+   * Sets this rank's value of signal {@code index} at {@code peer}. A peer that has waited for the
+   * value sees all earlier puts and memory writes of this rank.
    *
-   * @throws InvalidArgumentException if the value is negative, below the signal's own, or 2^30 or
+   * @throws InvalidArgumentException if the value is negative, below the value set last, or 2^30 or
    *     more above it
    */
   public void notify(int peer, int index, long value) {
@@ -101,8 +99,8 @@ public final class Signals {
   }
 
   /**
-   * Returns true if {@link #await} would return at once. If {@link #await} would fail at once, this
-   * fails with the same exception. So a loop around it ends when the peer leaves.
+   * Returns true if {@link #await} would return at once. If {@link #await} would throw an exception
+   * at once, this method throws the same one. So a loop around it ends when the peer leaves.
    */
   public boolean test(int peer, int index, long value) {
     if (window.mustQueue()) {
@@ -117,7 +115,6 @@ public final class Signals {
     return reached;
   }
 
-  /** Returns the bytes from the window's start to the signal's first line. */
   private long signal(String what, int index) {
     if (index < 0 || index >= count) {
       throw new InvalidArgumentException(
@@ -126,7 +123,6 @@ public final class Signals {
     return offset + place(index, window.communicator().size());
   }
 
-  /** Returns the bytes before the lines of signal {@code index}. */
   private static long place(int index, int ranks) {
     return index * (ranks * LINE);
   }

@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.UnsupportedException;
@@ -60,11 +61,6 @@ public final class StreamCollectives {
   private final long deadlineNs;
   private final Object owner;
 
-  /**
-   * Makes the collectives on a stream.
-   *
-   * @param owner the object that keeps the endpoint alive
-   */
   StreamCollectives(Endpoint endpoint, long stream, long deadlineNs, Object owner) {
     this.endpoint = endpoint;
     this.stream = stream;
@@ -77,9 +73,7 @@ public final class StreamCollectives {
     return stream;
   }
 
-  /**
-   * Enqueues {@link Collectives#barrier}. It is over once the streams of all ranks have reached it.
-   */
+  /** Enqueues {@link Collectives#barrier}, which ends when all ranks' streams have reached it. */
   public Operation<Void> barrier() {
     return enqueue(Native.WL_OP_BARRIER, null, null, 0, 0, 0, 0);
   }
@@ -102,7 +96,7 @@ public final class StreamCollectives {
   }
 
   /** Enqueues {@link Collectives#broadcast(Tensor, Tensor, int)}. */
-  public Operation<Void> broadcast(Tensor in, Tensor out, int root) {
+  public Operation<Void> broadcast(@Nullable Tensor in, Tensor out, int root) {
     Tensor from = endpoint.rank == root ? given(in, "in") : null;
     return enqueue(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, 0, 0);
   }
@@ -143,19 +137,19 @@ public final class StreamCollectives {
   }
 
   /** Enqueues {@link Collectives#scatter}. */
-  public Operation<Void> scatter(Tensor in, Tensor out, int root) {
+  public Operation<Void> scatter(@Nullable Tensor in, Tensor out, int root) {
     Tensor from = endpoint.rank == root ? given(in, "in") : null;
     return enqueue(Native.WL_OP_SCATTER, from, given(out, "out"), 0, root, 0, 0);
   }
 
   /** Enqueues {@link Collectives#gather}. */
-  public Operation<Void> gather(Tensor in, Tensor out, int root) {
+  public Operation<Void> gather(Tensor in, @Nullable Tensor out, int root) {
     Tensor to = endpoint.rank == root ? given(out, "out") : null;
     return enqueue(Native.WL_OP_GATHER, given(in, "in"), to, 0, root, 0, 0);
   }
 
   /** Enqueues {@link Collectives#reduce}. */
-  public Operation<Void> reduce(Tensor in, Tensor out, ReduceOp op, int root) {
+  public Operation<Void> reduce(Tensor in, @Nullable Tensor out, ReduceOp op, int root) {
     Tensor to = endpoint.rank == root ? given(out, "out") : null;
     return enqueue(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), root, 0, 0);
   }
@@ -219,10 +213,10 @@ public final class StreamCollectives {
   private Operation<Void> exchange(
       Tensor in,
       long[] sendCounts,
-      long[] sendOffsets,
+      long @Nullable [] sendOffsets,
       Tensor out,
       long[] receiveCounts,
-      long[] receiveOffsets) {
+      long @Nullable [] receiveOffsets) {
     check(Native.WL_OP_ALL_TO_ALL_V, in, out);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
@@ -246,7 +240,13 @@ public final class StreamCollectives {
   }
 
   private Operation<Void> enqueue(
-      int operation, Tensor in, Tensor out, int op, int root, long rows, int algorithm) {
+      int operation,
+      @Nullable Tensor in,
+      @Nullable Tensor out,
+      int op,
+      int root,
+      long rows,
+      int algorithm) {
     Arguments.onStream(operation, in, out, root, endpoint.size);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
@@ -262,7 +262,7 @@ public final class StreamCollectives {
     return Collective.enqueue(endpoint, stream, in, out, owner);
   }
 
-  private static Tensor given(Tensor tensor, String name) {
+  private static Tensor given(@Nullable Tensor tensor, String name) {
     return Objects.requireNonNull(tensor, name);
   }
 

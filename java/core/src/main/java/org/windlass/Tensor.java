@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
@@ -17,7 +18,7 @@ import org.windlass.internal.memory.Memory;
 /**
  * A tensor: typed memory with a shape and strides. It is a view: {@link #narrow}, {@link #select},
  * {@link #transpose}, {@link #splitDim} and {@link #reshape} return other views of the same memory
- * and copy nothing.
+ * and copy nothing. Dimensions and indices count from 0. Negative ones are not allowed.
  *
  * <p>The memory comes from {@link #allocate}, a {@link MemoryPool}, a {@link Window} or a device
  * ({@link #ofDevice}). It may also be a direct buffer, a memory segment, or a raw address with an
@@ -87,7 +88,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    *
    * @param owner the object that owns the memory; null if it is never freed
    */
-  public static Tensor of(long address, long bytes, Object owner, DType dtype, long... shape) {
+  public static Tensor of(
+      long address, long bytes, @Nullable Object owner, DType dtype, long... shape) {
     requireExtent("of", address, bytes);
     long[] checked = ShapeChecks.checked("of", dtype, shape);
     // The library's own packages know how long their memory lives.
@@ -107,7 +109,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    * @param owner the object that owns the memory; null if it is never freed
    */
   public static Tensor ofDevice(
-      long address, long bytes, Object owner, DType dtype, long... shape) {
+      long address, long bytes, @Nullable Object owner, DType dtype, long... shape) {
     requireExtent("ofDevice", address, bytes);
     long[] checked = ShapeChecks.checked("ofDevice", dtype, shape);
     return over("ofDevice", Memory.ofDevice(address, bytes, owner), 0, dtype, checked);
@@ -142,7 +144,6 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
         memory, memory.address + offset, dtype, shape, Shapes.contiguousStrides(shape));
   }
 
-  /** Checks that a contiguous tensor of this shape fits at {@code offset} and is aligned there. */
   static void checkFits(String what, Memory memory, long offset, DType dtype, long[] shape) {
     long needed = Shapes.numel(shape) * dtype.bytes();
     if (offset < 0 || offset > memory.bytes || needed > memory.bytes - offset) {
@@ -158,7 +159,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     }
   }
 
-  /** Returns a tensor over the same memory. A window tensor stays a window tensor. */
+  /** Returns another view of the same memory, of the same class as this tensor. */
   Tensor view(long viewAddress, long[] viewShape, long[] viewStrides) {
     return new Tensor(memory, viewAddress, dtype, viewShape, viewStrides);
   }
@@ -225,12 +226,12 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return contiguous;
   }
 
-  /** Returns true if calls may only read it. */
+  /** Returns true if the tensor is read-only, so that no call may write to it. */
   public final boolean isReadOnly() {
     return memory.readOnly;
   }
 
-  /** Returns true if it is in a device's memory, as from {@link #ofDevice}. */
+  /** Returns true if the tensor is in a device's memory, as from {@link #ofDevice}. */
   public final boolean isOnDevice() {
     return memory.onDevice;
   }
@@ -278,7 +279,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, Shapes.swapped(shape, dim0, dim1), Shapes.swapped(strides, dim0, dim1));
   }
 
-  /** Returns a view with dimension {@code dim} split into dimensions of {@code sizes}. */
+  /** Returns a view with {@code dim} split into {@code sizes}, whose product is its extent. */
   public Tensor splitDim(int dim, long... sizes) {
     ShapeChecks.checkDimension("splitDim", "dim", dim, shape.length);
     Objects.requireNonNull(sizes, "sizes");
@@ -304,7 +305,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, ShapeChecks.checked("splitDim: sizes", dtype, newShape), newStrides);
   }
 
-  /** Returns a view of a contiguous tensor in row-major order with another shape. */
+  /** Returns a view of a contiguous tensor with another shape, of as many elements. No -1. */
   public Tensor reshape(long... shape) {
     long[] checked = ShapeChecks.checked("reshape", dtype, shape);
     if (Shapes.numel(checked) != numel) {
@@ -321,22 +322,22 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, checked, Shapes.contiguousStrides(checked));
   }
 
-  /** Sets every element. An integer dtype must hold {@code value} exactly. */
+  /** Sets every element, rounded once. An integer dtype must hold {@code value} exactly. */
   public final Tensor fill(double value) {
     Elements.fill(this, value);
     return this;
   }
 
   /**
-   * Sets every element. Floating dtypes round {@code value} once; a double must hold it exactly.
-   * For u64 it is the 64 bits.
+   * Sets every element to {@code value}. A floating dtype rounds it once, but a double must hold it
+   * exactly. For u64, {@code value} has the 64 bits.
    */
   public final Tensor fill(long value) {
     Elements.fill(this, value);
     return this;
   }
 
-  /** Returns an element of a floating dtype, an integer rounded to double, or a bool as 0 or 1. */
+  /** Returns the element at these indices; an integer is rounded to double, a bool is 0 or 1. */
   public final double getDouble(long... index) {
     return Elements.getDouble(this, index);
   }
@@ -362,25 +363,28 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return this;
   }
 
-  /** Sets all elements of a floating dtype, in row-major order. */
+  /**
+   * Sets all elements of a floating dtype from {@code values}, in row-major order. Each is rounded
+   * once. The array has as many elements as the tensor, here and in the other forms.
+   */
   public final Tensor copyFrom(float[] values) {
     ArrayCopy.from(this, values);
     return this;
   }
 
-  /** Sets all elements of a floating dtype, in row-major order. */
+  /** Sets all elements of a floating dtype, in row-major order, each rounded once. */
   public final Tensor copyFrom(double[] values) {
     ArrayCopy.from(this, values);
     return this;
   }
 
-  /** Sets all elements of a one-byte dtype, bit for bit. */
+  /** Sets all elements of a dtype of 8 bits, bit for bit. */
   public final Tensor copyFrom(byte[] values) {
     ArrayCopy.from(this, values);
     return this;
   }
 
-  /** Sets all elements of a two-byte dtype, bit for bit. */
+  /** Sets all elements of a dtype of 16 bits, bit for bit. */
   public final Tensor copyFrom(short[] values) {
     ArrayCopy.from(this, values);
     return this;
@@ -429,7 +433,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Returns all bytes of a contiguous tensor of up to 2 GiB; see {@link #asByteBuffer(long, int)}.
+   * Returns all bytes, at most 2 GiB, of a contiguous tensor; see {@link #asByteBuffer(long, int)}.
    */
   public final ByteBuffer asByteBuffer() {
     if (bytes() > Memory.MAX_BUFFER) {
@@ -468,12 +472,10 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return buffer;
   }
 
-  /** Returns the exception of a call that supports only tensors of the host. */
   final RuntimeException onDevice(String what, String name) {
     return memory.notOfHost(what + ": " + name + " (" + this + ")");
   }
 
-  /** Returns the exception of a call on memory that was freed. */
   final ClosedException closed(String what, String name) {
     return new ClosedException(
         what + ": " + name + " (" + this + ") is over memory that " + memory.ending());

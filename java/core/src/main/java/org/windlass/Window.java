@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.lang.ref.Reference;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
@@ -24,7 +25,7 @@ import org.windlass.internal.memory.Memory;
  * <p>{@link #put}, {@link #accumulate} and {@link #get} move elements between this rank's memory
  * and a peer's part, without a call by the peer. {@link Signals} inform the peer of new data. These
  * operations are one-sided: ranks need not call the same ones. The rules of the communicator still
- * apply: one thread at a time, and one common failure record. If the peer has left the
+ * apply: one thread at a time, and a failure ends it for all ranks. If the peer has left the
  * communicator, they throw an {@link AbortedException} that names it.
  */
 public final class Window implements AutoCloseable {
@@ -39,21 +40,18 @@ public final class Window implements AutoCloseable {
   /** Guarded by this. */
   private long used;
 
-  /** Takes over a native handle. */
   private Window(Communicator communicator, long handle, Memory memory) {
     this.communicator = communicator;
     this.handle = handle;
     this.memory = memory;
   }
 
-  /** Takes over the native handle of a window in the host's memory. */
   static Window onHost(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
     long address = Native.wl_window_address(handle, endpoint.rank);
     Segment segment = new Segment("Window", endpoint, handle, bytes);
     return new Window(communicator, handle, Memory.of(address, bytes, segment));
   }
 
-  /** Takes over the native handle of a window in the memory of devices. */
   static Window onDevices(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
     long address = Native.wl_window_address(handle, endpoint.rank);
     Segment segment = new Segment("Device window", endpoint, handle, bytes);
@@ -61,7 +59,7 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Returns the address of {@code rank}'s part in this process, valid while the window is open. For
+   * Returns the address in this process of {@code rank}'s part, valid while the window is open. For
    * packages of Windlass.
    *
    * @hidden
@@ -75,7 +73,7 @@ public final class Window implements AutoCloseable {
     return communicator;
   }
 
-  /** Returns true if it is in the memory of devices: {@link Communicator#deviceWindow}. */
+  /** Returns true if the window is in the memory of devices: {@link Communicator#deviceWindow}. */
   public boolean isOnDevice() {
     return memory.onDevice;
   }
@@ -97,8 +95,8 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Makes a tensor in the next free bytes, aligned to 64. It is zeroed unless something has written
-   * there.
+   * Makes a tensor in the next free bytes, aligned to 64. Its elements are zero, unless a rank has
+   * written to these bytes before.
    *
    * @throws ResourceException if the window has too few free bytes
    */
@@ -160,7 +158,7 @@ public final class Window implements AutoCloseable {
     return new Signals(this, offset, count, Deadline.DEFAULT);
   }
 
-  /** Allocates the next free bytes. Returns the offset of the first, or -1 if there are too few. */
+  /** Reserves the next free bytes. Returns the offset of the first; -1 if there are too few. */
   private synchronized long take(long needed) {
     long offset = (used + ALIGNMENT - 1) & -ALIGNMENT;
     if (offset > bytes() || needed > bytes() - offset) {
@@ -191,15 +189,14 @@ public final class Window implements AutoCloseable {
    * When it returns, {@code local} may be changed. The peer sees the elements once it has waited
    * for a later {@link Signals#notify} of this rank.
    *
-   * <p>This rank's device moves data from or to device memory, on either side. Data between a
-   * device and the host passes through pinned memory.
+   * <p>If a side is in device memory, this rank's device moves the data. Data between a device and
+   * the host passes through pinned memory.
    *
    * @param local a tensor of the same dtype and shape as {@code remote}; either may be strided
    * @param peer any rank, including this one
-   * @param remote a tensor of this window. A tensor in this rank's part names the same offset in
-   *     the peer's part
+   * @param remote a tensor of this window. Its offset selects the location in the peer's part
    * @throws UnsupportedException if {@code local} is in a device's memory and the target is not
-   *     {@code cuda}. Also if both sides are on devices, {@code local} is on another one than the
+   *     {@code cuda}. Also if both tensors are on devices, {@code local} is on another one than the
    *     rank's, and one of them is strided. The communicator stays alive
    * @throws DeadlineExceededException if {@code peer} is on another host and has not received the
    *     data within the communicator's deadline; this ends the communicator
@@ -256,10 +253,7 @@ public final class Window implements AutoCloseable {
     }
   }
 
-  /**
-   * A native call: {@code wl_put}, {@code wl_accumulate}, {@code wl_get}, or its variant for
-   * devices.
-   */
+  /** Native call: {@code wl_put}, {@code wl_accumulate}, {@code wl_get} or one for devices. */
   @FunctionalInterface
   private interface Move {
     int call(long comm, long window, long local, int peer, long remote, long error);
@@ -282,12 +276,11 @@ public final class Window implements AutoCloseable {
     Reference.reachabilityFence(local);
   }
 
-  /** Returns true if a call on this rank must wait for its turn behind others. */
   boolean mustQueue() {
     return communicator.endpoint.mustQueue(Thread.currentThread());
   }
 
-  /** Begins a call on this rank that uses the window's memory. */
+  /** Begins a call of this rank, and pins the window's memory. {@link #leave} ends it. */
   Endpoint enter(String what) {
     Endpoint own = communicator.endpoint;
     own.begin(Thread.currentThread());
@@ -298,12 +291,8 @@ public final class Window implements AutoCloseable {
     return own;
   }
 
-  /**
-   * Ends a call on this rank that {@link #enter} began.
-   *
-   * @param other the memory that the call has pinned in addition to the window's; null if none
-   */
-  void leave(Endpoint own, int code, Memory other) {
+  /** Ends a call, unpins the window and {@code other}, and throws unless {@code code} is Ok. */
+  void leave(Endpoint own, int code, @Nullable Memory other) {
     if (code != Native.WL_OK) {
       throw own.settle(code, memory, other);
     }
@@ -320,9 +309,9 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Ends the use of its tensors on this rank. Later calls with them throw {@link ClosedException}.
-   * The memory is freed once calls in progress are over and every rank has closed its window.
-   * Idempotent.
+   * Ends the use of the window's tensors on this rank. Later calls with them throw {@link
+   * ClosedException}. The memory is freed once calls in progress are over and every rank has closed
+   * its window. Idempotent.
    */
   @Override
   public void close() {

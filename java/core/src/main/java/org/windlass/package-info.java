@@ -3,7 +3,8 @@
  * Communicators, windows, tensors and errors. {@link org.windlass.LocalGroup#of} makes the ranks,
  * and {@link org.windlass.Collectives} has their operations. Higher layers are in the packages
  * {@code org.windlass.layout}, {@code org.windlass.plan} and {@code org.windlass.transfer}. Each of
- * them uses only the layers before it.
+ * them uses only the layers before it. A deadline is a {@link java.time.Duration} from the start of
+ * the call.
  *
  * <h2>Wrong calls</h2>
  *
@@ -29,4 +30,7 @@
  * plan copy the arrays and collections that they are given. The arrays that a value returns belong
  * to the caller. Returned lists and maps are unmodifiable, unless they were made for the call.
  */
+@NullMarked
 package org.windlass;
+
+import org.jspecify.annotations.NullMarked;

@@ -99,7 +99,7 @@ final class TextBlocks {
 
   private static Treatment diagram(Block block) throws IOException {
     StringBuilder sources = new StringBuilder();
-    for (String file : List.of("internal/store/Wire", "link/Handover")) {
+    for (String file : List.of("internal/store/Wire", "link/Handover", "link/LedCalls")) {
       Path path = Pages.ROOT.resolve("java/core/src/main/java/org/windlass/" + file + ".java");
       sources.append(Files.readString(path));
     }

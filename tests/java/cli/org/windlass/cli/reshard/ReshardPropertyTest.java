@@ -145,6 +145,13 @@ class ReshardPropertyTest {
             default -> op;
           });
     }
+    for (int m = 0; m < ndim; m++) {
+      String plain = placements.get(m).startsWith("SS") ? placements.get(m).substring(1, 3) : "";
+      int later = m + 1 + placements.subList(m + 1, ndim).indexOf(plain);
+      if (later > m && random.nextInt(3) > 0) {
+        placements.set(m, "S" + plain + "/" + sizes.get(later).replaceAll(".*=", ""));
+      }
+    }
     String at = "";
     if (placed) {
       List<Integer> all = new ArrayList<>();
@@ -181,6 +188,7 @@ class ReshardPropertyTest {
     for (int d = 0; d < shape.length; d++) {
       shape[d] = random.nextInt(10) == 0 ? 0 : 1 + random.nextInt(shape.length < 3 ? 9 : 4);
     }
+    ReferenceTensor.raise(shape, from, Layout.parse(to));
     ReduceOp op = from.partialOp().orElse(null);
     DType type;
     do {

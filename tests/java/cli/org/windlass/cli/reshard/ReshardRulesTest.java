@@ -126,6 +126,32 @@ class ReshardRulesTest {
         "[{'match':'{p}','as':'a','stack':true,'uneven':1}] | [0].uneven: is true where it is given",
         "[{'match':'{p}','as':'a','stack':99}]           | [0].stack: 99 is no dimension",
         "[{'match':'{p}','as':'a','stack':true,'parts':['q'],'dim':0}] | [0].stack: stands beside parts",
+        "[{'match':'*','split':[1,1]}]                   | [0].dim: is missing",
+        "[{'match':'*','split':2,'dim':0}]               | [0].split is 2, not a list",
+        "[{'match':'*','split':[2],'dim':0}]             | [0].split: is [2]; give the sizes of two",
+        "[{'match':'*','split':[1,0],'dim':0}]           | [0].split[1]: 0 is no number of indices or groups",
+        "[{'match':'*','split':[9223372036854775807,1],'dim':0}] | [0].split: the parts together have 2^63",
+        "[{'match':'*','split':[1,1],'dim':0,'stack':true}] | [0].stack: stands beside split; a rule joins,",
+        "[{'match':'{p}','as':'a','parts':['q'],'split':[1,1],'dim':0}] | [0].split: stands beside parts",
+        "[{'match':'*','split':[1,1],'dim':0,'as':['a','b','c']}] | [0].as: has 3 names, and split has 2 parts",
+        "[{'match':'*','split':[1,1],'dim':0,'to':['1:R','1:R','1:R']}] | [0].to: has 3 layouts, and split has 2",
+        "[{'match':'*','split':[1,1],'dim':0,'to':['1:R','1:Q']}] | [0].to[1]: ",
+        "[{'match':'*','split':[1,1],'dim':0,'groups':2,'to':['1:R','1:S0']}] | [0].groups: stands beside parts with",
+        "[{'match':'*','split':[1,1],'dim':0,'groups':0}] | [0].groups: 0 is no number",
+        "[{'match':'**','split':[1,1],'dim':0,'as':['{x}a','{x}b']}] | [0].as[0]: match does not capture {x}",
+        "[{'match':'*','split':[1,1],'dim':0,'as':['{x}a','{y}b']}] | [0].as[1]: match does not capture {y}",
+        "[{'match':'*','to':['1:R','1:R']}]              | [0].to: has 2 layouts, and split has 0 parts",
+        "[{'match':'*','groups':2}]                      | [0].groups: has no parts or split that it is of",
+        "[{'match':'{p}','as':'a','parts':[{'to':'1:R'}],'dim':0}] | [0].parts[0].name: is missing",
+        "[{'match':'{p}','as':'a','parts':[{'name':'q','from':'1:R'}],'dim':0}] | [0].parts[0].from: unknown key",
+        "[{'match':'{p}','as':'a','parts':[{'name':'q','to':'1:P'}],'dim':0}] | [0].parts[0].to: 1:P: a target",
+        "[{'match':'{p}','as':'a','parts':['q',{'name':'q'}],'dim':0}] | [0].parts: \"q\" stands twice",
+        "[{'match':'*','pad_to':0}]                      | [0].pad_to: 0 is no number",
+        "[{'match':'*','pad_to':2,'split':[1,1],'dim':0}] | [0].pad_to: stands beside split",
+        "[{'match':'*','shape':[4]}]                     | [0].shape: has no pad_to that it is of",
+        "[{'match':'*','drop':false}]                    | [0].drop: is true where it is given",
+        "[{'match':'*','drop':true,'to':'1:R'}]          | [0].to: stands beside drop; a rule that leaves",
+        "[{'match':'*','drop':true,'pad_to':2}]          | [0].pad_to: stands beside drop; a rule joins,",
       })
   void aBadFileIsRefusedWithThePlaceInIt(String rules, String words) throws IOException {
     refused(rules, words, tensor("w", 0, 4));
@@ -368,19 +394,23 @@ class ReshardRulesTest {
     fused("2:S0", grouped, new long[][] {{0, 1, 2, 3, 100, 101, 200, 201}, {4, 5, 6, 7, 102, 103, 202, 203}});
     Path cut = folder.resolve("fused");
     Path rules = folder.resolve("from.json");
-    Files.writeString(rules, "[{\"match\":\"*\",\"from\":\"2@1:S0\"}]");
+    Files.writeString(rules, "[{\"match\":\"*\",\"from\":\"2:S0\"}]");
     Path next = folder.resolve("next");
-    for (List<Object> more :
-        List.<List<Object>>of(
-            List.of(), List.of("--from", "2@1:S0"), List.of("--rules", rules), List.of("--verify"))) {
+    for (List<Object> more : List.<List<Object>>of(List.of("--from", "2:S0"), List.of("--rules", rules))) {
       List<Object> arguments = new ArrayList<>(List.of("reshard", "--to", "2:S0", cut, next));
       arguments.addAll(more);
       Cli refused = Cli.run(arguments.toArray());
       assertThat(refused.status()).as(more + ": " + refused.out() + refused.err()).isEqualTo(2);
       assertThat(refused.err())
-          .contains("tensor \"l.0.qkv\"", "[8, 4, 4]", "the checkpoint that it was made of");
+          .contains("tensor \"l.0.qkv\"", "[8, 4, 4]", "each cut separately as 2:S0, and", "says 2:S0");
       assertThat(next).doesNotExist();
     }
+    Cli across = Cli.run("reshard", "--to", "2:S0", cut, next, "--verify");
+    assertThat(across.status()).as(across.err()).isZero();
+    assertThat(across.err())
+        .contains("2:S0 cuts across them; a rule with \"dim\": 0, \"split\": [8, 4, 4] cuts each part");
+    assertThat(TestFile.read(next.resolve("rank-00000.safetensors")).tensors())
+        .containsExactly(of("l.0.qkv", shape(8), 0, 1, 2, 3, 4, 5, 6, 7));
     for (String lies : List.of("1:S0", "2:R")) {
       fused(lies, grouped, new long[][] {{0, 1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 103, 200, 201, 202, 203}});
       Cli done = Cli.run("reshard", "--to", "2:S0", cut, next, "--verify", "--force");

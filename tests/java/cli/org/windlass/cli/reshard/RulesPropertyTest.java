@@ -86,12 +86,13 @@ class RulesPropertyTest {
         shape[order.get(d)] = written[d];
       }
       // Every rank file belongs to every part's layout: the same ranks, cut another way each.
-      from = Layout.parse(layout(ndim, from == null ? 1 + random.nextInt(4) : from.mesh().size(), 0, !whole));
+      from = layout(shape, from == null ? 1 + random.nextInt(4) : from.mesh().size(), 0, !whole);
       String name = "l." + parts.size() + ".w";
       parts.add(new ReferenceTensor(name, shape, source, from, random));
     }
     Path in = writeSource(folder, whole);
-    Layout to = Layout.parse(layout(stacks ? ndim + 1 : ndim, 1 + random.nextInt(6), 4, false));
+    int[] joined = joined("x", parts).shape();
+    Layout to = layout(joined, 1 + random.nextInt(6), 4, false);
     List<Integer> named = new ArrayList<>(IntStream.range(0, parts.size()).boxed().toList());
     if (!stacks) {
       Collections.shuffle(named, random);
@@ -211,6 +212,14 @@ class RulesPropertyTest {
 
   private static String quoted(List<Integer> names) {
     return names.stream().map(name -> "\"" + name + "\"").toList().toString();
+  }
+
+  private Layout layout(int[] shape, int ranks, int firstRank, boolean partial) {
+    Layout layout;
+    do {
+      layout = Layout.parse(layout(shape.length, ranks, firstRank, partial));
+    } while (!ReferenceTensor.fits(shape, layout));
+    return layout;
   }
 
   private String layout(int ndim, int ranks, int firstRank, boolean partial) {

@@ -562,7 +562,7 @@ class ScalesTest {
     String fuse =
         String.format(rule, "weight_packed", "weight_packed") + "," + String.format(rule, "weight_scale", "weight_scale");
     assertThat(reshard("[" + fuse + "]", "--to", "1:R").err())
-        .contains("they tell the shapes that weights had before rules joined them");
+        .contains("they tell the shapes that weights had before rules joined or split them");
     String shapes =
         "," + String.format(rule, "weight_shape", "weight_shape")
             .replace("'parts':['q','k'],'dim':0,", "");

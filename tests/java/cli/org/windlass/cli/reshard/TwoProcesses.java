@@ -23,7 +23,7 @@ import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.cli.ChildCommand;
 import org.windlass.cli.run.RankVariables;
-import org.windlass.cli.run.TokenFile;
+import org.windlass.cli.run.RunFolder;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 import org.windlass.reshard.Reshard;
@@ -38,7 +38,7 @@ final class TwoProcesses implements AutoCloseable {
 
   private static final Duration START = Duration.ofSeconds(60);
 
-  private final TokenFile token = new TokenFile();
+  private final RunFolder token = new RunFolder();
   private final RankVariables variables;
   private final Process other;
   private final BufferedWriter asked;

@@ -330,8 +330,11 @@ class WarningsTest {
     assertThat(failed.status()).isEqualTo(2);
     assertThat(failed.err().replace("\\", ""))
         .contains(
-            "leave the parts apart, with a rule for the tensors of this extent whose \"to\" is"
-                + " \"2x4:S0,R\": 4 ranks share each unit");
+            "give it a layout of its own, as \"2x4:S0,R\": 4 ranks share each unit");
+    String own = join.replace("'k'", "{'name':'k','to':'2x4:S0,R'}");
+    warns(0, "", "[" + own + "]", "--to", "8:S0", "--verify");
+    Path fused = folder.resolve("out/rank-00003.safetensors");
+    assertThat(TestFile.read(fused).tensors().get(0).shape()[0]).isEqualTo(128 + 128);
     warns(0, "", "[{'match':'*k_proj*','to':'2x4:S0,R'}]", "--to", "8:S0", "--verify");
     Path file = folder.resolve("out/rank-00003.safetensors");
     assertThat(TestFile.read(file).tensors().get(1).shape()[0]).isEqualTo(128);

@@ -51,7 +51,8 @@ class OwnJvmTest {
   static final class Asks {
     public static void main(String[] arguments) throws Exception {
       int status;
-      try (OwnJvm jvm = new OwnJvm()) {
+      try (RunFolder folder = new RunFolder()) {
+        OwnJvm jvm = new OwnJvm(folder);
         List<String> command = jvm.command(List.of("-Dmore=1"), Says.class, List.of("x y"));
         System.out.println("command " + command);
         System.out.flush();

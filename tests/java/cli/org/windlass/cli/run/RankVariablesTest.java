@@ -22,12 +22,12 @@ import org.windlass.launch.LaunchEnvironment;
 
 /** What ranks of {@code windlass run} are told. */
 class RankVariablesTest {
-  private final TokenFile token = new TokenFile();
+  private final RunFolder folder = new RunFolder();
 
   private final List<RankVariables> open = new ArrayList<>();
 
   private RankVariables variables(int ranks) throws IOException {
-    RankVariables variables = new RankVariables(ranks, token);
+    RankVariables variables = new RankVariables(ranks, folder);
     open.add(variables);
     return variables;
   }
@@ -35,7 +35,7 @@ class RankVariablesTest {
   @AfterEach
   void nothingIsLeft() throws IOException {
     open.forEach(RankVariables::close);
-    token.close();
+    folder.close();
   }
 
   @Test
@@ -79,27 +79,33 @@ class RankVariablesTest {
     }
   }
 
+  private static Path token(RunFolder folder) throws IOException {
+    try (RankVariables variables = new RankVariables(1, folder)) {
+      return Path.of(variables.of(0).get("WINDLASS_TOKEN_FILE"));
+    }
+  }
+
   @Test
   void aTokenIsItsOwnersAndGoesAtTheEnd() throws IOException {
     Path path;
     String digits;
-    try (TokenFile token = new TokenFile()) {
-      path = token.create();
+    try (RunFolder own = new RunFolder()) {
+      path = token(own);
       digits = Files.readString(path);
       assertThat(digits).matches("[0-9a-f]{64}\n");
       assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(path)))
           .isEqualTo("rw-------");
     }
     assertThat(path).doesNotExist();
-    try (TokenFile other = new TokenFile()) {
-      assertThat(Files.readString(other.create())).isNotEqualTo(digits);
+    try (RunFolder other = new RunFolder()) {
+      assertThat(Files.readString(token(other))).isNotEqualTo(digits);
     }
   }
 
   @Test
   void aTokenIsNotMadeOnceItsEndHasCome() throws IOException {
-    TokenFile token = new TokenFile();
-    token.close();
-    assertThatThrownBy(token::create).isInstanceOf(AbortedException.class);
+    RunFolder closed = new RunFolder();
+    closed.close();
+    assertThatThrownBy(() -> token(closed)).isInstanceOf(AbortedException.class);
   }
 }

@@ -7,7 +7,6 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -23,22 +22,21 @@ class RunFolderTest {
     awaitFolders();
     Process other = start("end");
     assertThat(other.waitFor(60, TimeUnit.SECONDS)).isTrue();
-    assertThat(entries()).as("folders of a live run").hasSize(2);
+    assertThat(entries()).as("folder of a live run").hasSize(1);
     killed.destroyForcibly().waitFor();
-    assertThat(entries()).hasSize(2);
-    Path token =
-        Stream.of(entries()).filter(each -> each.toString().contains("token")).findFirst().get();
+    assertThat(entries()).hasSize(1);
+    Path folder = entries()[0];
     ProcessBuilder rank = new ProcessBuilder("sleep", "60");
-    rank.environment().put("WINDLASS_TOKEN_FILE", token.resolve("token").toString());
+    rank.environment().put("WINDLASS_TOKEN_FILE", folder.resolve("token").toString());
     Process outliving = rank.start();
     assertThat(start("end").waitFor(60, TimeUnit.SECONDS)).isTrue();
-    assertThat(entries()).as("of a rank that outlives its run").containsExactly(token);
+    assertThat(entries()).as("of a rank that outlives its run").containsExactly(folder);
     outliving.destroyForcibly().waitFor();
-    Path foreign = Files.createDirectory(temporary.resolve("windlass-ranks-7"));
-    Path withForeignFile = Files.createDirectory(temporary.resolve("windlass-token-8"));
+    Path foreign = Files.createDirectory(temporary.resolve("windlass-run-7"));
+    Path withForeignFile = Files.createDirectory(temporary.resolve("windlass-run-8"));
     Files.createFile(withForeignFile.resolve("lock"));
     Files.createFile(withForeignFile.resolve("letter"));
-    Path file = Files.createFile(temporary.resolve("windlass-token-9"));
+    Path file = Files.createFile(temporary.resolve("windlass-run-9"));
     assertThat(start("end").waitFor(60, TimeUnit.SECONDS)).isTrue();
     assertThat(entries()).containsExactlyInAnyOrder(foreign, withForeignFile, file);
     assertThat(withForeignFile.resolve("letter")).exists();
@@ -70,15 +68,14 @@ class RunFolderTest {
     }
   }
 
-  /** A run with a folder of ranks and a token. */
+  /** A run with a rank that failed and a token. */
   static final class Run {
     private Run() {}
 
     public static void main(String[] args) throws Exception {
-      try (RunFolder ranks = RunFolder.create("ranks");
-          TokenFile token = new TokenFile()) {
-        Files.writeString(ranks.resolve("1"), "failed");
-        Path path = token.create();
+      try (RunFolder folder = new RunFolder()) {
+        Files.writeString(folder.resolve("1"), "failed");
+        Path path = Files.writeString(folder.newFile("token"), "abc");
         if (args[0].equals("wait")) {
           Files.createFile(Path.of(System.getProperty("java.io.tmpdir"), "ready"));
           Thread.sleep(TimeUnit.MINUTES.toMillis(1));

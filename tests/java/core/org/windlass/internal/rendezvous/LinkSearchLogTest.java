@@ -9,6 +9,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Log;
@@ -47,7 +48,7 @@ class LinkSearchLogTest {
   private static LinkSearch search(
       Store store, String job, String instance, Duration deadline, LinkSearch.Holders holders) {
     Announcement own = new Announcement("1", job, instance, 17, 2, "", OPTIONS, false);
-    return new LinkSearch(store, "policy", own, deadline, holders);
+    return new LinkSearch(store, "policy", own, Deadline.of(deadline), holders);
   }
 
   /** Until the log has said so of that job. */

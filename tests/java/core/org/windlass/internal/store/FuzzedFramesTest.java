@@ -185,7 +185,7 @@ class FuzzedFramesTest {
       if (isMember) {
         byte[] hello = Greeting.hello(Member.observer("fuzzed", TestStore.LIBRARY));
         say(RawConnection.framed(hello));
-        Greeting greeting = session.greeting();
+        Greeting greeting = session.greeting;
         say(RawConnection.framed(greeting.proof()));
         seal = greeting.memberSeal();
         assertThat(session.isMember()).isTrue();

@@ -51,7 +51,7 @@ class PresetsAllReduceTest {
 
   @Test
   void saysWhatItLacksWithoutADriver() throws Exception {
-    Assumptions.assumeTrue(CudaDriver.refusal().isPresent(), "there is a driver");
+    Assumptions.assumeTrue(CudaDriver.problem().isPresent(), "there is a driver");
     End end = run(System.getProperty("org.windlass.library.path"), null);
     assertThat(end.said())
         .startsWith("this example takes an NVIDIA GPU: target cuda is not available here: ")

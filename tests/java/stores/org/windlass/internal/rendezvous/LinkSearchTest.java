@@ -18,6 +18,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Hooked;
@@ -36,7 +37,8 @@ class LinkSearchTest {
   }
 
   private static LinkSearch search(Store store, Announcement own, Duration deadline) {
-    return new LinkSearch(store, "policy", own, deadline, new LinkSearch.Holders());
+    Deadline until = Deadline.of(deadline);
+    return new LinkSearch(store, "policy", own, until, new LinkSearch.Holders());
   }
 
   private static LinkSearch search(Store store, String name, Duration deadline) {

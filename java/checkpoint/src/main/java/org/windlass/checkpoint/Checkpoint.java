@@ -110,10 +110,7 @@ public final class Checkpoint implements AutoCloseable {
         : rankFolder(path, ranks, opened);
   }
 
-  /**
-   * Returns the only safetensors file of a folder. Refuses it if its name shows that it is one of
-   * several.
-   */
+  /** Returns the only safetensors file of a folder. Throws if its name says "1 of several". */
   private static Path only(Path folder) throws IOException {
     List<Path> found = new ArrayList<>();
     try (DirectoryStream<Path> files =
@@ -185,10 +182,7 @@ public final class Checkpoint implements AutoCloseable {
         path, Optional.of(indexFile), opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet(), notes);
   }
 
-  /**
-   * Refuses an index if the folder holds other files that may be meant as well. An index without
-   * tensors either belongs to an empty checkpoint or has lost its entries.
-   */
+  /** Throws if the folder of an index holds other files that may be meant as well. */
   private static void requireOnly(Path folder, Path indexFile, SafetensorsIndex index)
       throws IOException {
     Set<String> listed = Set.copyOf(index.files().values());
@@ -266,9 +260,7 @@ public final class Checkpoint implements AutoCloseable {
     return String.format(java.util.Locale.ROOT, "rank-%05d.safetensors", rank);
   }
 
-  /**
-   * Merges the metadata of the files. Omits the entries for which two files have different values.
-   */
+  /** Merges metadata. Omits entries with different values, and adds a note about each. */
   private static Map<String, String> metadata(
       Collection<SafetensorsFile> files, List<String> notes) {
     Map<String, String> all = new LinkedHashMap<>();
@@ -303,10 +295,7 @@ public final class Checkpoint implements AutoCloseable {
     return !ranks.isEmpty();
   }
 
-  /**
-   * Returns every tensor's name, in the order of the file or the index, or of the rank files one
-   * after another.
-   */
+  /** Returns every tensor's name, in the order of the file, the index, or the rank files. */
   public Set<String> names() {
     return names;
   }
@@ -316,15 +305,12 @@ public final class Checkpoint implements AutoCloseable {
     return index;
   }
 
-  /** Returns notes about oddities of the files. They are no reason to refuse the checkpoint. */
+  /** Returns notes about unusual files. The checkpoint is readable despite them. */
   public List<String> notes() {
     return notes;
   }
 
-  /**
-   * Returns the merged {@code __metadata__} of the files, without entries on which two files
-   * differ.
-   */
+  /** Returns the merged {@code __metadata__}, without entries with different values. */
   public Map<String, String> metadata() {
     return metadata;
   }

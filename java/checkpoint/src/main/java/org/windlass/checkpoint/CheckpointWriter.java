@@ -79,10 +79,7 @@ public final class CheckpointWriter implements AutoCloseable {
         place, replace, WorkFolder.create(folder, place.getFileName().toString()));
   }
 
-  /**
-   * Returns whether something has the name already. Throws an exception if the system refuses the
-   * name.
-   */
+  /** Returns whether something has the name. Throws if the system does not accept the name. */
   private static boolean isThere(Path out, Path place) {
     try {
       Files.readAttributes(place, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
@@ -95,12 +92,11 @@ public final class CheckpointWriter implements AutoCloseable {
   }
 
   /**
-   * Returns the resolved path of a checkpoint with this name. Symbolic links in the path to it are
-   * followed, as the system follows them before a {@code ..}. A link that has the name itself is
-   * not followed.
+   * Returns the path at which a checkpoint of this name appears. Symbolic links in the path of its
+   * folder are followed. A link that has the name itself is not.
    *
-   * @throws InvalidArgumentException if its folder does not exist, or belongs to another file
-   *     system than the machine's, such as an archive
+   * @throws InvalidArgumentException if its folder does not exist, or is not on the machine's own
+   *     file system, such as in an archive
    * @throws ResourceException if its folder cannot be reached
    */
   public static Path place(Path out) {
@@ -131,7 +127,7 @@ public final class CheckpointWriter implements AutoCloseable {
    *
    * @param name the name of a file in the folder itself; it ends in {@code .safetensors}
    * @throws InvalidArgumentException if the folder has a file of that name, the checkpoint is a
-   *     single file, or a reader would refuse a name
+   *     single file, or a reader would not accept a name
    */
   public synchronized SafetensorsWriter file(
       String name, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
@@ -147,7 +143,7 @@ public final class CheckpointWriter implements AutoCloseable {
    * Makes the checkpoint a single safetensors file.
    *
    * @throws InvalidArgumentException if it is a single file already or has files, or a reader would
-   *     refuse a name
+   *     not accept a name
    */
   public synchronized SafetensorsWriter single(
       List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
@@ -162,7 +158,7 @@ public final class CheckpointWriter implements AutoCloseable {
       Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
     SafetensorsWriter file = SafetensorsWriter.create(path, items, metadata);
     files.add(file);
-    written.put(path, file.header().fileBytes());
+    written.put(path, file.fileBytes());
     return file;
   }
 
@@ -286,10 +282,7 @@ public final class CheckpointWriter implements AutoCloseable {
             + work.path() + " before it was complete; write it again");
   }
 
-  /**
-   * Exchanges the content with the file or folder that has the name. Exchanges them back if that
-   * one may not be destroyed.
-   */
+  /** Exchanges the content and the file that has the name, or neither if that file must stay. */
   private void exchange() {
     WriteMark.requireReplaceable(out, out);
     NativeFiles.exchange(content(), out);
@@ -306,10 +299,7 @@ public final class CheckpointWriter implements AutoCloseable {
     return committed;
   }
 
-  /**
-   * Ends the writing and removes everything that was not committed. Idempotent. Any thread may call
-   * it.
-   */
+  /** Ends the writing, and removes what was not committed. Idempotent and thread-safe. */
   @Override
   public synchronized void close() {
     if (ended) {
@@ -320,10 +310,7 @@ public final class CheckpointWriter implements AutoCloseable {
     work.remove();
   }
 
-  /**
-   * Syncs a folder even if the thread is interrupted. A failure here would leave a checkpoint that
-   * has its name already.
-   */
+  /** Syncs a folder despite an interrupt, since the checkpoint has its name already. */
   private static void syncFolder(Path folder) {
     boolean interrupted = false;
     try {

@@ -42,10 +42,7 @@ final class DiskSync {
     }
   }
 
-  /**
-   * Waits for a sync, however often the thread is interrupted. A file that is not on the disk is
-   * not done.
-   */
+  /** Waits for the end of a sync. An interrupt does not end the wait, but stays set. */
   private static void settle(Future<?> sync) {
     boolean interrupted = false;
     try {

@@ -23,8 +23,8 @@ public final class FileFault {
   private FileFault() {}
 
   /**
-   * Returns the exception for a fault while reading {@code path}. A missing file, or a folder in
-   * its place, is the caller's mistake. All other faults are the machine's.
+   * Returns the exception for a fault while reading {@code path}: InvalidArgument if the file is
+   * missing or is a folder, otherwise Resource.
    */
   public static WindlassException reading(Path path, IOException fault) {
     requireNonNull(path, fault);
@@ -50,8 +50,8 @@ public final class FileFault {
   }
 
   /**
-   * Returns the exception for a fault while writing {@code path}. A folder in its place, or a
-   * missing parent folder, is the caller's mistake. All other faults are the machine's.
+   * Returns the exception for a fault while writing {@code path}: InvalidArgument if it is a folder
+   * or its parent is missing, otherwise Resource.
    */
   public static WindlassException writing(Path path, IOException fault) {
     requireNonNull(path, fault);
@@ -71,10 +71,7 @@ public final class FileFault {
     return writingFolder(path, fault);
   }
 
-  /**
-   * Returns the exception for a fault while the entries of a folder are changed or synced to the
-   * disk.
-   */
+  /** Returns the exception for a fault while changing the entries of a folder or syncing it. */
   public static WindlassException writingFolder(Path folder, IOException fault) {
     Objects.requireNonNull(folder, "folder");
     Objects.requireNonNull(fault, "fault");
@@ -84,8 +81,8 @@ public final class FileFault {
   }
 
   /**
-   * Returns a note for messages if {@code path} is a symbolic link, with the target and whether
-   * that exists. Otherwise the result is empty.
+   * Returns a note for messages if {@code path} is a symbolic link: its target, and whether the
+   * target exists. Otherwise returns empty.
    */
   public static Optional<String> link(Path path) {
     Objects.requireNonNull(path, "path");
@@ -99,10 +96,7 @@ public final class FileFault {
     }
   }
 
-  /**
-   * Returns the exception for a file that was closed by a caller or by an interrupt. An interrupt
-   * closes the file that the thread reads or writes.
-   */
+  /** Returns the exception for a file that a caller or an interrupt closed during the call. */
   private static WindlassException ended(Path path, IOException fault) {
     return fault instanceof ClosedByInterruptException
         ? new AbortedException(

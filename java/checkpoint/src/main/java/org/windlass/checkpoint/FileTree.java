@@ -12,9 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/**
- * Removes a file, or a folder with all its content, even if other processes remove parts of it too.
- */
+/** Removes a file or a folder with its content, even while other processes do the same. */
 final class FileTree {
   private FileTree() {}
 
@@ -26,12 +24,7 @@ final class FileTree {
     }
   }
 
-  /**
-   * Removes a file or a folder with all its content. Links are removed, not followed. The method
-   * keeps at most one descriptor open, and only while it lists a folder.
-   *
-   * @throws IOException if a folder cannot be listed, or an entry cannot be removed
-   */
+  /** Removes a file or a folder. Links are not followed. Holds at most one file descriptor. */
   static void remove(Path root) throws IOException {
     if (Files.isDirectory(root, LinkOption.NOFOLLOW_LINKS)) {
       for (Path entry : entries(root)) {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
@@ -23,7 +25,6 @@ import org.windlass.layout.Layout;
  * @param tensors one entry for each tensor that the file lists, in the file's order
  */
 public record LayoutFile(Map<String, Entry> tensors) {
-  /** Checks the components. */
   public LayoutFile {
     tensors = Copies.map(tensors, "tensors");
   }
@@ -38,15 +39,20 @@ public record LayoutFile(Map<String, Entry> tensors) {
    * @param dtype the dtype, if the file gives it
    * @param layout the layout, if the file gives it
    * @param parts how the tensor is cut if its ranks hold it in parts; it then has no layout
+   * @param padded the extents that the layout cuts, if zeros follow the tensor's own
    */
   public record Entry(
-      List<Long> shape, Optional<DType> dtype, Optional<Layout> layout, Optional<Parts> parts) {
-    /** Checks the components. */
+      List<Long> shape,
+      Optional<DType> dtype,
+      Optional<Layout> layout,
+      Optional<Parts> parts,
+      Optional<List<Long>> padded) {
     public Entry {
       shape = Copies.list(shape, "shape");
       Objects.requireNonNull(dtype, "dtype");
       Objects.requireNonNull(layout, "layout");
       Objects.requireNonNull(parts, "parts");
+      padded = Objects.requireNonNull(padded, "padded").map(extents -> Copies.list(extents, "padded"));
       for (int d = 0; d < shape.size(); d++) {
         if (shape.get(d) < 0) {
           throw new InvalidArgumentException(
@@ -60,32 +66,51 @@ public record LayoutFile(Map<String, Entry> tensors) {
               "layout is " + layout.get() + " and there are parts, which have a layout of their own");
         }
       }
+      List<Long> most = padded.orElse(shape);
+      boolean fits = most.size() == shape.size() && (padded.isEmpty() || parts.isEmpty());
+      for (int d = 0; d < shape.size() && fits; d++) {
+        fits = most.get(d) >= shape.get(d);
+      }
+      if (!fits) {
+        throw new InvalidArgumentException(
+            "padded is " + most + ", which does not hold the shape " + shape
+                + ", or stands beside parts, which are not padded");
+      }
     }
 
     /** Creates the entry of a tensor that is not in parts. */
     public Entry(List<Long> shape, Optional<DType> dtype, Optional<Layout> layout) {
-      this(shape, dtype, layout, Optional.empty());
+      this(shape, dtype, layout, Optional.empty(), Optional.empty());
     }
   }
 
   /**
-   * Describes the cut of a tensor that is fused of parts with unequal extents. The layout cuts each
-   * part separately. A rank's tensor is its piece of the first part, then its piece of the second,
-   * and so on. No layout of the whole tensor describes such a cut.
+   * Describes the cut of a tensor that is fused of parts with unequal extents or layouts. A layout
+   * cuts each part separately. A rank's tensor is its piece of the first part, then its piece of the
+   * second, and so on. No layout of the whole tensor describes such a cut.
    *
    * @param dim the dimension along which the parts lie one after another
    * @param extents each part's extent of that dimension
-   * @param layout the layout that cuts each part
+   * @param layouts each part's layout; all are on the same ranks
    */
-  public record Parts(int dim, List<Long> extents, Layout layout) {
-    /** Checks the components. */
+  public record Parts(int dim, List<Long> extents, List<Layout> layouts) {
     public Parts {
       if (dim < 0 || dim >= Native.WL_MAX_DIMS) {
         throw new InvalidArgumentException(
-            "parts: dim is " + dim + ", not 0 to " + (Native.WL_MAX_DIMS - 1));
+            "dim is " + dim + ", not 0 to " + (Native.WL_MAX_DIMS - 1));
       }
       extents = Copies.list(extents, "extents");
-      Objects.requireNonNull(layout, "layout");
+      layouts = Copies.list(layouts, "layouts");
+      if (layouts.size() != extents.size()) {
+        throw new InvalidArgumentException(
+            "there are " + extents.size() + " extents and " + layouts.size() + " layouts");
+      }
+      for (Layout each : layouts) {
+        if (!Set.copyOf(each.mesh().ranks()).equals(Set.copyOf(layouts.get(0).mesh().ranks()))) {
+          throw new InvalidArgumentException(
+              layouts.get(0) + " and " + each + " are not on the same ranks");
+        }
+      }
     }
 
     private void check(List<Long> shape) {
@@ -108,7 +133,6 @@ public record LayoutFile(Map<String, Entry> tensors) {
     }
   }
 
-  /** Reads and checks a file. */
   static LayoutFile read(Path path) {
     return parse(
         path.toString(), JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading));
@@ -117,7 +141,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
   /**
    * Parses and checks the JSON of such a file.
    *
-   * @param where the file; it begins every complaint
+   * @param where name of the file, which begins every message
    * @throws InvalidArgumentException if the JSON is malformed
    */
   public static LayoutFile parse(String where, byte[] bytes) {
@@ -161,6 +185,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
           DType dtype;
           Layout layout;
           Parts parts;
+          List<Long> padded;
         };
     json.members(
         what,
@@ -177,6 +202,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
             }
             case "layout" -> fields.layout = layout(json, what + ": layout");
             case "parts" -> fields.parts = parts(json, what + ": parts");
+            case "padded" -> fields.padded = json.naturals(what + ": padded");
             default -> throw json.bad(what + ": unknown key " + JsonText.quoted(key));
           }
         });
@@ -188,7 +214,8 @@ public record LayoutFile(Map<String, Entry> tensors) {
           fields.shape,
           Optional.ofNullable(fields.dtype),
           Optional.ofNullable(fields.layout),
-          Optional.ofNullable(fields.parts));
+          Optional.ofNullable(fields.parts),
+          Optional.ofNullable(fields.padded));
     } catch (InvalidArgumentException unfit) {
       throw json.bad(what + ": " + unfit.getMessage());
     }
@@ -208,7 +235,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
         new Object() {
           long dim = -1;
           List<Long> extents;
-          Layout layout;
+          final List<Layout> layouts = new ArrayList<>();
         };
     json.members(
         what,
@@ -216,58 +243,62 @@ public record LayoutFile(Map<String, Entry> tensors) {
           switch (key) {
             case "dim" -> fields.dim = json.natural(what + ": dim");
             case "extents" -> fields.extents = json.naturals(what + ": extents");
-            case "layout" -> fields.layout = layout(json, what + ": layout");
+            case "layout" -> {
+              JsonText.Part<Integer> each = index -> fields.layouts.add(layout(json, what + ": layout"));
+              if (json.isList()) {
+                json.elements(what + ": layout", each);
+              } else {
+                each.read(0);
+              }
+            }
             default -> throw json.bad(what + ": unknown key " + JsonText.quoted(key));
           }
         });
-    if (fields.dim < 0 || fields.extents == null || fields.layout == null) {
+    if (fields.dim < 0 || fields.extents == null || fields.layouts.isEmpty()) {
       String missing = fields.dim < 0 ? "dim" : fields.extents == null ? "extents" : "layout";
       throw json.bad(what + ": " + missing + " is missing");
     }
-    return new Parts((int) Math.min(fields.dim, Integer.MAX_VALUE), fields.extents, fields.layout);
+    List<Layout> layouts =
+        fields.layouts.size() == 1
+            ? Collections.nCopies(fields.extents.size(), fields.layouts.get(0))
+            : fields.layouts;
+    try {
+      return new Parts((int) Math.min(fields.dim, Integer.MAX_VALUE), fields.extents, layouts);
+    } catch (InvalidArgumentException unfit) {
+      throw json.bad(what + ": " + unfit.getMessage());
+    }
   }
 
   /**
    * Returns the file's bytes.
    *
-   * @throws InvalidArgumentException if {@link #parse} would refuse them, because of a tensor's
+   * @throws InvalidArgumentException if {@link #parse} would not accept them, because of a tensor's
    *     name or the number of tensors
    */
   public byte[] encode() {
-    byte[] bytes =
-        JsonObject.lines(
-            json -> {
-              json.writeNumberField("version", 1);
-              json.writeObjectFieldStart("tensors");
-              for (Map.Entry<String, Entry> tensor : tensors.entrySet()) {
-                Entry entry = tensor.getValue();
-                Names.requireTensor(NAME, tensor.getKey());
-                json.writeObjectFieldStart(tensor.getKey());
-                write(json, "shape", entry.shape());
-                if (entry.dtype().isPresent()) {
-                  json.writeStringField("dtype", entry.dtype().get().safetensorsName());
-                }
-                if (entry.layout().isPresent()) {
-                  json.writeStringField("layout", entry.layout().get().toString());
-                }
-                if (entry.parts().isPresent()) {
-                  Parts parts = entry.parts().get();
-                  json.writeObjectFieldStart("parts");
-                  json.writeNumberField("dim", parts.dim());
-                  write(json, "extents", parts.extents());
-                  json.writeStringField("layout", parts.layout().toString());
-                  json.writeEndObject();
-                }
-                json.writeEndObject();
-              }
-              json.writeEndObject();
-            });
+    Map<String, Object> written = new LinkedHashMap<>();
+    tensors.forEach(
+        (name, entry) -> {
+          Names.requireTensor(NAME, name);
+          written.put(
+              name,
+              JsonObject.of(
+                  "shape", entry.shape(),
+                  "dtype", entry.dtype().map(DType::safetensorsName),
+                  "layout", entry.layout(),
+                  "parts", entry.parts().map(LayoutFile::json),
+                  "padded", entry.padded()));
+        });
+    byte[] bytes = JsonObject.lines(JsonObject.of("version", 1, "tensors", written));
     JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
     return bytes;
   }
 
-  private static void write(JsonGenerator json, String key, List<Long> numbers) throws IOException {
-    json.writeFieldName(key);
-    json.writeArray(numbers.stream().mapToLong(Long::longValue).toArray(), 0, numbers.size());
+  private static Map<String, Object> json(Parts parts) {
+    return JsonObject.of(
+        "dim", parts.dim(),
+        "extents", parts.extents(),
+        "layout",
+            Set.copyOf(parts.layouts()).size() == 1 ? parts.layouts().get(0) : parts.layouts());
   }
 }

@@ -9,7 +9,6 @@ import org.windlass.internal.memory.Memory;
 final class MappedFile {
   private MappedFile() {}
 
-  /** Maps the file. Writes to the memory stay private to this mapping. */
   static Memory of(Path path, long bytes) {
     long address = NativeFiles.map(path, bytes);
     return Memory.of(address, bytes, new Mapping(address, bytes));

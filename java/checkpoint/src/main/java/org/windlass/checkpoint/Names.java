@@ -7,7 +7,7 @@ import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
-/** Checks the names in a checkpoint. Writers refuse the same names as readers. */
+/** Checks names when writing and reading checkpoints. Messages begin with {@code where}. */
 final class Names {
   /** Key of the file's metadata in a header. No tensor may have this name. */
   static final String METADATA = "__metadata__";
@@ -16,7 +16,6 @@ final class Names {
 
   private Names() {}
 
-  /** Checks a tensor's name; {@code where} begins the complaint. */
   static void requireTensor(String where, String name) {
     requireText(where, "tensor", name);
     if (name.isEmpty()) {
@@ -27,7 +26,7 @@ final class Names {
     }
   }
 
-  /** Checks a text that is written into JSON; {@code where} begins the complaint. */
+  /** Throws for a text that JSON can't hold, such as one with half a surrogate pair. */
   static void requireText(String where, String what, String text) {
     if (!JsonText.wellFormed(text)) {
       throw new InvalidArgumentException(
@@ -35,7 +34,7 @@ final class Names {
     }
   }
 
-  /** Returns the file of that name in {@code folder} itself; {@code where} begins the complaint. */
+  /** Returns the path of a file in {@code folder}. Throws if the name leads elsewhere. */
   static Path file(String where, Path folder, String name) {
     return file(where, folder, name, name);
   }
@@ -60,7 +59,6 @@ final class Names {
         where + ": " + JsonText.quoted(name) + " is not the name of a file in the folder");
   }
 
-  /** Returns {@link #file} for a file that holds tensors. */
   static Path safetensors(String where, Path folder, String name) {
     return requireEnding(where, name, file(where, folder, name));
   }

@@ -9,7 +9,7 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
-/** Provides file operations of the system that the JDK lacks. */
+/** File operations of the system that the JDK lacks. */
 final class NativeFiles {
   private NativeFiles() {}
 
@@ -18,11 +18,7 @@ final class NativeFiles {
     call(scratch -> Native.wl_file_create(utf8(path), bytes, scratch.error()));
   }
 
-  /**
-   * Maps a whole file of exactly {@code bytes} bytes. Writes to the memory do not reach the file.
-   *
-   * @return the address
-   */
+  /** Maps a whole file, and returns the address. Writes to the memory do not reach the file. */
   static long map(Path path, long bytes) {
     return call(
         scratch ->

@@ -19,7 +19,6 @@ import org.windlass.internal.json.JsonText;
  */
 public record SafetensorsEntry(
     String name, DType dtype, List<Long> shape, long begin, long end) {
-  /** Checks the components. */
   public SafetensorsEntry {
     Objects.requireNonNull(name, "name");
     Objects.requireNonNull(dtype, "dtype");

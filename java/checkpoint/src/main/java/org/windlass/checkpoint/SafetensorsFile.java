@@ -70,7 +70,6 @@ public final class SafetensorsFile implements AutoCloseable {
     return path;
   }
 
-  /** Returns the header of the file. */
   public SafetensorsHeader header() {
     return header;
   }
@@ -93,7 +92,7 @@ public final class SafetensorsFile implements AutoCloseable {
   }
 
   /**
-   * Returns the tensor of that name, in the mapped file.
+   * Returns the tensor of that name, as a view of the mapped file.
    *
    * @throws InvalidArgumentException if there is none, if it is not aligned, or if the file's
    *     length has changed

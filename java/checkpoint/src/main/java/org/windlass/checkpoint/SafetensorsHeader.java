@@ -2,6 +2,8 @@
 package org.windlass.checkpoint;
 
 import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
@@ -16,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
@@ -31,7 +34,6 @@ public final class SafetensorsHeader {
   /** Length of the longest header that is accepted, in bytes. */
   public static final long MAX_BYTES = 100_000_000;
 
-  /** Number of bytes before the JSON. */
   static final int LENGTH_BYTES = 8;
 
   private final Map<String, SafetensorsEntry> tensors;
@@ -70,7 +72,6 @@ public final class SafetensorsHeader {
     return dataStart;
   }
 
-  /** Returns whether the tensor begins at a multiple of its element size in the file. */
   boolean isAligned(SafetensorsEntry entry) {
     return (dataStart + entry.begin()) % Math.max(entry.dtype().bits() / 8, 1) == 0;
   }
@@ -80,7 +81,6 @@ public final class SafetensorsHeader {
     return dataStart + dataBytes;
   }
 
-  /** Reads and checks the header of an open file. */
   static SafetensorsHeader read(Path path, FileChannel channel) throws IOException {
     long fileBytes = channel.size();
     if (fileBytes < LENGTH_BYTES) {
@@ -194,9 +194,7 @@ public final class SafetensorsHeader {
     throw text.bad(what + ": unknown dtype " + JsonText.quoted(spelling));
   }
 
-  /**
-   * Checks that the tensors, sorted by offset, follow one another from 0 to the end of the data.
-   */
+  /** Checks that tensors, sorted by offset, follow one another from 0 to the data's end. */
   private static void checkCover(
       String where, Collection<SafetensorsEntry> tensors, long dataBytes) {
     List<SafetensorsEntry> sorted = new ArrayList<>(tensors);
@@ -232,7 +230,6 @@ public final class SafetensorsHeader {
 
   /** Describes a tensor to write. The offsets follow from the order of the items. */
   public record Item(String name, DType dtype, List<Long> shape) {
-    /** Checks the components. */
     public Item {
       Objects.requireNonNull(name, "name");
       Objects.requireNonNull(dtype, "dtype");
@@ -240,7 +237,7 @@ public final class SafetensorsHeader {
     }
   }
 
-  /** Returns the header of a file that holds {@code items} in this order, packed. */
+  /** Returns the header of a file that holds {@code givenItems} in this order, without gaps. */
   static SafetensorsHeader of(
       String file, List<Item> givenItems, Map<String, String> givenMetadata) {
     List<Item> items = Copies.list(givenItems, "items");
@@ -268,46 +265,69 @@ public final class SafetensorsHeader {
       }
       at = end;
     }
-    SafetensorsHeader header = new SafetensorsHeader(tensors, metadata, 0, at);
-    return new SafetensorsHeader(tensors, metadata, header.encode().length, at);
+    long headerBytes = new SafetensorsHeader(tensors, metadata, 0, at).encode(bytes -> {});
+    if (headerBytes - LENGTH_BYTES > MAX_BYTES) {
+      throw new InvalidArgumentException(
+          "the header takes " + (headerBytes - LENGTH_BYTES) + " bytes; readers take at most "
+              + MAX_BYTES);
+    }
+    return new SafetensorsHeader(tensors, metadata, headerBytes, at);
+  }
+
+  /** Receives the next bytes of a header. */
+  @FunctionalInterface
+  interface Sink {
+    void take(ByteBuffer bytes) throws IOException;
   }
 
   /**
-   * Returns the bytes before the data: the length, the JSON, and spaces up to a multiple of eight.
+   * Passes the header to {@code sink} piece by piece: the length, the JSON, and spaces up to a
+   * multiple of eight.
+   *
+   * @return the number of bytes
    */
-  byte[] encode() {
-    byte[] text =
-        JsonObject.bytes(
-            json -> {
-              if (!metadata.isEmpty()) {
-                json.writeObjectFieldStart(Names.METADATA);
-                for (Map.Entry<String, String> entry : metadata.entrySet()) {
-                  json.writeStringField(entry.getKey(), entry.getValue());
-                }
-                json.writeEndObject();
-              }
-              for (SafetensorsEntry entry : tensors.values()) {
-                json.writeObjectFieldStart(entry.name());
-                json.writeStringField("dtype", entry.dtype().safetensorsName());
-                json.writeFieldName("shape");
-                json.writeArray(entry.dims(), 0, entry.shape().size());
-                json.writeFieldName("data_offsets");
-                json.writeArray(new long[] {entry.begin(), entry.end()}, 0, 2);
-                json.writeEndObject();
-              }
-            });
-    int end = LENGTH_BYTES + text.length;
-    int padded = (end + 7) & ~7;
-    byte[] header = new byte[padded];
-    System.arraycopy(text, 0, header, LENGTH_BYTES, text.length);
-    Arrays.fill(header, end, padded, (byte) ' ');
-    long headerBytes = (long) padded - LENGTH_BYTES;
-    if (headerBytes > MAX_BYTES) {
-      throw new InvalidArgumentException(
-          "the header takes " + headerBytes + " bytes; readers take at most " + MAX_BYTES);
+  long encode(Sink sink) {
+    ByteBuffer length = ByteBuffer.allocate(LENGTH_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    long[] count = {LENGTH_BYTES};
+    try {
+      sink.take(length.putLong(0, dataStart - LENGTH_BYTES));
+      JsonObject.write(
+          new OutputStream() {
+            @Override
+            public void write(int one) throws IOException {
+              write(new byte[] {(byte) one}, 0, 1);
+            }
+
+            @Override
+            public void write(byte[] bytes, int from, int number) throws IOException {
+              sink.take(ByteBuffer.wrap(bytes, from, number));
+              count[0] += number;
+            }
+          },
+          members());
+      byte[] spaces = new byte[(int) (-count[0] & 7)];
+      Arrays.fill(spaces, (byte) ' ');
+      sink.take(ByteBuffer.wrap(spaces));
+      return count[0] + spaces.length;
+    } catch (IOException fault) {
+      throw new UncheckedIOException(fault);
     }
-    ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).putLong(0, headerBytes);
-    return header;
+  }
+
+  private Stream<Map.Entry<String, ?>> members() {
+    Stream<Map.Entry<String, ?>> first =
+        metadata.isEmpty() ? Stream.empty() : Stream.of(Map.entry(Names.METADATA, metadata));
+    return Stream.concat(
+        first,
+        tensors.values().stream()
+            .map(
+                entry ->
+                    Map.entry(
+                        entry.name(),
+                        JsonObject.of(
+                            "dtype", entry.dtype().safetensorsName(),
+                            "shape", entry.shape(),
+                            "data_offsets", List.of(entry.begin(), entry.end())))));
   }
 
   private static void readFully(Path path, FileChannel channel, ByteBuffer into, long from)

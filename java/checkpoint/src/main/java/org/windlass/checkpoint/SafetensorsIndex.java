@@ -22,7 +22,6 @@ import org.windlass.internal.json.JsonText;
  * @param files the file's name for each tensor, in the index's order; {@code /} separates folders
  */
 public record SafetensorsIndex(Map<String, String> files) {
-  /** Checks the components. */
   public SafetensorsIndex {
     files = Copies.map(files, "files");
   }
@@ -58,9 +57,12 @@ public record SafetensorsIndex(Map<String, String> files) {
   }
 
   /**
-   * Returns whether a file that the index does not list belongs to the same model by its name.
-   * Examples are the whole model next to {@code model.safetensors.index.json}, and the model of
-   * which {@code model.fp16.safetensors.index.json} is a variant.
+   * Returns whether a file that the index does not list has a name of the same model. Examples are
+   * the whole model next to {@code model.safetensors.index.json}, and the model of which {@code
+   * model.fp16.safetensors.index.json} is a variant.
+   *
+   * @param index path of the index
+   * @param file name of the file
    */
   static boolean isOfModel(Path index, String file) {
     String name = index.getFileName().toString();
@@ -121,30 +123,23 @@ public record SafetensorsIndex(Map<String, String> files) {
   /**
    * Returns the index as JSON, for tensors with {@code totalBytes} bytes in total.
    *
-   * @throws InvalidArgumentException if a reader would refuse the index because of a tensor's name,
-   *     a file's name, or its length
+   * @throws InvalidArgumentException if {@link #read} would not accept the index, because of a
+   *     tensor's name, a file's name, or its length
    */
   public byte[] encode(long totalBytes) {
     if (totalBytes < 0) {
       throw new InvalidArgumentException("totalBytes is " + totalBytes + "; it must be 0 or more");
     }
+    files.forEach(
+        (tensor, file) -> {
+          Names.requireTensor(NAME, tensor);
+          Names.nested(NAME + ": weight_map " + JsonText.quoted(tensor), Path.of(""), file);
+        });
     byte[] bytes =
         JsonObject.lines(
-            json -> {
-              json.writeObjectFieldStart("metadata");
-              json.writeNumberField("total_size", totalBytes);
-              json.writeEndObject();
-              json.writeObjectFieldStart("weight_map");
-              for (Map.Entry<String, String> entry : files.entrySet()) {
-                Names.requireTensor(NAME, entry.getKey());
-                Names.nested(
-                    NAME + ": weight_map " + JsonText.quoted(entry.getKey()),
-                    Path.of(""),
-                    entry.getValue());
-                json.writeStringField(entry.getKey(), entry.getValue());
-              }
-              json.writeEndObject();
-            });
+            JsonObject.of(
+                "metadata", Map.of("total_size", totalBytes),
+                "weight_map", files));
     JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
     return bytes;
   }

@@ -2,14 +2,15 @@
 package org.windlass.checkpoint;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
@@ -21,13 +22,17 @@ import org.windlass.internal.json.JsonText;
  */
 public final class SafetensorsWriter implements AutoCloseable {
   private final Path path;
-  private final SafetensorsHeader header;
   private final FileChannel channel;
+  private final long dataStart;
+  private final long dataBytes;
+  private Optional<SafetensorsHeader> header;
 
   private SafetensorsWriter(Path path, SafetensorsHeader header, FileChannel channel) {
     this.path = path;
-    this.header = header;
     this.channel = channel;
+    this.dataStart = header.dataStart();
+    this.dataBytes = header.fileBytes() - header.dataStart();
+    this.header = Optional.of(header);
   }
 
   /**
@@ -40,15 +45,15 @@ public final class SafetensorsWriter implements AutoCloseable {
   public static SafetensorsWriter create(
       Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
     SafetensorsHeader header =
-        SafetensorsHeader.of(
-            Objects.requireNonNull(path, "path").toString(), items, metadata);
+        SafetensorsHeader.of(Objects.requireNonNull(path, "path").toString(), items, metadata);
     NativeFiles.create(path, header.fileBytes());
     try {
-      SafetensorsWriter file =
-          new SafetensorsWriter(
-              path, header, FileChannel.open(path, StandardOpenOption.WRITE));
-      file.write(0, ByteBuffer.wrap(header.encode()));
+      FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE);
+      SafetensorsWriter file = new SafetensorsWriter(path, header, channel);
+      header.encode(file::writeNext);
       return file;
+    } catch (UncheckedIOException fault) {
+      throw FileFault.writing(path, fault.getCause());
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
     }
@@ -63,34 +68,47 @@ public final class SafetensorsWriter implements AutoCloseable {
   public static SafetensorsWriter open(
       Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
     SafetensorsHeader header =
-        SafetensorsHeader.of(
-            Objects.requireNonNull(path, "path").toString(), items, metadata);
+        SafetensorsHeader.of(Objects.requireNonNull(path, "path").toString(), items, metadata);
     try {
       FileChannel channel =
           FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE);
       SafetensorsWriter file = new SafetensorsWriter(path, header, channel);
       try {
-        file.requireHeader();
-        return file;
+        header.encode(file::requireNext);
+        if (channel.size() == header.fileBytes()) {
+          return file;
+        }
+        throw file.differs();
       } catch (IOException | RuntimeException refused) {
         file.close();
         throw refused;
       }
+    } catch (UncheckedIOException fault) {
+      throw FileFault.reading(path, fault.getCause());
     } catch (IOException fault) {
       throw FileFault.reading(path, fault);
     }
   }
 
-  private void requireHeader() throws IOException {
-    byte[] expected = header.encode();
-    ByteBuffer found = ByteBuffer.allocate(expected.length);
-    int read = 0;
-    while (found.hasRemaining() && read >= 0) {
-      read = channel.read(found, found.position());
+  private void writeNext(ByteBuffer bytes) throws IOException {
+    while (bytes.hasRemaining()) {
+      channel.write(bytes);
     }
-    if (channel.size() != header.fileBytes() || !Arrays.equals(found.array(), expected)) {
-      throw new InvalidArgumentException(path + ": is not the file of these tensors");
+  }
+
+  /** Checks that the file continues with these bytes. */
+  private void requireNext(ByteBuffer expected) throws IOException {
+    ByteBuffer found = ByteBuffer.allocate(expected.remaining());
+    while (found.hasRemaining() && channel.read(found) >= 0) {
+      // One read may return a part.
     }
+    if (!found.flip().equals(expected)) {
+      throw differs();
+    }
+  }
+
+  private InvalidArgumentException differs() {
+    return new InvalidArgumentException(path + ": is not the file of these tensors");
   }
 
   /** Returns the path of the file. */
@@ -98,9 +116,28 @@ public final class SafetensorsWriter implements AutoCloseable {
     return path;
   }
 
-  /** Returns the header of the file. */
-  public SafetensorsHeader header() {
-    return header;
+  /**
+   * Returns the header of the file.
+   *
+   * @throws ClosedException after {@link #dropHeader}
+   */
+  public synchronized SafetensorsHeader header() {
+    return header.orElseThrow(() -> new ClosedException(path + ": its header was dropped"));
+  }
+
+  /**
+   * Frees the memory of the header, for callers that know where tensors begin. Afterwards only
+   * {@link #write(long, ByteBuffer)} writes.
+   *
+   * @hidden
+   */
+  public synchronized void dropHeader() {
+    header = Optional.empty();
+  }
+
+  /** Returns the size of the whole file in bytes. */
+  long fileBytes() {
+    return dataStart + dataBytes;
   }
 
   /**
@@ -112,31 +149,49 @@ public final class SafetensorsWriter implements AutoCloseable {
   public void write(String name, long from, ByteBuffer bytes) {
     Objects.requireNonNull(name, "name");
     Objects.requireNonNull(bytes, "bytes");
-    if (!channel.isOpen()) {
-      throw new ClosedException(path + ": was closed");
-    }
+    requireOpen();
     SafetensorsEntry entry =
-        header
+        header()
             .find(name)
             .orElseThrow(
                 () ->
                     new InvalidArgumentException(
                         path + ": holds no tensor " + JsonText.quoted(name)));
-    if (from < 0 || bytes.remaining() > entry.bytes() - from) {
-      throw new InvalidArgumentException(
-          path + ": tensor " + JsonText.quoted(name) + ": bytes " + from + " to "
-              + (from + bytes.remaining()) + " of " + entry.bytes());
-    }
-    write(header.dataStart() + entry.begin() + from, bytes);
+    requireWithin("tensor " + JsonText.quoted(name) + ": ", from, bytes, entry.bytes());
+    write(entry.begin() + from, bytes);
   }
 
-  private void write(long at, ByteBuffer bytes) {
+  /**
+   * Writes bytes of the data. Several threads may write at once.
+   *
+   * @param from the offset of the first byte from the end of the header
+   * @param bytes the buffer to write from its position to its limit
+   * @hidden
+   */
+  public void write(long from, ByteBuffer bytes) {
+    requireOpen();
+    requireWithin("", from, bytes, dataBytes);
+    long at = dataStart + from;
     try {
       while (bytes.hasRemaining()) {
         at += channel.write(bytes, at);
       }
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
+    }
+  }
+
+  private void requireOpen() {
+    if (!channel.isOpen()) {
+      throw new ClosedException(path + ": was closed");
+    }
+  }
+
+  private void requireWithin(String what, long from, ByteBuffer bytes, long most) {
+    if (from < 0 || bytes.remaining() > most - from) {
+      throw new InvalidArgumentException(
+          path + ": " + what + "bytes " + from + " to " + (from + bytes.remaining()) + " of "
+              + most);
     }
   }
 

@@ -35,7 +35,6 @@ public final class TensorList {
       Optional<String> to,
       int count) {
 
-    /** Copies the shape. */
     public Entry {
       Objects.requireNonNull(name, "name");
       shape = Copies.list(shape, "shape");

@@ -27,8 +27,9 @@ import org.windlass.error.ResourceException;
 import org.windlass.internal.Fingerprint;
 
 /**
- * Represents a folder that belongs to one running writer. The process holds a lock on the file
- * {@code lock} in it until it ends, for whatever reason. A folder whose lock is free is abandoned.
+ * A folder that belongs to one running writer. The writer's process holds a lock on the file {@code
+ * lock} in it. The lock is free once the process has ended, for whatever reason, and the folder is
+ * then abandoned.
  */
 final class WorkFolder {
   // All digits except the last eight identify the name that the folder is for, since the readable
@@ -83,7 +84,7 @@ final class WorkFolder {
     }
   }
 
-  /** Waits for a while. After that, one of two writers that began at the same time comes first. */
+  /** Waits for a random time, so that two writers do not try again together. */
   private static void pause() {
     try {
       Thread.sleep(1 + ThreadLocalRandom.current().nextInt(PAUSE_MILLIS));
@@ -142,7 +143,7 @@ final class WorkFolder {
     return HexFormat.of().toHexDigits(new Fingerprint().add(name).value());
   }
 
-  /** Returns the process of another live writer of the same name. */
+  /** Returns the process id of another live writer of the same name; empty if none is. */
   private Optional<String> rival(Path folder, String name) {
     try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
       for (Path entry : entries) {
@@ -177,10 +178,7 @@ final class WorkFolder {
     }
   }
 
-  /**
-   * Locks the file and creates it if necessary. Returns null if the lock is held or the file was
-   * removed meanwhile.
-   */
+  /** Locks the file. Returns null if another process holds the lock, or has removed the file. */
   private static FileChannel lock(Path path) throws IOException {
     FileChannel channel =
         FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
@@ -198,7 +196,6 @@ final class WorkFolder {
     return locked ? channel : null;
   }
 
-  /** Removes the work folders in {@code folder} whose writers are gone. */
   static void removeAbandoned(Path folder) {
     try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
       for (Path entry : entries) {
@@ -231,7 +228,6 @@ final class WorkFolder {
     }
   }
 
-  /** Returns the name of a folder while it is being removed. */
   private static Path gone(Path path) {
     return path.resolveSibling(path.getFileName() + GONE);
   }
@@ -240,8 +236,8 @@ final class WorkFolder {
    * Removes a folder whose lock this process holds.
    *
    * <p>The method renames the folder first. A writer that gets the lock afterwards finds no file of
-   * its name, and creates another folder. The lock is closed before the folder is removed, because
-   * NFS keeps a deleted file while it is open, and its folder too.
+   * its name, and creates another folder. The lock is closed before the folder is removed: NFS
+   * keeps a deleted file, and its folder, while the file is open.
    */
   private static void remove(Path path, FileChannel lock) throws IOException {
     Path gone = gone(path);

@@ -23,10 +23,10 @@ import org.windlass.error.WindlassException;
  *
  * <p>The mark of a file holds its inode, its length and the time of its last write. The mark of a
  * folder holds its inode and the names in it. So a copy, a changed file, or a folder with added
- * files is not recognized. The content of the files has no mark.
+ * files is not recognized. The content of the files is not part of the mark.
  */
 final class WriteMark {
-  /** Number of checks of a name while other runs replace it. */
+  /** Number of times that a name is checked, if other processes replace its file meanwhile. */
   private static final int LOOKS = 2;
 
   private static final String ATTRIBUTE = "windlass";
@@ -43,12 +43,12 @@ final class WriteMark {
   }
 
   /**
-   * Refuses to destroy anything except an empty folder, a marked file, or a marked folder of marked
-   * files.
+   * Throws an exception for anything except an empty folder, a marked file, or a marked folder of
+   * marked files.
    *
    * @param shown the path as messages show it
    * @param path the path to check
-   * @throws InvalidArgumentException if it may not be destroyed; the message names the reason
+   * @throws InvalidArgumentException with the reason why it may not be destroyed
    */
   static void requireReplaceable(Path shown, Path path) {
     WindlassException last = null;
@@ -68,9 +68,7 @@ final class WriteMark {
         shown + ": other runs keep replacing it; write it again when they have ended", last);
   }
 
-  /**
-   * Returns the identity of the file or folder that has the name now, or empty if there is none.
-   */
+  /** Returns the identity of the file or folder that has the name now; empty if there is none. */
   private static Optional<Object> identity(Path path) {
     try {
       BasicFileAttributes now =

@@ -2,8 +2,7 @@
 /**
  * Reads and writes checkpoints on disk, in the safetensors format. {@link
  * org.windlass.checkpoint.Checkpoint} reads one. {@link org.windlass.checkpoint.CheckpointWriter}
- * writes one that appears complete or not at all. Writers refuse everything that readers would
- * refuse.
+ * writes one that appears complete or not at all. A writer accepts only what a reader accepts.
  *
  * <p>Wrong calls throw as described in {@link org.windlass}. A null argument throws a {@link
  * NullPointerException} that names it, and use after close throws {@link

@@ -7,11 +7,12 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.request.MoveList;
-import org.windlass.reshard.tensor.Fuse;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
@@ -68,21 +69,21 @@ final class Verification {
       }
     }
     Map<Path, SafetensorsFile> reread = new HashMap<>();
+    Function<TargetTensor, Map<Integer, Output.Place>> places = output.places();
     try {
       parts.forEach(
           (target, made) -> {
             SlowCheck check = new SlowCheck(target.name(), target.shape(), made, cancellation::check);
-            for (int rank : output.ranks(target)) {
+            for (Map.Entry<Integer, Output.Place> place : places.apply(target).entrySet()) {
+              int rank = place.getKey();
               SafetensorsFile file =
                   reread.computeIfAbsent(
-                      output.file(target, rank).path(), SafetensorsFile::open);
+                      place.getValue().file().path(), SafetensorsFile::open);
               if (output.isWhole()) {
                 check.compareWhole(file);
-              } else if (target.fuse().isPresent()) {
-                Fuse fuse = target.fuse().get();
-                check.compareFused(fuse.layout(), fuse.dim(), fuse.extents(), rank, file);
               } else {
-                check.compareRank(target.to(), rank, file);
+                check.compareRank(
+                    target.division().entry(target.shapeList(), target.dtype()), rank, file);
               }
             }
           });
@@ -93,14 +94,9 @@ final class Verification {
 
   private SourcePart part(TensorMove move) {
     SourceTensor source = move.source();
+    LayoutFile.Entry entry = source.division().entry(source.shapeList(), source.dtype());
     return in.byRank()
-        ? SourcePart.ofRanks(
-            source.stored(),
-            source.shape(),
-            source.from(),
-            move.wire(),
-            rank -> in.ranks().get(rank))
-        : SourcePart.ofWhole(
-            source.stored(), source.shape(), source.from(), move.wire(), in.whole(source.stored()));
+        ? SourcePart.ofRanks(source.stored(), entry, move.wire(), rank -> in.ranks().get(rank))
+        : SourcePart.ofWhole(source.stored(), entry, move.wire(), in.whole(source.stored()));
   }
 }

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.windlass.checkpoint.LayoutFile;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -12,6 +13,9 @@ import org.windlass.layout.Placement;
  * Computes the part of a tensor that a rank holds, directly from the definition of the placements.
  * For each dimension it lists the runs in the rank's local order. It shares no code with the
  * planner, which it checks.
+ *
+ * <p>The local tensor may be larger than the runs: zeros follow the elements of a padded tensor, and
+ * a holding may be one part of a fused one.
  */
 final class Holding {
   /**
@@ -25,9 +29,18 @@ final class Holding {
   }
 
   private final List<List<Run>> dims;
+  /** Extents of the local tensor. */
+  private final long[] shape;
+
+  private Holding(List<List<Run>> dims, long[] shape) {
+    this.dims = dims;
+    this.shape = shape;
+  }
 
   private Holding(List<List<Run>> dims) {
-    this.dims = dims;
+    this(
+        dims,
+        dims.stream().mapToLong(runs -> runs.stream().mapToLong(Run::length).sum()).toArray());
   }
 
   /** Returns the holding of a whole tensor. */
@@ -45,23 +58,103 @@ final class Holding {
     List<List<Run>> dims = new ArrayList<>();
     for (int d = 0; d < shape.length; d++) {
       List<Run> runs = List.of(new Run(0, shape[d], 0));
-      for (int m = 0; m < coordinates.length; m++) {
-        int ranks = layout.mesh().size(m);
-        Placement placement = layout.placements().get(m);
-        if (placement instanceof Placement.Shard shard && shard.dim() == d) {
-          runs = chunk(runs, ranks, shard.unit(), coordinates[m]);
-        } else if (placement instanceof Placement.StridedShard strided && strided.dim() == d) {
-          List<Run> joined = new ArrayList<>();
-          for (int piece = 0; piece < strided.split(); piece++) {
-            joined.addAll(
-                chunk(chunk(runs, strided.split(), 1, piece), ranks, 1, coordinates[m]));
-          }
-          runs = joined;
+      for (Cut cut : cuts(layout, d)) {
+        List<Run> joined = new ArrayList<>();
+        for (int piece = 0; piece < cut.pieces(); piece++) {
+          List<Run> one = chunk(runs, cut.pieces(), 1, piece);
+          joined.addAll(chunk(one, cut.ranks(), cut.unit(), coordinates[cut.meshDim()]));
         }
+        runs = joined;
       }
       dims.add(numbered(runs));
     }
     return new Holding(dims);
+  }
+
+  /** A cut of each of {@code pieces} equal pieces among the ranks of a mesh dimension. */
+  private record Cut(int meshDim, int ranks, long unit, int pieces) {}
+
+  /**
+   * Returns the cuts of one dimension in their order. A plain shard cuts before later mesh
+   * dimensions. A strided shard cuts each of the pieces that later plain shards make, if they make
+   * as many as its split. Otherwise it makes the pieces itself.
+   */
+  private static List<Cut> cuts(Layout layout, int dim) {
+    List<Cut> cuts = new ArrayList<>();
+    for (int m = layout.mesh().ndim() - 1; m >= 0; m--) {
+      int ranks = layout.mesh().size(m);
+      Placement placement = layout.placements().get(m);
+      if (ranks > 1 && placement instanceof Placement.Shard shard && shard.dim() == dim) {
+        cuts.add(0, new Cut(m, ranks, shard.unit(), 1));
+      } else if (ranks > 1 && placement instanceof Placement.StridedShard s && s.dim() == dim) {
+        int before = making(cuts, s.split());
+        cuts.add(Math.max(before, 0), new Cut(m, ranks, 1, before < 0 ? s.split() : 1));
+      }
+    }
+    return cuts;
+  }
+
+  /** Returns how many of the first cuts make {@code pieces} pieces; -1 if none do. */
+  private static int making(List<Cut> cuts, int pieces) {
+    int made = 1;
+    int count = 0;
+    while (made < pieces && count < cuts.size()) {
+      Cut cut = cuts.get(count++);
+      if (cut.pieces() > 1 || cut.unit() > 1) {
+        return -1;
+      }
+      made *= cut.ranks();
+    }
+    return made == pieces ? count : -1;
+  }
+
+  /**
+   * Returns the indices of a tensor that {@code rank} holds, as a {@code layout.json} describes it.
+   */
+  static Holding of(LayoutFile.Entry entry, int rank) {
+    if (entry.parts().isPresent()) {
+      return of(entry, rank, 0, entry.parts().get().extents().size());
+    }
+    Holding held = of(entry.layout().orElseThrow(), longs(entry.padded().orElse(entry.shape())), rank);
+    for (int d = 0; d < held.ndim(); d++) {
+      held = held.within(d, 0, entry.shape().get(d));
+    }
+    return held;
+  }
+
+  /** Returns the indices of the parts from {@code first} to {@code last} that a rank holds. */
+  static Holding of(LayoutFile.Entry entry, int rank, int first, int last) {
+    LayoutFile.Parts parts = entry.parts().orElseThrow();
+    int dim = parts.dim();
+    List<Run> runs = new ArrayList<>();
+    Holding held = null;
+    long offset = 0;
+    for (int i = 0; i < parts.extents().size(); i++) {
+      long[] shape = longs(entry.shape());
+      shape[dim] = parts.extents().get(i);
+      held = of(parts.layouts().get(i), shape, rank);
+      for (Run run : held.runs(dim)) {
+        runs.add(new Run(run.start() + offset, run.length(), 0));
+      }
+      offset += shape[dim];
+    }
+    List<List<Run>> dims = new ArrayList<>(held.dims);
+    dims.set(dim, numbered(runs));
+    long begin = parts.extents().stream().limit(first).mapToLong(Long::longValue).sum();
+    long end = parts.extents().stream().limit(last).mapToLong(Long::longValue).sum();
+    return new Holding(dims).within(dim, begin, end);
+  }
+
+  static long[] longs(List<Long> numbers) {
+    return numbers.stream().mapToLong(Long::longValue).toArray();
+  }
+
+  /** Returns the part of this holding within some global indices of a dimension. */
+  private Holding within(int dim, long begin, long end) {
+    Place place = new Place(List.of(), dim, begin, begin, end - begin);
+    List<List<Run>> fewer = new ArrayList<>(dims);
+    fewer.set(dim, dims.get(dim).stream().flatMap(place::of).toList());
+    return new Holding(fewer, shape);
   }
 
   /** Returns the coordinates of a rank: its position in the mesh's list, unravelled row-major. */
@@ -131,10 +224,10 @@ final class Holding {
    * @param length the number of indices along {@code dim}
    */
   record Place(List<Integer> axes, int dim, long source, long target, long length) {
-    /** Returns the place of a whole tensor in itself, moved by {@code offset} along a dimension. */
-    static Place moved(int ndim, int dim, long offset) {
+    /** Returns the place of a whole tensor in itself. */
+    static Place whole(int ndim) {
       List<Integer> axes = IntStream.range(0, ndim).boxed().toList();
-      return new Place(axes, dim, 0, offset, Long.MAX_VALUE);
+      return new Place(axes, 0, 0, 0, Long.MAX_VALUE);
     }
 
     private Stream<Run> of(Run run) {
@@ -154,16 +247,7 @@ final class Holding {
       List<Run> runs = axis < 0 ? List.of(new Run(0, 1, 0)) : dims.get(axis);
       placed.add(d == place.dim() ? runs.stream().flatMap(place::of).toList() : runs);
     }
-    return new Holding(placed);
-  }
-
-  /** Joins several holdings that lie one after another along {@code dim} and agree otherwise. */
-  static Holding joined(List<Holding> pieces, int dim) {
-    List<Run> runs = new ArrayList<>();
-    pieces.forEach(piece -> runs.addAll(piece.dims.get(dim)));
-    List<List<Run>> dims = new ArrayList<>(pieces.get(0).dims);
-    dims.set(dim, numbered(runs));
-    return new Holding(dims);
+    return new Holding(placed, shape);
   }
 
   int ndim() {
@@ -174,16 +258,28 @@ final class Holding {
     return dims.get(dim);
   }
 
-  long extent(int dim) {
-    return dims.get(dim).stream().mapToLong(Run::length).sum();
+  /** Returns the extents of the local tensor. */
+  long[] shape() {
+    return shape;
   }
 
-  long[] shape() {
-    long[] shape = new long[dims.size()];
-    for (int d = 0; d < shape.length; d++) {
-      shape[d] = extent(d);
+  /** Returns the number of elements in the runs. */
+  long elements() {
+    return dims.stream()
+        .mapToLong(runs -> runs.stream().mapToLong(Run::length).sum())
+        .reduce(1, (a, b) -> a * b);
+  }
+
+  /** Returns the ranges of local indices of a dimension that are in no run. */
+  List<Run> gaps(int dim) {
+    List<Run> gaps = new ArrayList<>();
+    long at = 0;
+    for (Run run : dims.get(dim)) {
+      gaps.add(new Run(0, run.local() - at, at));
+      at = run.local() + run.length();
     }
-    return shape;
+    gaps.add(new Run(0, shape[dim] - at, at));
+    return gaps;
   }
 
   static long elements(long[] shape) {
@@ -198,8 +294,8 @@ final class Holding {
   long[] index(long element) {
     long[] index = new long[dims.size()];
     for (int d = index.length - 1; d >= 0; d--) {
-      long local = element % extent(d);
-      element /= extent(d);
+      long local = element % shape[d];
+      element /= shape[d];
       for (Run run : dims.get(d)) {
         if (local >= run.local() && local < run.local() + run.length()) {
           index[d] = run.start() + local - run.local();

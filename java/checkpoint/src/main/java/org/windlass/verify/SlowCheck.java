@@ -5,9 +5,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.VerificationFailedException;
-import org.windlass.layout.Layout;
 
 /**
  * Compares a written tensor with the values that the layouts and the source tensors define. It
@@ -40,38 +40,36 @@ public final class SlowCheck {
   }
 
   /**
-   * Compares a target rank's tensor with the expected values.
+   * Compares a target rank's tensor with the expected values, and its padding with zeros.
    *
+   * @param entry how ranks hold the tensor
    * @throws VerificationFailedException naming the tensor, the first index that differs and both
    *     ranks
    */
-  public void compareRank(Layout to, int rank, SafetensorsFile file) {
-    compare(Holding.of(to, shape, rank), "target rank " + rank, new StoredTensor(file, name));
+  public void compareRank(LayoutFile.Entry entry, int rank, SafetensorsFile file) {
+    StoredTensor stored = new StoredTensor(file, name);
+    Holding held = Holding.of(entry, rank);
+    compare(held, "target rank " + rank, stored);
+    checkPadding(held, "target rank " + rank, stored);
   }
 
-  /**
-   * Compares a target rank's tensor if the tensor is fused of parts. The rank holds its piece of
-   * each part, one after another.
-   *
-   * @param each the layout that cuts each part separately
-   * @param dim the dimension along which parts and pieces lie one after another
-   * @param extents each part's extent of {@code dim}
-   * @throws VerificationFailedException naming the tensor, the first index that differs and both
-   *     ranks
-   */
-  public void compareFused(
-      Layout each, int dim, List<Long> extents, int rank, SafetensorsFile file) {
-    List<Holding> pieces = new ArrayList<>();
-    long offset = 0;
-    for (long extent : extents) {
-      long[] part = shape.clone();
-      part[dim] = extent;
-      Holding.Place place = Holding.Place.moved(shape.length, dim, offset);
-      pieces.add(Holding.of(each, part, rank).placed(place));
-      offset += extent;
+  private void checkPadding(Holding held, String who, StoredTensor stored) {
+    long[] local = held.shape();
+    long[] strides = Holding.rowMajor(local);
+    long elements = Holding.elements(local);
+    for (int d = 0; d < local.length && elements > 0; d++) {
+      for (Holding.Run gap : held.gaps(d)) {
+        for (long at = gap.local() * strides[d]; at < elements && gap.length() > 0; at += local[d] * strides[d]) {
+          between.run();
+          long zeros = stored.zeros(at, gap.length() * strides[d]);
+          if (zeros < gap.length() * strides[d]) {
+            throw new VerificationFailedException(
+                "tensor \"" + name + "\" has padding at element " + (at + zeros) + " of " + who
+                    + ", which is 0x" + Long.toHexString(stored.bits(at + zeros)) + " and not 0");
+          }
+        }
+      }
     }
-    Holding held = Holding.joined(pieces, dim);
-    compare(held, "target rank " + rank, new StoredTensor(file, name));
   }
 
   /** Compares a tensor that was written whole with the expected values. */
@@ -92,7 +90,7 @@ public final class SlowCheck {
         covered += elements;
       }
     }
-    long elements = Holding.elements(target.shape());
+    long elements = target.elements();
     if (covered != elements) {
       throw new IllegalStateException(
           "tensor " + name + ": the source pieces hold " + covered + " of " + elements

@@ -5,9 +5,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.IntFunction;
-import java.util.stream.LongStream;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
+import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
@@ -16,58 +16,43 @@ import org.windlass.layout.Placement;
 /** Represents a source tensor that is the whole or a part of a written tensor. */
 public final class SourcePart {
   private final String name;
-  private final Layout from;
+  private final LayoutFile.Entry entry;
   private final Optional<DType> wire;
   private final List<SourcePiece> stored;
-  private final Holding whole;
   private final Holding.Place place;
 
   private SourcePart(
       String name,
-      Layout from,
+      LayoutFile.Entry entry,
       Optional<DType> wire,
       List<SourcePiece> stored,
-      Holding whole,
       Holding.Place place) {
     this.name = name;
-    this.from = from;
+    this.entry = entry;
     this.wire = wire;
     this.stored = stored;
-    this.whole = whole;
     this.place = place;
-  }
-
-  private SourcePart(
-      String name, long[] shape, Layout from, Optional<DType> wire, List<SourcePiece> stored) {
-    this(
-        name,
-        from,
-        wire,
-        stored,
-        Holding.whole(shape),
-        Holding.Place.moved(shape.length, 0, 0));
   }
 
   /**
    * Creates the part for a whole tensor in rank files.
    *
-   * @param from the source layout as it applies to this tensor
+   * @param entry how the source ranks hold the tensor
    * @param wire the wire dtype, if one was requested
    * @param files returns each source rank's file
    */
   public static SourcePart ofRanks(
-      String name,
-      long[] shape,
-      Layout from,
-      Optional<DType> wire,
-      IntFunction<SafetensorsFile> files) {
-    return new SourcePart(name, shape, from, wire, SourcePiece.of(from, shape, name, files));
+      String name, LayoutFile.Entry entry, Optional<DType> wire, IntFunction<SafetensorsFile> files) {
+    Holding.Place whole = Holding.Place.whole(entry.shape().size());
+    return new SourcePart(name, entry, wire, SourcePiece.of(entry, name, files), whole);
   }
 
-  /** Creates the part for a tensor that is whole in a file. */
+  /** Creates the part for a tensor that is whole in a file; the entry names source ranks. */
   public static SourcePart ofWhole(
-      String name, long[] shape, Layout from, Optional<DType> wire, SafetensorsFile file) {
-    return new SourcePart(name, shape, from, wire, SourcePiece.whole(shape, name, file));
+      String name, LayoutFile.Entry entry, Optional<DType> wire, SafetensorsFile file) {
+    long[] shape = Holding.longs(entry.shape());
+    Holding.Place whole = Holding.Place.whole(shape.length);
+    return new SourcePart(name, entry, wire, SourcePiece.whole(shape, name, file), whole);
   }
 
   /**
@@ -82,7 +67,7 @@ public final class SourcePart {
    */
   public SourcePart placed(List<Integer> axes, int dim, long source, long target, long length) {
     Holding.Place at = new Holding.Place(axes, dim, source, target, length);
-    return new SourcePart(name, from, wire, stored, whole, at);
+    return new SourcePart(name, entry, wire, stored, at);
   }
 
   /**
@@ -95,40 +80,34 @@ public final class SourcePart {
    */
   public void compareReplicas(Runnable between) {
     for (SourcePiece piece : stored) {
-      long elements = Holding.elements(piece.holding().shape());
       for (SourcePiece.Term term : piece.terms()) {
+        StoredTensor first = term.stored().get(0);
+        SlowValue value =
+            new SlowValue(List.of(first), Optional.empty(), Optional.empty(), first.dtype());
         for (int i = 1; i < term.stored().size(); i++) {
-          StoredTensor first = term.stored().get(0);
-          StoredTensor other = term.stored().get(i);
-          long same = same(first, other, elements, between);
-          if (same < elements) {
-            throw new VerificationFailedException(
-                "tensor \"" + name + "\" differs at index "
-                    + Arrays.toString(piece.holding().index(same)) + ": source rank "
-                    + term.ranks().get(0) + " holds 0x" + Long.toHexString(first.bits(same))
-                    + ", and its replica rank " + term.ranks().get(i) + " holds 0x"
-                    + Long.toHexString(other.bits(same)));
-          }
+          int replica = term.ranks().get(i);
+          Box.of(this, piece, value, piece.holding(), term.stored().get(i)).stream()
+              .flatMap(box -> box.shares(SlowCheck.SHARE).stream())
+              .parallel()
+              .map(
+                  share -> {
+                    between.run();
+                    return Box.firstDifference(share);
+                  })
+              .flatMap(Optional::stream)
+              .min((a, b) -> Arrays.compare(a.index(), b.index()))
+              .ifPresent(
+                  differs -> {
+                    throw new VerificationFailedException(
+                        "tensor \"" + name + "\" differs at index "
+                            + Arrays.toString(differs.index()) + ": source rank "
+                            + term.ranks().get(0) + " holds 0x"
+                            + Long.toHexString(differs.expected()) + ", and its replica rank "
+                            + replica + " holds 0x" + Long.toHexString(differs.found()));
+                  });
         }
       }
     }
-  }
-
-  /** Returns the number of equal elements before the first difference. */
-  private static long same(
-      StoredTensor first, StoredTensor other, long elements, Runnable between) {
-    return LongStream.rangeClosed(0, elements / SlowCheck.SHARE)
-        .parallel()
-        .map(
-            share -> {
-              between.run();
-              long begin = share * SlowCheck.SHARE;
-              long count = Math.min(SlowCheck.SHARE, elements - begin);
-              long same = first.mismatch(begin, other, begin, count);
-              return same < count ? begin + same : elements;
-            })
-        .min()
-        .getAsLong();
   }
 
   /** Returns the pieces at their positions in the target. */
@@ -138,13 +117,17 @@ public final class SourcePart {
 
   /** Returns the first rank of the source layout that holds an element of the target. */
   String rankOf(long[] index) {
-    for (int rank : from.mesh().ranks()) {
-      Holding holding = Holding.of(from, whole.shape(), rank).placed(place);
-      if (holding.contains(index)) {
+    for (int rank : layout().mesh().ranks()) {
+      if (Holding.of(entry, rank).placed(place).contains(index)) {
         return "source rank " + rank;
       }
     }
     throw new IllegalStateException("no source rank holds " + Arrays.toString(index));
+  }
+
+  /** Returns the layout of the tensor, or of its first part. */
+  private Layout layout() {
+    return entry.layout().orElseGet(() -> entry.parts().get().layouts().get(0));
   }
 
   /**
@@ -153,7 +136,7 @@ public final class SourcePart {
    */
   SlowValue value(List<SourcePiece.Term> terms, DType target) {
     Optional<ReduceOp> op =
-        from.placements().stream()
+        layout().placements().stream()
             .filter(Placement.Partial.class::isInstance)
             .map(placement -> ((Placement.Partial) placement).op())
             .findFirst();

@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntFunction;
+import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -29,7 +30,25 @@ record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
 
   /** Returns the pieces of a tensor in rank files. */
   static List<SourcePiece> of(
-      Layout layout, long[] shape, String name, IntFunction<SafetensorsFile> files) {
+      LayoutFile.Entry entry, String name, IntFunction<SafetensorsFile> files) {
+    List<SourcePiece> all = new ArrayList<>();
+    entry
+        .layout()
+        .ifPresent(each -> add(all, each, rank -> Holding.of(entry, rank), name, files));
+    List<Layout> parts = entry.parts().map(LayoutFile.Parts::layouts).orElse(List.of());
+    for (int i = 0; i < parts.size(); i++) {
+      int part = i;
+      add(all, parts.get(i), rank -> Holding.of(entry, rank, part, part + 1), name, files);
+    }
+    return all;
+  }
+
+  private static void add(
+      List<SourcePiece> all,
+      Layout layout,
+      IntFunction<Holding> held,
+      String name,
+      IntFunction<SafetensorsFile> files) {
     Map<List<Integer>, Map<List<Integer>, Term>> pieces = new LinkedHashMap<>();
     Map<List<Integer>, Holding> holdings = new LinkedHashMap<>();
     for (int rank : layout.mesh().ranks()) {
@@ -44,7 +63,7 @@ record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
           cut.add(coordinates[m]);
         }
       }
-      holdings.computeIfAbsent(cut, key -> Holding.of(layout, shape, rank));
+      holdings.computeIfAbsent(cut, key -> held.apply(rank));
       Term term =
           pieces
               .computeIfAbsent(cut, key -> new LinkedHashMap<>())
@@ -52,9 +71,7 @@ record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
       term.ranks().add(rank);
       term.stored().add(new StoredTensor(files.apply(rank), name));
     }
-    List<SourcePiece> all = new ArrayList<>();
     pieces.forEach((cut, terms) -> all.add(stored(holdings.get(cut), List.copyOf(terms.values()))));
-    return all;
   }
 
   /** Returns the only piece of a tensor that is whole in a file. */

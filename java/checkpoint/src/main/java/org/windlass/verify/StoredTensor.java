@@ -42,6 +42,20 @@ final class StoredTensor {
     return bits(element, 1, 1)[0];
   }
 
+  /** Returns the number of zeros before the first other element, of {@code count} elements. */
+  long zeros(long first, long count) {
+    long at = 0;
+    while (at < count) {
+      for (long bits : bits(first + at, 1, (int) Math.min(count - at, PAGE))) {
+        if (bits != 0) {
+          return at;
+        }
+        at++;
+      }
+    }
+    return count;
+  }
+
   /** Returns the bits of {@code count} elements that are {@code stride} apart. */
   long[] bits(long first, long stride, int count) {
     long[] bits = new long[count];

@@ -4,9 +4,7 @@ package org.windlass.cli;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.function.LongFunction;
 import java.util.stream.Collectors;
@@ -21,6 +19,7 @@ import org.windlass.bench.data.Sums;
 import org.windlass.bench.sample.BenchCase;
 import org.windlass.bench.sample.BenchResult;
 import org.windlass.bench.sample.Sampler;
+import org.windlass.bench.sample.Stamps;
 import org.windlass.bench.side.DeviceSide;
 import org.windlass.bench.side.LibrarySide;
 import org.windlass.bench.side.Operation;
@@ -34,6 +33,7 @@ import org.windlass.bench.workload.PutWorkload;
 import org.windlass.bench.workload.RedistributeWorkload;
 import org.windlass.bench.workload.RoutedExchangeWorkload;
 import org.windlass.bench.workload.Workload;
+import org.windlass.cli.out.WholeFile;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.kernel.Target;
@@ -96,16 +96,11 @@ import picocli.CommandLine.Spec;
           + " op,bytes,batch,iteration,rank,ready_ns,leave_ns."
     })
 public final class BenchCommand implements Runnable {
-  /** Number of rounds in which the operation and its floor alternate. */
   private static final int ROUNDS = 3;
 
-  /** Longest time in seconds of a measurement that only warms up the JVM. */
   private static final double WARM_UP_SECONDS = 0.15;
 
-  /**
-   * Largest size in bytes with a warm-up. In larger cells, interpreted code takes a small part of
-   * the time.
-   */
+  /** Larger cells need no warm-up: interpreted code takes a small part of their time. */
   private static final long WARM_UP_BYTES = 1 << 20;
 
   @Spec private CommandSpec spec;
@@ -193,8 +188,7 @@ public final class BenchCommand implements Runnable {
     BenchOperations.requireAlgorithm(op, algorithm);
     List<Workload> workloads = workloads();
     BenchOperations.requireFitting(op, spec.commandLine().getParseResult());
-    BenchCase measured =
-        new BenchCase(op, target, moving.launch(), buffers(), dtype(), details());
+    BenchCase measured = new BenchCase(op, target, moving.launch(), buffers(), dtype());
     if (tuning.isGiven()) {
       tuning.require(target, buffers(), algorithm, opsCsv != null);
     }
@@ -235,9 +229,10 @@ public final class BenchCommand implements Runnable {
     boolean counts = ProfileOutput.counts(measured.target()) && !moving.areProcesses();
     StringBuilder profiles = new StringBuilder();
     try (Unfinished unfinished = new Unfinished();
-        StampsFile stamps = opsCsv == null ? null : new StampsFile(opsCsv)) {
+        WholeFile stamps = opsCsv == null ? null : WholeFile.create(opsCsv)) {
+      unfinished.add(stamps);
       if (stamps != null) {
-        unfinished.add(stamps);
+        stamps.write("op,bytes,batch,iteration,rank,ready_ns,leave_ns\n");
       }
       for (Workload workload : workloads) {
         if (counts) {
@@ -255,7 +250,7 @@ public final class BenchCommand implements Runnable {
         out.print(json.isGiven() ? result.toJson() + "\n" : result.toTableRow());
         out.flush();
         if (stamps != null) {
-          stamps.write(op, workload.bytes(), measurement.batches());
+          write(stamps, op + "," + workload.bytes(), measurement.batches());
         }
       }
       out.print(profiles);
@@ -266,7 +261,19 @@ public final class BenchCommand implements Runnable {
     }
   }
 
-  /** Returns the kernels' profile while a size was measured. */
+  private static void write(WholeFile file, String cell, List<Stamps> batches) {
+    for (int batch = 0; batch < batches.size(); batch++) {
+      Stamps stamps = batches.get(batch);
+      for (int i = 0; i < stamps.iterations(); i++) {
+        for (int rank = 0; rank < stamps.ranks(); rank++) {
+          file.write(
+              cell + "," + batch + "," + i + "," + rank + "," + stamps.ready(rank, i) + ","
+                  + stamps.leave(rank, i) + "\n");
+        }
+      }
+    }
+  }
+
   private String profile(long bytes) {
     List<KernelProfile> kernels = KernelProfile.all();
     if (!json.isGiven()) {
@@ -283,7 +290,7 @@ public final class BenchCommand implements Runnable {
   }
 
   private Target checkedTarget() {
-    BenchOperations.requireOneOf("--buffers", buffers(), List.of("window", "plain", "device"));
+    BenchOperations.requireOneOf("--buffers", buffers(), "window, plain, device");
     if (isOnDevices() && !tuning.isGiven() && Operation.named(op).isEmpty()) {
       throw new UnsupportedException(
           "bench " + op + ": --buffers device is for " + Stream.of(Operation.values())
@@ -331,9 +338,7 @@ public final class BenchCommand implements Runnable {
     };
   }
 
-  /**
-   * Refuses sums that round if the algorithm is a ring, since a ring adds in an order of its own.
-   */
+  /** Refuses a ring if its sums round, since it adds in an order of its own. */
   private void requireVerifiable(DType type) {
     boolean ring = algorithm() == Algorithm.RING || algorithm() == Algorithm.BIDIRECTIONAL_RING;
     if (ring && !new Sums(type, ranks()).areExact()) {
@@ -360,7 +365,6 @@ public final class BenchCommand implements Runnable {
     return workloads;
   }
 
-  /** Returns the sizes of {@code --bytes}, and throws if one is empty. */
   private List<String> sizes() {
     List<String> sizes = new ArrayList<>();
     for (String list : bytes) {
@@ -431,26 +435,5 @@ public final class BenchCommand implements Runnable {
 
   private Algorithm algorithm() {
     return Algorithm.parse(algorithm);
-  }
-
-  private Map<String, Object> details() {
-    Map<String, Object> details = new LinkedHashMap<>();
-    if (op.equals("redistribute")) {
-      Layout source = Layout.parse(layouts.from().get());
-      details.put("from", source.toString());
-      details.put("to", Layout.parseTarget(layouts.to().get(), source).qualified());
-      details.put("shape", shape);
-      details.put("wire", wireOr(dtype()).toString());
-      details.put("mode", mode.chosen().toString());
-    } else if (op.equals("cast")) {
-      details.put("wire", wireOr(DType.BF16).toString());
-    } else if (op.equals("dispatch-combine")) {
-      ExpertTraffic traffic = experts.traffic(ranks(), dtype());
-      details.put("tokens", traffic.tokens());
-      details.put("hidden", traffic.hidden());
-      details.put("top_k", traffic.topK());
-      details.put("experts", traffic.experts() / traffic.ranks());
-    }
-    return details;
   }
 }

@@ -5,10 +5,11 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import java.util.Map;
 import java.util.Optional;
-import org.windlass.cli.out.JsonLine;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.json.JsonObject;
 import picocli.CommandLine;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
@@ -25,12 +26,10 @@ import picocli.CommandLine.UnmatchedArgumentException;
  */
 public record Complaint(
     ErrorCode code, int status, String message, String hint, Throwable fault) {
-  /** Creates a complaint with the exit status of its kind. */
   public Complaint(ErrorCode code, String message, String hint, Throwable fault) {
     this(code, code.exitStatus(), message, hint, fault);
   }
 
-  /** Returns the complaint about an invalid command line. */
   public static Complaint ofUsage(ParameterException fault) {
     CommandLine line = fault.getCommandLine();
     String command = line.getCommandSpec().qualifiedName();
@@ -45,7 +44,6 @@ public record Complaint(
         fault);
   }
 
-  /** Returns the complaint about an exception of a command. */
   public static Complaint of(Throwable fault) {
     if (fault instanceof ExceptionInInitializerError && fault.getCause() != null) {
       return of(fault.getCause());
@@ -54,17 +52,13 @@ public record Complaint(
       return said.complaint();
     }
     if (fault instanceof WindlassException known) {
-      return new Complaint(known.code(), text(known), hint(known.code(), fault), fault);
+      return of(known.code(), text(known), fault);
     }
     if (fault instanceof IOException || fault instanceof UncheckedIOException) {
-      return new Complaint(ErrorCode.RESOURCE, text(fault), hint(ErrorCode.RESOURCE, fault), fault);
+      return of(ErrorCode.RESOURCE, text(fault), fault);
     }
     if (fault instanceof OutOfMemoryError) {
-      return new Complaint(
-          ErrorCode.RESOURCE,
-          "out of memory: " + text(fault),
-          hint(ErrorCode.RESOURCE, fault),
-          fault);
+      return of(ErrorCode.RESOURCE, "out of memory: " + text(fault), fault);
     }
     if (fault instanceof LinkageError) {
       for (Throwable cause = fault; cause != null; cause = cause.getCause()) {
@@ -77,11 +71,11 @@ public record Complaint(
         }
       }
     }
-    return new Complaint(
-        ErrorCode.INTERNAL,
-        fault.getClass().getSimpleName() + ": " + text(fault),
-        hint(ErrorCode.INTERNAL, fault),
-        fault);
+    return of(ErrorCode.INTERNAL, fault.getClass().getSimpleName() + ": " + text(fault), fault);
+  }
+
+  private static Complaint of(ErrorCode code, String message, Throwable fault) {
+    return new Complaint(code, message, hint(code, fault), fault);
   }
 
   private static String text(Throwable fault) {
@@ -110,10 +104,7 @@ public record Complaint(
     };
   }
 
-  /**
-   * Returns a note about files that could not be removed, from the suppressed exceptions of
-   * {@code fault}.
-   */
+  /** Returns a note about files that could not be removed, from suppressed exceptions. */
   private static Optional<String> left(Throwable fault) {
     for (Throwable each = fault; each != null; each = each.getCause()) {
       for (Throwable more : each.getSuppressed()) {
@@ -125,38 +116,32 @@ public record Complaint(
     return Optional.empty();
   }
 
-  /** Prints this complaint as text and returns the exit status. */
-  public int print(PrintWriter err, boolean verbose) {
-    err.println("windlass: " + code + ": " + line());
-    err.println("hint: " + hint);
-    if (verbose) {
-      fault.printStackTrace(err);
+  /** Prints this complaint, as text or as one JSON object, and returns the exit status. */
+  public int print(PrintWriter err, boolean asJson, boolean verbose) {
+    if (asJson) {
+      Map<String, Object> json =
+          JsonObject.of("code", code, "status", status, "message", line(), "hint", hint);
+      if (verbose) {
+        json.put("trace", trace());
+      }
+      err.println(JsonObject.line(json));
+    } else {
+      err.println("windlass: " + code + ": " + line());
+      err.println("hint: " + hint);
+      if (verbose) {
+        fault.printStackTrace(err);
+      }
     }
     err.flush();
     return status;
   }
 
-  /** Prints this complaint as one JSON object and returns the exit status. */
-  public int printJson(PrintWriter err, boolean verbose) {
-    String text =
-        JsonLine.of(
-            json -> {
-              json.writeStringField("code", code.toString());
-              json.writeNumberField("status", status);
-              json.writeStringField("message", line());
-              json.writeStringField("hint", hint);
-              if (verbose) {
-                StringWriter trace = new StringWriter();
-                fault.printStackTrace(new PrintWriter(trace, true));
-                json.writeStringField("trace", trace.toString());
-              }
-            });
-    err.println(text);
-    err.flush();
-    return status;
+  String trace() {
+    StringWriter trace = new StringWriter();
+    fault.printStackTrace(new PrintWriter(trace, true));
+    return trace.toString();
   }
 
-  /** Returns the message on one line. */
   private String line() {
     return message.strip().replaceAll(":\\s*\\R\\s*", ": ").replaceAll("\\s*\\R\\s*", "; ");
   }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import com.fasterxml.jackson.core.JsonGenerator;
-import java.io.IOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.BiPredicate;
 import java.util.function.IntFunction;
 import java.util.function.IntUnaryOperator;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.windlass.error.WindlassException;
 import org.windlass.gpu.CudaDriver;
 import org.windlass.gpu.CudaGrids;
+import org.windlass.internal.json.JsonObject;
 
 /**
  * The facts about NVIDIA's driver and GPUs in {@code windlass doctor}.
@@ -27,18 +28,12 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
       "processes that share a GPU take turns there, a slice of time each, so that ranks which wait"
           + " for one another are slow: have them be threads of one process";
 
-  /**
-   * The facts about one GPU.
-   *
-   * @param device the driver's description; null if the driver refuses to give one
-   * @param refusal reason for the driver's refusal; null without one
-   * @param reaches numbers of the other GPUs whose memory this one can access
-   */
+  /** One GPU. If the driver refuses to describe it, {@code device} is null. */
   record Gpu(CudaDriver.Device device, String refusal, List<Integer> reaches) {}
 
   /** Returns the report of this machine. The native library has to be loadable. */
   static CudaReport ofMachine() {
-    return CudaDriver.refusal()
+    return CudaDriver.problem()
         .map(CudaReport::refused)
         .orElseGet(
             () -> {
@@ -53,12 +48,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return new CudaReport(refusal, gpus, Optional.of(told));
   }
 
-  /**
-   * Describes the rows of a table of grids for these GPUs.
-   *
-   * @param file path of the table; empty for none
-   * @param rows returns the number of rows for a GPU
-   */
+  /** Describes the table in {@code file}, empty for none, with its rows for each GPU. */
   static String grids(String file, int count, IntUnaryOperator rows) {
     if (file.isEmpty()) {
       return CudaGrids.VARIABLE + " is not set: a rank takes as many cores as run at a time";
@@ -84,17 +74,18 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return new CudaReport(Optional.of(why), List.of(), Optional.empty());
   }
 
-  /** Tells whether one GPU can access another's memory. */
-  @FunctionalInterface
-  interface Peers {
-    boolean reaches(int from, int to);
-  }
-
-  static CudaReport of(int count, IntFunction<CudaDriver.Device> devices, Peers peers) {
+  static CudaReport of(
+      int count, IntFunction<CudaDriver.Device> devices, BiPredicate<Integer, Integer> reaches) {
     List<Gpu> gpus = new ArrayList<>();
-    for (int gpu = 0; gpu < count; gpu++) {
+    for (int i = 0; i < count; i++) {
+      int gpu = i;
       try {
-        gpus.add(new Gpu(devices.apply(gpu), null, reached(gpu, count, peers)));
+        List<Integer> reached =
+            IntStream.range(0, count)
+                .filter(peer -> peer != gpu && reaches.test(gpu, peer))
+                .boxed()
+                .toList();
+        gpus.add(new Gpu(devices.apply(gpu), null, reached));
       } catch (WindlassException refused) {
         gpus.add(new Gpu(null, refused.getMessage(), List.of()));
       }
@@ -102,17 +93,6 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return new CudaReport(Optional.empty(), gpus, Optional.empty());
   }
 
-  private static List<Integer> reached(int from, int count, Peers peers) {
-    List<Integer> reached = new ArrayList<>();
-    for (int to = 0; to < count; to++) {
-      if (to != from && peers.reaches(from, to)) {
-        reached.add(to);
-      }
-    }
-    return reached;
-  }
-
-  /** Returns the report for people: a name and a text for each line. */
   Map<String, String> lines() {
     Map<String, String> lines = new LinkedHashMap<>();
     lines.put("driver", refusal.orElseGet(() -> "for CUDA " + cuda().orElse("of no version")));
@@ -144,45 +124,28 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
   }
 
   private static String gib(long bytes) {
-    return Decimals.of(bytes / 0x1p30, 1).toString();
+    return JsonObject.decimal(bytes / 0x1p30, 1).toString();
   }
 
-  void write(JsonGenerator generator) throws IOException {
-    generator.writeObjectFieldStart("cuda");
-    if (refusal.isPresent()) {
-      generator.writeStringField("refusal", refusal.get());
-    } else {
-      generator.writeStringField("driver", cuda().orElse(""));
-      generator.writeArrayFieldStart("gpus");
-      for (Gpu gpu : gpus) {
-        write(generator, gpu);
-      }
-      generator.writeEndArray();
-      if (grids.isPresent()) {
-        generator.writeStringField("grids", grids.get());
-      }
-      generator.writeStringField("note", SHARED);
-    }
-    generator.writeEndObject();
+  Map<String, Object> json() {
+    return refusal.isPresent()
+        ? JsonObject.of("refusal", refusal)
+        : JsonObject.of(
+            "driver", cuda().orElse(""),
+            "gpus", gpus.stream().map(CudaReport::json),
+            "grids", grids,
+            "note", SHARED);
   }
 
-  private static void write(JsonGenerator generator, Gpu gpu) throws IOException {
-    generator.writeStartObject();
-    if (gpu.device == null) {
-      generator.writeStringField("refusal", gpu.refusal);
-    } else {
-      generator.writeStringField("name", gpu.device.name());
-      generator.writeStringField(
-          "compute_capability", gpu.device.major() + "." + gpu.device.minor());
-      generator.writeNumberField("multiprocessors", gpu.device.multiprocessors());
-      generator.writeNumberField("total_bytes", gpu.device.totalBytes());
-      generator.writeNumberField("free_bytes", gpu.device.freeBytes());
-      generator.writeArrayFieldStart("reaches");
-      for (int peer : gpu.reaches) {
-        generator.writeNumber(peer);
-      }
-      generator.writeEndArray();
-    }
-    generator.writeEndObject();
+  private static Map<String, Object> json(Gpu gpu) {
+    return gpu.device == null
+        ? JsonObject.of("refusal", gpu.refusal)
+        : JsonObject.of(
+            "name", gpu.device.name(),
+            "compute_capability", gpu.device.major() + "." + gpu.device.minor(),
+            "multiprocessors", gpu.device.multiprocessors(),
+            "total_bytes", gpu.device.totalBytes(),
+            "free_bytes", gpu.device.freeBytes(),
+            "reaches", gpu.reaches);
   }
 }

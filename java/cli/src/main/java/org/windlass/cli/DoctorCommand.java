@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
@@ -14,13 +13,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
-import org.windlass.cli.out.JsonLine;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.job.Job;
 import org.windlass.kernel.Target;
 import org.windlass.launch.LaunchEnvironment;
@@ -51,7 +51,7 @@ final class DoctorCommand implements Runnable {
   @Override
   public void run() {
     Optional<String> refusal =
-        NativeLibrary.refusal().map(why -> why.strip().replaceAll("\\s*\\R\\s*", " "));
+        NativeLibrary.problem().map(why -> why.strip().replaceAll("\\s*\\R\\s*", " "));
     Map<Target, String> targets = targets(refusal.isEmpty());
     Map<String, String> transports =
         transports(refusal.isEmpty(), targets.get(Target.CUDA));
@@ -60,7 +60,10 @@ final class DoctorCommand implements Runnable {
     Map<String, Object> facts = facts(refusal, targets);
     PrintWriter out = spec.commandLine().getOut();
     if (json.isGiven()) {
-      out.println(json(facts, targets, transports, cuda));
+      facts.put("targets", targets);
+      facts.put("transports", transports);
+      facts.put("cuda", cuda.json());
+      out.println(JsonObject.line(facts));
       return;
     }
     print(out, "", forPeople(facts));
@@ -72,7 +75,6 @@ final class DoctorCommand implements Runnable {
     print(out, "  ", cuda.lines());
   }
 
-  /** Returns each target with "available" or the reason why it is not. */
   private static Map<Target, String> targets(boolean loaded) {
     Map<Target, String> targets = new LinkedHashMap<>();
     for (Target target : Target.values()) {
@@ -115,7 +117,7 @@ final class DoctorCommand implements Runnable {
       String state = targets.get(Target.loaded());
       facts.put("kernels", state.equals(AVAILABLE) ? NativeLibrary.vectorPath() : state);
       facts.put("allowed_cores", NativeLibrary.allowedCores());
-      facts.put("peer_memory", peerMemory());
+      facts.put("peer_memory", orRefusal(NativeLibrary::peerMemory));
     }
     sharedMemory()
         .ifPresentOrElse(
@@ -127,7 +129,6 @@ final class DoctorCommand implements Runnable {
     return facts;
   }
 
-  /** Returns the facts for people, in which each of the two versions names its subject. */
   private static Map<String, Object> forPeople(Map<String, Object> facts) {
     Map<String, Object> told = new LinkedHashMap<>(facts);
     told.computeIfPresent("version", (name, version) -> "windlass " + version);
@@ -136,10 +137,10 @@ final class DoctorCommand implements Runnable {
     return told;
   }
 
-  private static String peerMemory() {
+  private static String orRefusal(Supplier<String> fact) {
     try {
-      return NativeLibrary.peerMemory();
-    } catch (InvalidArgumentException refused) {
+      return fact.get();
+    } catch (InvalidArgumentException | ResourceException refused) {
       return "refused: " + refused.getMessage();
     }
   }
@@ -160,7 +161,6 @@ final class DoctorCommand implements Runnable {
     return FEATURES.stream().filter(found::contains).toList();
   }
 
-  /** Returns the free bytes in /dev/shm. */
   private static Optional<Long> sharedMemory() {
     try {
       return Optional.of(Files.getFileStore(Path.of("/dev/shm")).getUsableSpace());
@@ -169,30 +169,24 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /** Describes this process's rank according to launcher variables, or the error in them. */
   static String launch(Map<String, String> variables) {
-    try {
-      return LaunchEnvironment.of(variables)
-          .map(LaunchEnvironment::toString)
-          .orElse("none detected");
-    } catch (InvalidArgumentException refused) {
-      return "refused: " + refused.getMessage();
-    }
+    return orRefusal(
+        () ->
+            LaunchEnvironment.of(variables)
+                .map(LaunchEnvironment::toString)
+                .orElse("none detected"));
   }
 
   /** Describes the source of the token, or the error in it. Never includes the token itself. */
   static String token(Map<String, String> variables) {
-    try {
-      return LaunchEnvironment.checkedToken(variables).map(name -> "from " + name).orElse("none");
-    } catch (InvalidArgumentException | ResourceException refused) {
-      return "refused: " + refused.getMessage();
-    }
+    return orRefusal(
+        () ->
+            LaunchEnvironment.checkedToken(variables)
+                .map(name -> "from " + name)
+                .orElse("none"));
   }
 
-  /**
-   * Returns the address at which jobs connect, or the error in it. Never includes a password: an
-   * address that has one is refused, and the message masks it.
-   */
+  /** Returns the address at which jobs connect, or the error in it, without a password. */
   static String linkRendezvous(Map<String, String> variables) {
     try {
       return Job.linkRendezvous(variables)
@@ -203,11 +197,6 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /**
-   * Returns each transport between ranks with "available" or the reason why it is not.
-   *
-   * @param cuda availability of the target whose ranks use it
-   */
   private static Map<String, String> transports(boolean loaded, String cuda) {
     Map<String, String> transports = new LinkedHashMap<>();
     transports.put("threads", loaded ? AVAILABLE : NO_NATIVES);
@@ -217,7 +206,6 @@ final class DoctorCommand implements Runnable {
     return transports;
   }
 
-  /** Describes the UCX transport between hosts under these variables. */
   private static String ucx(Map<String, String> variables) {
     String devices = variables.getOrDefault(NET_DEVICES, "");
     String over =
@@ -243,41 +231,5 @@ final class DoctorCommand implements Runnable {
           : several.stream().map(Object::toString).collect(Collectors.joining(" "));
     }
     return value.toString();
-  }
-
-  private static String json(
-      Map<String, Object> facts,
-      Map<Target, String> targets,
-      Map<String, String> transports,
-      CudaReport cuda) {
-    return JsonLine.of(
-        generator -> {
-          for (Map.Entry<String, Object> fact : facts.entrySet()) {
-            generator.writeFieldName(fact.getKey());
-            write(generator, fact.getValue());
-          }
-          write(generator, "targets", targets);
-          write(generator, "transports", transports);
-          cuda.write(generator);
-        });
-  }
-
-  private static void write(JsonGenerator generator, Object value) throws IOException {
-    if (value instanceof Number number) {
-      generator.writeNumber(number.longValue());
-    } else if (value instanceof List<?> several) {
-      generator.writeArray(several.toArray(String[]::new), 0, several.size());
-    } else {
-      generator.writeString(value.toString());
-    }
-  }
-
-  private static void write(JsonGenerator generator, String name, Map<?, String> map)
-      throws IOException {
-    generator.writeObjectFieldStart(name);
-    for (Map.Entry<?, String> entry : map.entrySet()) {
-      generator.writeStringField(entry.getKey().toString(), entry.getValue());
-    }
-    generator.writeEndObject();
   }
 }

@@ -6,10 +6,10 @@ import java.io.PrintWriter;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.windlass.LocalGroup;
 import org.windlass.cli.out.WholeFile;
 import org.windlass.error.InvalidArgumentException;
@@ -78,13 +78,9 @@ final class ExampleCommand implements Runnable {
           "example: --counters and --trace are of a run; give the name of an example, or --all");
     }
     if (!all && name == null) {
-      int width = names().mapToInt(String::length).max().orElse(1);
-      for (Example example : Examples.all()) {
-        out.printf("%-" + width + "s  %s%n", example.name(), example.summary());
-      }
-      for (ExampleOfProcesses example : ExampleOfProcesses.all()) {
-        out.printf("%-" + width + "s  %s%n", example.name(), example.summary());
-      }
+      Map<String, String> summaries = summaries();
+      int width = summaries.keySet().stream().mapToInt(String::length).max().orElse(1);
+      summaries.forEach((each, text) -> out.printf("%-" + width + "s  %s%n", each, text));
       return;
     }
     moving.target();
@@ -105,9 +101,7 @@ final class ExampleCommand implements Runnable {
     KernelProfile.start(trace != null);
     try (Unfinished unfinished = new Unfinished();
         WholeFile file = trace == null ? null : WholeFile.create(trace)) {
-      if (file != null) {
-        unfinished.add(file);
-      }
+      unfinished.add(file);
       runChosen(out);
       if (counters) {
         out.print(ProfileOutput.table(KernelProfile.all()));
@@ -120,10 +114,11 @@ final class ExampleCommand implements Runnable {
     }
   }
 
-  private static Stream<String> names() {
-    return Stream.concat(
-        Examples.all().stream().map(Example::name),
-        ExampleOfProcesses.all().stream().map(ExampleOfProcesses::name));
+  private static Map<String, String> summaries() {
+    Map<String, String> summaries = new LinkedHashMap<>();
+    Examples.all().forEach(each -> summaries.put(each.name(), each.summary()));
+    ExampleOfProcesses.all().forEach(each -> summaries.put(each.name(), each.summary()));
+    return summaries;
   }
 
   private void run(ExampleOfProcesses example, PrintWriter out) {
@@ -136,8 +131,7 @@ final class ExampleCommand implements Runnable {
     if (lacking.isPresent()) {
       throw new UnsupportedException(example.name() + ": " + lacking.get());
     }
-    out.println(example.name() + ": " + example.summary());
-    runJobs(example.jobs(), out);
+    runJobs(example.name(), example.jobs(), out);
   }
 
   private void runChosen(PrintWriter out) {
@@ -148,23 +142,16 @@ final class ExampleCommand implements Runnable {
       moving.onRanks(spec, ranks, group -> run(rest, group, out));
     }
     if (!LaunchedRank.isThis()) {
-      runJobs(ofJobs, out);
+      ofJobs.forEach(each -> runJobs(each.name(), each.jobs().orElseThrow(), out));
     }
   }
 
-  /** Returns true if the example starts its own processes, regardless of {@code --ranks}. */
   private boolean isOfJobs(Example example) {
     return moving.areProcesses() && example.jobs().isPresent();
   }
 
-  private static void runJobs(List<Example> chosen, PrintWriter out) {
-    for (Example example : chosen) {
-      out.println(example.name() + ": " + example.summary());
-      runJobs(example.jobs().orElseThrow(), out);
-    }
-  }
-
-  private static void runJobs(Examples.Jobs jobs, PrintWriter out) {
+  private static void runJobs(String name, Examples.Jobs jobs, PrintWriter out) {
+    out.println(name + ": " + summaries().get(name));
     try (Unfinished unfinished = new Unfinished()) {
       jobs.run(stream(out), unfinished::add);
     }
@@ -187,10 +174,9 @@ final class ExampleCommand implements Runnable {
             () ->
                 new InvalidArgumentException(
                     "example '" + name + "': no such example; there are "
-                        + names().collect(Collectors.joining(", "))));
+                        + String.join(", ", summaries().keySet())));
   }
 
-  /** Returns a stream whose text goes to {@code out}. */
   private static PrintStream stream(Writer out) {
     return new PrintStream(new WriterStream(out), true, StandardCharsets.UTF_8);
   }

@@ -32,13 +32,11 @@ final class LaunchOptions extends MovingOptions {
     return super.target();
   }
 
-  /** Returns the kind of ranks: {@code threads} or {@code processes}. */
   String launch() {
     requireLaunch();
     return launch;
   }
 
-  /** Returns true if ranks are to be processes. */
   boolean areProcesses() {
     return launch().equals(PROCESSES);
   }

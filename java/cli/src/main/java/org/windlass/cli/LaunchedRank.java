@@ -3,7 +3,6 @@ package org.windlass.cli;
 
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -18,7 +17,6 @@ import org.windlass.error.ErrorCode;
  * results. If it fails, it writes the reason to a file for the process that started it.
  */
 final class LaunchedRank {
-  /** Name of the system property with the path of the file. */
   private static final String PROPERTY = "org.windlass.cli.complaint";
 
   private static final String CODE = "code";
@@ -28,7 +26,6 @@ final class LaunchedRank {
 
   private LaunchedRank() {}
 
-  /** Reports the failure of a rank in another process. */
   private static final class Told extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -45,7 +42,6 @@ final class LaunchedRank {
     }
   }
 
-  /** Returns true if this process was started as a rank. */
   static boolean isThis() {
     return System.getProperty(PROPERTY) != null;
   }
@@ -55,20 +51,16 @@ final class LaunchedRank {
     return "-D" + PROPERTY + "=" + file;
   }
 
-  /** Writes the complaint of this process, which is a rank, and returns its exit status. */
   static int tell(Complaint complaint) {
     return tell(complaint, Path.of(System.getProperty(PROPERTY)));
   }
 
-  /** Writes a complaint to {@code to} and returns its exit status. */
   static int tell(Complaint complaint, Path to) {
-    StringWriter trace = new StringWriter();
-    complaint.fault().printStackTrace(new PrintWriter(trace, true));
     Properties said = new Properties();
     said.setProperty(CODE, complaint.code().name());
     said.setProperty(MESSAGE, complaint.message());
     said.setProperty(HINT, complaint.hint());
-    said.setProperty(TRACE, trace.toString());
+    said.setProperty(TRACE, complaint.trace());
     try {
       // Rename a complete file: a killed process or a full disk must not leave a partial one.
       Path part = to.resolveSibling(to.getFileName() + ".part");
@@ -82,12 +74,7 @@ final class LaunchedRank {
     return complaint.code().exitStatus();
   }
 
-  /**
-   * Reads the complaint that a process left in {@code file}. Returns empty if it left none, for
-   * example because it was killed.
-   *
-   * @param ranks name of the process's ranks in the message
-   */
+  /** Returns the complaint that a process left. Empty if it left none, as when it is killed. */
   static Optional<Complaint> told(String ranks, Path file) throws IOException {
     Properties said = new Properties();
     try (var reader = Files.newBufferedReader(file)) {

@@ -38,7 +38,6 @@ final class LayoutOptions {
     return Optional.ofNullable(wire).map(DType::parse);
   }
 
-  /** Returns the wire dtype to which floating tensors are cast. */
   Optional<DType> castWire() {
     return castable("--wire", wire);
   }
@@ -54,12 +53,10 @@ final class LayoutOptions {
     }
   }
 
-  /** Parses the size of an option. Returns empty if the option was not given. */
   static OptionalLong bytes(String option, String value) {
     return value == null ? OptionalLong.empty() : OptionalLong.of(ByteSize.parse(option, value));
   }
 
-  /** Returns the value of an option, and throws if it was not given. */
   static <T> T require(String option, Optional<T> value, String takes) {
     return value.orElseThrow(() -> new InvalidArgumentException(option + " is missing; " + takes));
   }

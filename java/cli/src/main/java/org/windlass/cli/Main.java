@@ -64,8 +64,8 @@ public final class Main implements Runnable {
       description = "Print the stack trace of an error.")
   private boolean verbose;
 
-  /** Runs the command and exits with its status. */
   public static void main(String[] args) {
+    ErrorCode.values(); // A lack of descriptors is reported with it, and could not load it.
     ProcessEnd.awaitSignals(asksForJson(args));
     chooseTarget(args);
     int status =
@@ -97,13 +97,7 @@ public final class Main implements Runnable {
     }
   }
 
-  /**
-   * Runs the command.
-   *
-   * @param out stream for results
-   * @param err stream for progress and errors
-   * @return the exit status
-   */
+  /** Runs the command with results on {@code out}, and returns the exit status. */
   public static int run(Writer out, PrintWriter err, String... args) {
     Main main = new Main();
     Results results = new Results(out);
@@ -117,14 +111,13 @@ public final class Main implements Runnable {
           if (LaunchedRank.isThis()) {
             return LaunchedRank.tell(first);
           }
-          return json ? first.printJson(err, main.verbose) : first.print(err, main.verbose);
+          return first.print(err, json, main.verbose);
         };
     try {
       CommandLine line = new CommandLine(main);
       addCommands(line, args);
       line.setOut(new PrintWriter(results, true));
       line.setErr(err);
-      line.setCaseInsensitiveEnumValuesAllowed(true);
       // Take arguments literally, also if one begins with @, as a decorator of a name may.
       line.setExpandAtFiles(false);
       // Arguments after the command that ranks run belong to that command.
@@ -171,7 +164,6 @@ public final class Main implements Runnable {
     return commands;
   }
 
-  /** Adds the command that the arguments name, or all commands if they name none. */
   private static void addCommands(CommandLine line, String... args) {
     // Building the description of a command takes tens of milliseconds.
     Optional<String> named = firstWord(args).filter(COMMANDS::containsKey);
@@ -183,15 +175,11 @@ public final class Main implements Runnable {
         });
   }
 
-  /** Returns the first argument that is not an option. It is the command, if one has that name. */
   private static Optional<String> firstWord(String... args) {
     return Stream.of(args).filter(word -> !word.startsWith("-")).findFirst();
   }
 
-  /**
-   * Parses a path of the command line. Refuses an empty one, as of an unset variable, since it
-   * would be the current folder.
-   */
+  /** Parses a path. Refuses an empty one, as of an unset variable: it is the current folder. */
   private static Path path(String text) {
     if (text.isEmpty()) {
       throw new TypeConversionException("the path is empty");
@@ -209,10 +197,7 @@ public final class Main implements Runnable {
     return options(args).contains("--json");
   }
 
-  /**
-   * Returns the words of a command line that may be options. Also works for command lines that
-   * cannot be parsed.
-   */
+  /** Returns the words that may be options, even if the line cannot be parsed. */
   private static List<String> options(String... args) {
     List<String> all = List.of(args);
     if (firstWord(args).equals(Optional.of(RUN))) {
@@ -232,16 +217,13 @@ public final class Main implements Runnable {
     return new OutputStreamWriter(new FileOutputStream(descriptor), StandardCharsets.UTF_8);
   }
 
-  /** Provides the version, with or without natives. */
   static final class Version implements IVersionProvider {
-    /**
-     * Returns the version of the command's jar. Without a jar, returns the library's if it loads.
-     */
+    /** Returns the version of the command's jar, or else the library's if that loads. */
     static Optional<String> text() {
       return Optional.ofNullable(Main.class.getPackage().getImplementationVersion())
           .or(
               () ->
-                  NativeLibrary.refusal().isEmpty()
+                  NativeLibrary.problem().isEmpty()
                       ? Optional.of(NativeLibrary.version())
                       : Optional.empty());
     }
@@ -251,7 +233,7 @@ public final class Main implements Runnable {
       // Picocli calls this for every command line, help included.
       String version = "windlass" + text().map(text -> " " + text).orElse("");
       return new String[] {
-        NativeLibrary.refusal().isEmpty()
+        NativeLibrary.problem().isEmpty()
             ? version
             : version + ", without its natives: windlass doctor shows why"
       };

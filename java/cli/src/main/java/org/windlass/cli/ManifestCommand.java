@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
+import java.util.Map;
 import org.windlass.checkpoint.FileFault;
-import org.windlass.cli.out.JsonLine;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.manifest.Bootstrap;
 import org.windlass.manifest.CommManifest;
 import org.windlass.manifest.Slot;
@@ -63,7 +63,7 @@ final class ManifestCommand implements Runnable {
     }
     PrintWriter out = spec.commandLine().getOut();
     if (json.isGiven()) {
-      out.println(JsonLine.of(line -> write(bootstrap, summary, line)));
+      out.println(JsonObject.line(json(bootstrap, summary)));
     } else {
       new ManifestReport(bootstrap, summary).lines(file.toString()).forEach(out::println);
     }
@@ -87,47 +87,36 @@ final class ManifestCommand implements Runnable {
     return Math.addExact(Math.min(highest, Integer.MAX_VALUE - 1), 1);
   }
 
-  private static void write(Bootstrap bootstrap, boolean summary, JsonGenerator json)
-      throws IOException {
-    json.writeNumberField("version", CommManifest.VERSION);
-    json.writeNumberField("devices", bootstrap.devices());
-    json.writeArrayFieldStart("groups");
-    for (Bootstrap.Group group : bootstrap.groups()) {
-      json.writeStartObject();
-      if (group.name().isPresent()) {
-        json.writeStringField("name", group.name().get());
-      }
-      json.writeArrayFieldStart("devices");
-      for (int device : group.members()) {
-        json.writeNumber(device);
-      }
-      json.writeEndArray();
-      json.writeNumberField("window_bytes", group.windowBytes());
-      if (!summary) {
-        writeSlots(group, json);
-      }
-      json.writeEndObject();
-    }
-    json.writeEndArray();
+  private static Map<String, Object> json(Bootstrap bootstrap, boolean summary) {
+    return JsonObject.of(
+        "version", CommManifest.VERSION,
+        "devices", bootstrap.devices(),
+        "groups", bootstrap.groups().stream().map(group -> json(group, summary)));
   }
 
-  private static void writeSlots(Bootstrap.Group group, JsonGenerator json) throws IOException {
-    json.writeArrayFieldStart("slots");
-    for (Bootstrap.Place place : group.slots()) {
-      Slot slot = place.slot();
-      json.writeStartObject();
-      json.writeStringField("name", slot.name());
-      json.writeNumberField("offset", place.offset());
-      json.writeNumberField("bytes", slot.bytes());
-      if (slot.extent() instanceof Slot.Elements elements) {
-        json.writeStringField("dtype", elements.type().toString());
-        json.writeNumberField("size", elements.size());
-        json.writeNumberField("bits_per_element", elements.bitsPerElement());
-      }
-      json.writeBooleanField("load_from_host", slot.loadFromHost());
-      json.writeBooleanField("store_to_host", slot.storeToHost());
-      json.writeEndObject();
+  private static Map<String, Object> json(Bootstrap.Group group, boolean summary) {
+    Map<String, Object> json =
+        JsonObject.of(
+            "name", group.name(),
+            "devices", group.members(),
+            "window_bytes", group.windowBytes());
+    if (!summary) {
+      json.put("slots", group.slots().stream().map(ManifestCommand::json));
     }
-    json.writeEndArray();
+    return json;
+  }
+
+  private static Map<String, Object> json(Bootstrap.Place place) {
+    Slot slot = place.slot();
+    Map<String, Object> json =
+        JsonObject.of("name", slot.name(), "offset", place.offset(), "bytes", slot.bytes());
+    if (slot.extent() instanceof Slot.Elements elements) {
+      json.put("dtype", elements.type());
+      json.put("size", elements.size());
+      json.put("bits_per_element", elements.bitsPerElement());
+    }
+    json.put("load_from_host", slot.loadFromHost());
+    json.put("store_to_host", slot.storeToHost());
+    return json;
   }
 }

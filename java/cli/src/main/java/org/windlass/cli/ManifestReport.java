@@ -6,7 +6,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.windlass.manifest.Bootstrap;
@@ -20,37 +19,6 @@ final class ManifestReport {
   /** Rank of each device for each group, or -1 if it is not a member. */
   private final List<int[]> ranks;
 
-  /** A line for a slot, and the head of these lines. */
-  private record Line(String name, String offset, String bytes, String holds, String host) {
-    static final Line HEAD = new Line("slot", "offset", "bytes", "holds", "host");
-
-    static Line of(Bootstrap.Place place) {
-      Slot slot = place.slot();
-      return new Line(
-          escaped(slot.name()),
-          number(place.offset()),
-          number(slot.bytes()),
-          holds(slot.extent()),
-          slot.loadFromHost() && slot.storeToHost()
-              ? "load, store"
-              : slot.loadFromHost() ? "load" : slot.storeToHost() ? "store" : "-");
-    }
-
-    private static String holds(Slot.Extent extent) {
-      if (!(extent instanceof Slot.Elements elements)) {
-        return "bytes";
-      }
-      boolean isHalf = elements.bitsPerElement() != elements.type().bits();
-      return number(elements.size()) + " x " + elements.type()
-          + (isHalf ? " of " + elements.bitsPerElement() + " bits" : "");
-    }
-  }
-
-  /**
-   * Creates the report of {@code bootstrap}.
-   *
-   * @param summary whether to omit slots and devices
-   */
   ManifestReport(Bootstrap bootstrap, boolean summary) {
     this.bootstrap = bootstrap;
     this.summary = summary;
@@ -66,11 +34,6 @@ final class ManifestReport {
     return of;
   }
 
-  /**
-   * Returns the lines of the report.
-   *
-   * @param file name of the manifest in the report
-   */
   List<String> lines(String file) {
     List<String> lines = new ArrayList<>();
     List<Bootstrap.Group> groups = bootstrap.groups();
@@ -102,24 +65,41 @@ final class ManifestReport {
   }
 
   private static List<String> slots(Bootstrap.Group group) {
-    List<Line> lines = new ArrayList<>(List.of(Line.HEAD));
-    group.slots().forEach(place -> lines.add(Line.of(place)));
+    List<List<String>> rows = new ArrayList<>();
+    rows.add(List.of("slot", "offset", "bytes", "holds", "host"));
+    group.slots().forEach(place -> rows.add(row(place)));
     String form =
-        "  %-" + width(lines, Line::name) + "s  %" + width(lines, Line::offset) + "s  %"
-            + width(lines, Line::bytes) + "s  %-" + width(lines, Line::holds) + "s  %s";
-    return lines.stream()
-        .map(l -> String.format(form, l.name, l.offset, l.bytes, l.holds, l.host))
-        .toList();
+        "  %-" + width(rows, 0) + "s  %" + width(rows, 1) + "s  %" + width(rows, 2) + "s  %-"
+            + width(rows, 3) + "s  %s";
+    return rows.stream().map(row -> String.format(form, row.toArray())).toList();
   }
 
-  private static int width(List<Line> lines, Function<Line, String> column) {
-    return lines.stream().map(column).mapToInt(String::length).max().orElse(1);
+  private static List<String> row(Bootstrap.Place place) {
+    Slot slot = place.slot();
+    return List.of(
+        escaped(slot.name()),
+        number(place.offset()),
+        number(slot.bytes()),
+        holds(slot.extent()),
+        slot.loadFromHost() && slot.storeToHost()
+            ? "load, store"
+            : slot.loadFromHost() ? "load" : slot.storeToHost() ? "store" : "-");
   }
 
-  /**
-   * Returns the lines about devices. Consecutive devices with consecutive ranks in the same groups
-   * share a line.
-   */
+  private static String holds(Slot.Extent extent) {
+    if (!(extent instanceof Slot.Elements elements)) {
+      return "bytes";
+    }
+    boolean isHalf = elements.bitsPerElement() != elements.type().bits();
+    return number(elements.size()) + " x " + elements.type()
+        + (isHalf ? " of " + elements.bitsPerElement() + " bits" : "");
+  }
+
+  private static int width(List<List<String>> rows, int column) {
+    return rows.stream().mapToInt(row -> row.get(column).length()).max().orElse(1);
+  }
+
+  /** Returns lines about devices. Devices in a row with ranks in a row share a line. */
   private List<String> coreLines() {
     List<String> lines = new ArrayList<>();
     int first = 0;

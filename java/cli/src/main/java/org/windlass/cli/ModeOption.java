@@ -20,7 +20,6 @@ final class ModeOption {
     return parse(mode, TransferMode.values());
   }
 
-  /** Returns the mode with this name, which has to be one of {@code known}. */
   static TransferMode parse(String mode, TransferMode... known) {
     for (TransferMode each : known) {
       if (each.toString().equals(mode)) {

@@ -24,7 +24,6 @@ class MovingOptions {
               + " ends and no byte moves.")
   private double deadline;
 
-  /** Selects the target for this process and returns it. */
   Target target() {
     Target chosen = target == null ? Target.loaded() : Target.parse(target);
     chosen.use();
@@ -36,7 +35,6 @@ class MovingOptions {
     return seconds("--deadline", deadline);
   }
 
-  /** Parses the value of an option that is a deadline in seconds. */
   static Duration seconds(String name, double value) {
     if (!(value >= 1e-9 && value <= 1e8)) {
       throw new InvalidArgumentException(name + " " + value + ": not in [1e-9, 1e8] seconds");

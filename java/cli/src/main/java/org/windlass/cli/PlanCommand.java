@@ -7,7 +7,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.stream.Stream;
 import org.windlass.DType;
@@ -15,8 +14,8 @@ import org.windlass.checkpoint.FileFault;
 import org.windlass.checkpoint.TensorList;
 import org.windlass.cli.plan.PlanPage;
 import org.windlass.cli.plan.PlanReport;
+import org.windlass.cli.plan.PlanRequest;
 import org.windlass.cli.plan.PlannedTensor;
-import org.windlass.cli.plan.Topology;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Hosts;
@@ -116,15 +115,13 @@ final class PlanCommand implements Runnable {
   @Override
   public void run() {
     Path page = html == null ? null : PlanPage.place(html);
-    Topology topology = topology();
-    PlanOptions options = options(topology);
-    OptionalInt only = rank == null ? OptionalInt.empty() : OptionalInt.of(rank);
+    PlanRequest request = request();
     List<PlannedTensor> planned = tensors == null ? List.of(single()) : listed();
     requireRank(planned);
     if (page != null) {
-      PlanPage.write(page, options, topology, only, planned);
+      PlanPage.write(page, request, planned);
     }
-    PlanReport report = new PlanReport(options, topology, only, summary, json.isGiven());
+    PlanReport report = new PlanReport(request, summary, json.isGiven());
     PrintWriter out = spec.commandLine().getOut();
     for (String line : tensors == null ? report.one(planned.get(0)) : report.list(planned)) {
       out.println(line);
@@ -144,27 +141,26 @@ final class PlanCommand implements Runnable {
     }
   }
 
-  private Topology topology() {
+  private PlanRequest request() {
     if (ranksPerHost != null && ranksPerHost < 1) {
       throw new InvalidArgumentException(
           "--ranks-per-host " + ranksPerHost + ": a host has at least 1 rank");
     }
+    Optional<Hosts> hosts = Optional.ofNullable(ranksPerHost).map(Hosts::ofEach);
+    Optional<LinkSpeeds> speeds;
     try {
-      return new Topology(
-          Optional.ofNullable(ranksPerHost).map(Hosts::ofEach),
-          links == null ? Optional.empty() : Optional.of(LinkSpeeds.read(links)));
+      speeds = links == null ? Optional.empty() : Optional.of(LinkSpeeds.read(links));
     } catch (IOException fault) {
       throw FileFault.reading(links, fault);
     }
-  }
-
-  private PlanOptions options(Topology topology) {
     PlanOptions options =
-        PlanOptions.defaults()
-            .withMode(mode.chosen())
-            .withHosts(topology.hosts().orElse(Hosts.one()));
+        PlanOptions.defaults().withMode(mode.chosen()).withHosts(hosts.orElse(Hosts.one()));
     OptionalLong bytes = bucket.bytes();
-    return bytes.isPresent() ? options.withBucketBytes(bytes.getAsLong()) : options;
+    return new PlanRequest(
+        bytes.isPresent() ? options.withBucketBytes(bytes.getAsLong()) : options,
+        hosts,
+        speeds,
+        Optional.ofNullable(rank));
   }
 
   private PlannedTensor single() {
@@ -179,7 +175,6 @@ final class PlanCommand implements Runnable {
     return new PlannedTensor("tensor", sizes, type, wire(type), source, to, 1);
   }
 
-  /** Returns the wire dtype of tensors of this dtype: the requested one if they cast to it. */
   private DType wire(DType type) {
     return layouts.castWire().filter(type::canCast).orElse(type);
   }

@@ -44,9 +44,7 @@ final class ProcessEnd {
     System.exit(status);
   }
 
-  /**
-   * Returns true if a signal is ending the process. A failure is then a consequence of the signal.
-   */
+  /** Returns true if a signal is ending the process, and so causes failures. */
   static boolean isNear() {
     Thread probe = new Thread(() -> {});
     try {
@@ -82,10 +80,6 @@ final class ProcessEnd {
             "ended by a signal",
             hint(Unfinished.complete()),
             new AbortedException("ended by a signal"));
-    if (json) {
-      complaint.printJson(err, false);
-    } else {
-      complaint.print(err, false);
-    }
+    complaint.print(err, json, false);
   }
 }

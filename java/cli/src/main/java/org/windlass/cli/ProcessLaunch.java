@@ -5,7 +5,6 @@ import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -21,7 +20,6 @@ import org.windlass.cli.run.OwnJvm;
 import org.windlass.cli.run.RankProcesses;
 import org.windlass.cli.run.RankVariables;
 import org.windlass.cli.run.RunFolder;
-import org.windlass.cli.run.TokenFile;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.ResourceException;
@@ -47,13 +45,7 @@ final class ProcessLaunch {
   private final int ranks;
   private final CommunicatorOptions options;
 
-  /**
-   * Prepares a launch.
-   *
-   * @param arguments arguments of the command, also passed to the processes
-   * @param ranks number of ranks of each process
-   * @param options options of the communicators; their deadline also limits the start
-   */
+  /** Prepares a launch of {@code processes} processes with {@code ranks} ranks each. */
   ProcessLaunch(
       List<String> arguments, int processes, int ranks, CommunicatorOptions options) {
     this.arguments = arguments;
@@ -62,40 +54,33 @@ final class ProcessLaunch {
     this.options = options;
   }
 
-  /** Runs the body with the ranks of this process, here and in each of the other processes. */
   void run(Consumer<LocalGroup> body) {
     if (LaunchedRank.isThis()) {
       runRank(System.getenv(), body, () -> {});
       return;
     }
     try (Unfinished unfinished = new Unfinished();
-        TokenFile token = new TokenFile();
-        Complaints complaints = new Complaints();
-        OwnJvm jvm = new OwnJvm();
+        RunFolder folder = new RunFolder();
         RankProcesses others = new RankProcesses(1, standardError(), standardError(), GRACE)) {
       unfinished.add(others);
-      unfinished.add(token);
-      unfinished.add(complaints);
-      unfinished.add(jvm);
-      try (RankVariables variables = new RankVariables(processes, token)) {
+      unfinished.add(folder);
+      OwnJvm jvm = new OwnJvm(folder);
+      try (RankVariables variables = new RankVariables(processes, folder)) {
         for (int process = 1; process < processes; process++) {
-          List<String> option = List.of(LaunchedRank.option(complaints.of(process)));
+          List<String> option = List.of(LaunchedRank.option(folder.resolve("" + process)));
           others.start(
               jvm.command(option, Main.class, arguments), variables.of(process));
         }
         Map<String, String> own = new HashMap<>(System.getenv());
         own.putAll(variables.of(0));
-        run(own, body, others, complaints);
+        run(own, body, others, folder);
       }
     } catch (IOException fault) {
       throw new ResourceException("--launch processes: " + fault.getMessage(), fault);
     }
   }
 
-  /**
-   * Returns standard error as a byte stream. Ranks print no results, and their bytes are copied
-   * unchanged, which a writer would not do.
-   */
+  /** Returns a byte stream, since the ranks' bytes are copied unchanged. */
   private static OutputStream standardError() {
     return new FileOutputStream(FileDescriptor.err);
   }
@@ -104,24 +89,20 @@ final class ProcessLaunch {
       Map<String, String> own,
       Consumer<LocalGroup> body,
       RankProcesses others,
-      Complaints complaints)
+      RunFolder folder)
       throws IOException {
     try (StartWatch watch = new StartWatch(others)) {
       runRank(own, body, watch::close);
     } catch (RuntimeException failure) {
-      throw cause(failure, others.failures(LAST_WORDS), complaints);
+      throw cause(failure, others.failures(LAST_WORDS), folder);
     }
     List<RankProcesses.Failure> failures = others.failures(LAST_WORDS);
     if (!failures.isEmpty()) {
-      throw cause(lost(failures.get(0), "when all was done"), failures, complaints);
+      throw cause(lost(failures.get(0), "when all was done"), failures, folder);
     }
   }
 
-  /**
-   * Runs the body with the ranks of this process.
-   *
-   * @param onStart called once all ranks have joined
-   */
+  /** Runs the body with the ranks of this process. Calls {@code onStart} once all have joined. */
   private void runRank(
       Map<String, String> variables, Consumer<LocalGroup> body, Runnable onStart) {
     try (LocalGroup group =
@@ -133,12 +114,9 @@ final class ProcessLaunch {
     }
   }
 
-  /**
-   * Returns the exception to throw for {@code failure}: the original failure of a rank, if there is
-   * one.
-   */
+  /** Returns the original failure of a rank, or {@code failure} if there is none. */
   private RuntimeException cause(
-      RuntimeException failure, List<RankProcesses.Failure> failures, Complaints complaints)
+      RuntimeException failure, List<RankProcesses.Failure> failures, RunFolder folder)
       throws IOException {
     ErrorCode code = Complaint.of(failure).code();
     if (!CONSEQUENCES.contains(code)) {
@@ -147,7 +125,7 @@ final class ProcessLaunch {
     List<Complaint> consequences = new ArrayList<>();
     for (RankProcesses.Failure each : failures) {
       Optional<Complaint> told =
-          LaunchedRank.told(ranksOf(each.rank()), complaints.of(each.rank()));
+          LaunchedRank.told(ranksOf(each.rank()), folder.resolve("" + each.rank()));
       if (told.isPresent() && !CONSEQUENCES.contains(told.get().code())) {
         return new ComplaintException(told.get(), failure);
       }
@@ -163,7 +141,6 @@ final class ProcessLaunch {
     return failure;
   }
 
-  /** Returns the name of a process's ranks in messages. */
   private String ranksOf(int process) {
     int first = process * ranks;
     return ranks == 1 ? "rank " + first : "ranks " + first + " to " + (first + ranks - 1);
@@ -173,22 +150,6 @@ final class ProcessLaunch {
     return new PeerLostException(
         ranksOf(failure.rank()) + " (process " + failure.pid() + ") ended with status "
             + failure.status() + " " + when);
-  }
-
-  /** Files in which ranks write the reasons of their failures. */
-  private static final class Complaints implements AutoCloseable {
-    private final RunFolder folder = RunFolder.create("ranks");
-
-    Complaints() throws IOException {}
-
-    Path of(int rank) {
-      return folder.resolve("" + rank);
-    }
-
-    @Override
-    public void close() throws IOException {
-      folder.close();
-    }
   }
 
   /** Watches ranks that have not joined yet. If one of them fails, this thread stops waiting. */

@@ -3,7 +3,8 @@ package org.windlass.cli;
 
 import java.util.List;
 import java.util.Locale;
-import org.windlass.cli.out.JsonLine;
+import java.util.Map;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.kernel.Target;
 import org.windlass.report.KernelProfile;
 import org.windlass.report.KernelProfile.Engine;
@@ -12,31 +13,17 @@ import org.windlass.report.KernelProfile.Work;
 /** Formats the profile of kernels on a checked target. */
 final class ProfileOutput {
   private static final String ROW = "%-20s %8s %12s %-5s %12s %14s %8s %9s %8s %8s %9s %8s%n";
+  private static final String HEAD =
+      "kernel,runs,cycles,pipe,instructions,bytes,busy %,overlap %,flags,barriers,notifies,UB";
 
   private ProfileOutput() {}
 
-  /** Returns true if the target counts the work of kernels. */
   static boolean counts(Target target) {
     return target == Target.A2A3SIM || target == Target.A5SIM;
   }
 
-  /** Returns a table with a line for each engine of each kernel. */
   static String table(List<KernelProfile> kernels) {
-    StringBuilder table =
-        new StringBuilder(
-            row(
-                "kernel",
-                "runs",
-                "cycles",
-                "pipe",
-                "instructions",
-                "bytes",
-                "busy %",
-                "overlap %",
-                "flags",
-                "barriers",
-                "notifies",
-                "UB"));
+    StringBuilder table = new StringBuilder(row((Object[]) HEAD.split(",")));
     for (KernelProfile kernel : kernels) {
       for (Engine engine : Engine.values()) {
         boolean first = engine == Engine.S;
@@ -60,31 +47,28 @@ final class ProfileOutput {
     return table.toString();
   }
 
-  /**
-   * Returns a kernel's profile from the measurement of operations of {@code bytes} bytes, as JSON.
-   */
   static String json(KernelProfile kernel, long bytes) {
-    return JsonLine.of(
-        json -> {
-          json.writeStringField("kernel", kernel.kernel());
-          json.writeNumberField("bytes", bytes);
-          json.writeNumberField("runs", kernel.runs());
-          json.writeNumberField("cores", kernel.cores());
-          json.writeNumberField("cycles", kernel.cycles());
-          json.writeNumberField("overlap_cycles", kernel.overlapCycles());
-          json.writeNumberField("flags", kernel.flags());
-          json.writeNumberField("barriers", kernel.barriers());
-          json.writeNumberField("notifies", kernel.notifies());
-          json.writeNumberField("buffer_bytes", kernel.bufferBytes());
-          for (Engine engine : Engine.values()) {
-            Work work = kernel.engines().get(engine);
-            json.writeObjectFieldStart(engine.name());
-            json.writeNumberField("instructions", work.instructions());
-            json.writeNumberField("bytes", work.bytes());
-            json.writeNumberField("busy_cycles", work.busyCycles());
-            json.writeEndObject();
-          }
-        });
+    Map<String, Object> json =
+        JsonObject.of(
+            "kernel", kernel.kernel(),
+            "bytes", bytes,
+            "runs", kernel.runs(),
+            "cores", kernel.cores(),
+            "cycles", kernel.cycles(),
+            "overlap_cycles", kernel.overlapCycles(),
+            "flags", kernel.flags(),
+            "barriers", kernel.barriers(),
+            "notifies", kernel.notifies(),
+            "buffer_bytes", kernel.bufferBytes());
+    kernel.engines().forEach(
+        (engine, work) ->
+            json.put(
+                engine.name(),
+                JsonObject.of(
+                    "instructions", work.instructions(),
+                    "bytes", work.bytes(),
+                    "busy_cycles", work.busyCycles())));
+    return JsonObject.line(json);
   }
 
   /** Returns the busy cycles of the load engine or the store engine, whichever are fewer. */

@@ -62,10 +62,7 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
     }
   }
 
-  /**
-   * Returns a bar for {@code share} followed by {@code rest}, in fewer than {@code columns}
-   * characters.
-   */
+  /** Returns a bar and {@code rest}, in fewer than {@code columns} characters. */
   static String line(double share, String rest, int columns) {
     int width = Math.min(WIDTH, columns - rest.length() - "[] ".length() - 1);
     if (width > 0) {
@@ -76,7 +73,6 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
     return rest.substring(0, Math.min(rest.length(), Math.max(columns - 1, 1)));
   }
 
-  /** Returns the terminal's width in characters, which may change. */
   private int columns() {
     long now = System.nanoTime();
     if (columns == 0 || now - measured > MEASURED_NANOS) {
@@ -86,7 +82,6 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
     return columns;
   }
 
-  /** Ends the line. Nothing is drawn after that. */
   @Override
   public synchronized void close() {
     closed = true;

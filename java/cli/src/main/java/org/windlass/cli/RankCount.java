@@ -10,11 +10,6 @@ public final class RankCount {
 
   private RankCount() {}
 
-  /**
-   * Checks a number of ranks.
-   *
-   * @param given source of the number, for the start of the message
-   */
   public static void require(String given, int ranks) {
     if (ranks < 1 || ranks > MOST) {
       throw new InvalidArgumentException(

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import com.fasterxml.jackson.core.JsonGenerator;
-import java.io.IOException;
 import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
-import org.windlass.cli.out.JsonLine;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.report.JobReport;
 import org.windlass.report.Report;
 import org.windlass.report.RunningJob;
@@ -121,7 +121,6 @@ final class ReportCommand implements Callable<Integer> {
     return Duration.ofNanos((long) (value * 1e9));
   }
 
-  /** Reports how the job ended, and returns the exit status. */
   private int end(JobReport report, PrintWriter out) {
     String lost =
         report.communicators().stream()
@@ -170,109 +169,62 @@ final class ReportCommand implements Callable<Integer> {
   }
 
   private static String json(JobReport report) {
-    return JsonLine.of(
-        json -> {
-          json.writeBooleanField("over", report.isOver());
-          json.writeArrayFieldStart("communicators");
-          for (JobReport.Group group : report.communicators()) {
-            write(json, group);
-          }
-          json.writeEndArray();
-        });
+    return JsonObject.line(
+        JsonObject.of(
+            "over", report.isOver(),
+            "communicators", report.communicators().stream().map(ReportCommand::json)));
   }
 
-  private static void write(JsonGenerator json, JobReport.Group group) throws IOException {
-    json.writeStartObject();
-    json.writeStringField("id", group.id());
-    json.writeStringField("parent", group.parent().orElse(null));
-    json.writeNumberField("age_us", micros(group.age()));
-    json.writeFieldName("failure");
-    if (group.report().failure().isPresent()) {
-      write(json, group.report().failure().get());
-    } else {
-      json.writeNull();
-    }
-    json.writeStringField("peer_memory", group.report().peerMemory());
-    json.writeArrayFieldStart("ranks");
-    for (Report.Rank rank : group.report().ranks()) {
-      json.writeStartObject();
-      json.writeNumberField("rank", rank.rank());
-      if (group.parent().isPresent()) {
-        json.writeNumberField("parent_rank", group.former().get(rank.rank()));
-      }
-      write(json, rank);
-      json.writeEndObject();
-    }
-    json.writeEndArray();
-    json.writeEndObject();
+  private static Map<String, Object> json(JobReport.Group group) {
+    Report report = group.report();
+    return JsonObject.of(
+        "id", group.id(),
+        "parent", group.parent().orElse(null),
+        "age_us", micros(group.age()),
+        "failure", report.failure().map(ReportCommand::json).orElse(null),
+        "peer_memory", report.peerMemory(),
+        "ranks", report.ranks().stream().map(rank -> json(group, rank)));
   }
 
-  private static void write(JsonGenerator json, WindlassException failure) throws IOException {
-    json.writeStartObject();
-    json.writeStringField("code", failure.code().toString());
-    json.writeStringField("message", failure.getMessage());
-    json.writeStringField("operation", failure.operation());
-    writeRanks(json, "ranks", failure.faultyRanks());
-    json.writeEndObject();
+  private static Map<String, Object> json(WindlassException failure) {
+    return JsonObject.of(
+        "code", failure.code(),
+        "message", failure.getMessage(),
+        "operation", failure.operation(),
+        "ranks", failure.faultyRanks());
   }
 
-  private static void write(JsonGenerator json, Report.Rank rank) throws IOException {
-    json.writeNumberField("host", rank.host());
-    json.writeBooleanField("elsewhere", rank.elsewhere());
-    if (rank.process().isPresent()) {
-      json.writeNumberField("process", rank.process().get().pid());
-      json.writeStringField("process_state", rank.process().get().state().toString());
-    } else {
-      json.writeNullField("process");
-    }
-    json.writeBooleanField("closed", rank.closed());
-    json.writeFieldName("call");
-    if (rank.recent().isEmpty()) {
-      json.writeNull();
-    } else {
-      write(json, rank.recent().get(0), rank.elsewhere());
-    }
-    json.writeStringField("item", rank.item().orElse(null));
-    writeRanks(json, "waits_for", rank.waitsFor());
-    writeKnown(json, "contested", rank.elsewhere(), Integer.toUnsignedLong(rank.contested()));
+  private static Map<String, Object> json(JobReport.Group group, Report.Rank rank) {
+    Optional<Report.Process> process = rank.process();
+    return JsonObject.of(
+        "rank", rank.rank(),
+        "parent_rank", group.parent().map(parent -> group.former().get(rank.rank())),
+        "host", rank.host(),
+        "elsewhere", rank.elsewhere(),
+        "process", process.map(Report.Process::pid).orElse(null),
+        "process_state", process.map(Report.Process::state),
+        "closed", rank.closed(),
+        "call", rank.recent().isEmpty() ? null : json(rank.recent().get(0), rank.elsewhere()),
+        "item", rank.item().orElse(null),
+        "waits_for", rank.waitsFor(),
+        "contested", known(rank.elsewhere(), Integer.toUnsignedLong(rank.contested())));
   }
 
-  private static void write(JsonGenerator json, Report.Call call, boolean elsewhere)
-      throws IOException {
-    json.writeStartObject();
-    json.writeStringField("operation", call.operation());
-    json.writeStringField("text", call.text());
-    json.writeNumberField("sequence", Integer.toUnsignedLong(call.sequence()));
-    json.writeFieldName("inside");
-    if (elsewhere) {
-      json.writeNull();
-    } else {
-      json.writeBoolean(call.inside());
-    }
-    json.writeStringField("failure", call.failure().map(Object::toString).orElse(null));
-    writeKnown(json, "bytes", elsewhere, call.bytes());
-    json.writeNumberField("since_us", micros(call.since()));
-    writeKnown(json, "took_us", elsewhere, micros(call.took()));
-    json.writeEndObject();
+  private static Map<String, Object> json(Report.Call call, boolean elsewhere) {
+    return JsonObject.of(
+        "operation", call.operation(),
+        "text", call.text(),
+        "sequence", Integer.toUnsignedLong(call.sequence()),
+        "inside", known(elsewhere, call.inside()),
+        "failure", call.failure().orElse(null),
+        "bytes", known(elsewhere, call.bytes()),
+        "since_us", micros(call.since()),
+        "took_us", known(elsewhere, micros(call.took())));
   }
 
-  /** Writes a value, or null for a rank on another host, whose value is unknown here. */
-  private static void writeKnown(JsonGenerator json, String name, boolean elsewhere, long value)
-      throws IOException {
-    if (elsewhere) {
-      json.writeNullField(name);
-    } else {
-      json.writeNumberField(name, value);
-    }
-  }
-
-  private static void writeRanks(JsonGenerator json, String name, List<Integer> ranks)
-      throws IOException {
-    json.writeArrayFieldStart(name);
-    for (int rank : ranks) {
-      json.writeNumber(rank);
-    }
-    json.writeEndArray();
+  /** Returns the value, or null for a rank on another host, whose value is unknown here. */
+  private static Object known(boolean elsewhere, Object value) {
+    return elsewhere ? null : value;
   }
 
   private static long micros(Duration time) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import com.fasterxml.jackson.core.JsonGenerator;
-import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.Writer;
 import java.nio.file.Path;
@@ -11,8 +9,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
-import org.windlass.cli.out.JsonLine;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 import org.windlass.reshard.Reshard;
@@ -211,7 +209,6 @@ final class ReshardCommand implements Runnable {
     return result.get();
   }
 
-  /** Prints a warning, and keeps it for the result. */
   private void warn(PrintWriter err, String text) {
     warned.add(text);
     err.println("windlass: warning: " + text);
@@ -257,28 +254,21 @@ final class ReshardCommand implements Runnable {
   }
 
   private String json(ReshardResult result, double floor) {
-    return JsonLine.of(
-        generator -> {
-          generator.writeNumberField("tensors", result.tensors());
-          generator.writeNumberField("defaulted", result.defaulted());
-          generator.writeNumberField("bytes_in", result.bytesIn());
-          generator.writeNumberField("bytes_out", result.bytesOut());
-          generator.writeNumberField("sent_bytes", result.sentBytes());
-          generator.writeNumberField("local_bytes", result.localBytes());
-          generator.writeNumberField("seconds", Decimals.of(result.seconds(), 6));
-          generator.writeNumberField("GBps", Decimals.of(result.gigabytesPerSecond(), 6));
-          generator.writeNumberField("floor_s", Decimals.of(floor, 6));
-          generator.writeBooleanField("verified", result.verified());
-          write(generator, "copied", result.copied());
-          write(generator, "left_out", result.leftOut());
-          generator.writeNumberField("warning_count", warned.size());
-          write(generator, "warnings", warned.stream().limit(MOST_WARNINGS).toList());
-        });
-  }
-
-  private static void write(JsonGenerator generator, String name, List<String> texts)
-      throws IOException {
-    generator.writeFieldName(name);
-    generator.writeArray(texts.toArray(String[]::new), 0, texts.size());
+    return JsonObject.line(
+        JsonObject.of(
+            "tensors", result.tensors(),
+            "defaulted", result.defaulted(),
+            "bytes_in", result.bytesIn(),
+            "bytes_out", result.bytesOut(),
+            "sent_bytes", result.sentBytes(),
+            "local_bytes", result.localBytes(),
+            "seconds", JsonObject.decimal(result.seconds(), 6),
+            "GBps", JsonObject.decimal(result.gigabytesPerSecond(), 6),
+            "floor_s", JsonObject.decimal(floor, 6),
+            "verified", result.verified(),
+            "copied", result.copied(),
+            "left_out", result.leftOut(),
+            "warning_count", warned.size(),
+            "warnings", warned.stream().limit(MOST_WARNINGS)));
   }
 }

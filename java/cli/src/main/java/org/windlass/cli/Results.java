@@ -12,7 +12,6 @@ import org.windlass.error.ErrorCode;
  * between, so that it ends the command.
  */
 final class Results extends Writer {
-  /** Message of a write after the reader of a pipe has gone. */
   private static final String READER_GONE = "Broken pipe";
 
   private interface Step {
@@ -52,9 +51,6 @@ final class Results extends Writer {
     }
   }
 
-  /**
-   * Returns the complaint about results that could not be written, or empty if all were written.
-   */
   Optional<Complaint> complaint() {
     synchronized (lock) {
       return Optional.ofNullable(fault)
@@ -64,11 +60,6 @@ final class Results extends Writer {
     }
   }
 
-  /**
-   * Returns the complaint about a stream that could not be written.
-   *
-   * @param rest outcome of the command
-   */
   static Complaint complaint(String stream, IOException fault, String rest) {
     return new Complaint(
         ErrorCode.RESOURCE,
@@ -84,7 +75,6 @@ final class Results extends Writer {
     }
   }
 
-  /** Returns true if this I/O error means that the reader has ended. */
   static boolean isReaderGone(IOException fault) {
     return READER_GONE.equals(fault.getMessage());
   }

@@ -14,9 +14,9 @@ import java.util.concurrent.Callable;
 import java.util.stream.Stream;
 import org.windlass.cli.run.RankProcesses;
 import org.windlass.cli.run.RankVariables;
+import org.windlass.cli.run.RunFolder;
 import org.windlass.cli.run.SharedOutput;
 import org.windlass.cli.run.StoppedRanks;
-import org.windlass.cli.run.TokenFile;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
@@ -48,10 +48,7 @@ import picocli.CommandLine.Parameters;
           + " ends them."
     })
 final class RunCommand implements Callable<Integer> {
-  /**
-   * Largest number of ranks. Each takes a process, and its output takes two threads and two buffers
-   * here.
-   */
+  /** Largest number of ranks. Each takes a process, two threads and two buffers. */
   static final int MOST = 256;
 
   /** Time from SIGTERM to SIGKILL. */
@@ -91,15 +88,17 @@ final class RunCommand implements Callable<Integer> {
               + " ranks run here, each a process of this machine; for more take a launcher of"
               + " clusters");
     }
-    Optional<Duration> limit = limit();
+    Optional<Duration> limit =
+        Optional.ofNullable(deadline)
+            .map(seconds -> MovingOptions.seconds("run: --deadline", seconds));
     try (Unfinished unfinished = new Unfinished();
-        TokenFile token = new TokenFile();
+        RunFolder folder = new RunFolder();
         RankProcesses processes =
             new RankProcesses(
                 0, stream(FileDescriptor.out), stream(FileDescriptor.err), GRACE)) {
       unfinished.add(processes);
-      unfinished.add(token);
-      Optional<RankProcesses.Failure> failure = run(processes, token, limit);
+      unfinished.add(folder);
+      Optional<RankProcesses.Failure> failure = run(processes, folder, limit);
       if (failure.isPresent() && !keepGoing) {
         say(processes, failure.get());
       }
@@ -110,23 +109,14 @@ final class RunCommand implements Callable<Integer> {
     }
   }
 
-  /** Returns the time limit for ranks that are stopped, or empty for none. */
-  private Optional<Duration> limit() {
-    return Optional.ofNullable(deadline)
-        .map(seconds -> MovingOptions.seconds("run: --deadline", seconds));
-  }
-
-  /** Waits until all ranks have ended. */
   private Optional<RankProcesses.Failure> run(
-      RankProcesses processes, TokenFile token, Optional<Duration> limit)
+      RankProcesses processes, RunFolder folder, Optional<Duration> limit)
       throws IOException, InterruptedException {
-    try (RankVariables variables = new RankVariables(ranks, token)) {
+    try (RankVariables variables = new RankVariables(ranks, folder)) {
       start(processes, variables);
       StoppedRanks stopped = new StoppedRanks(processes, limit);
       Optional<RankProcesses.Failure> failure =
-          keepGoing
-              ? processes.awaitAll(each -> say(processes, each), stopped)
-              : processes.awaitEnd(stopped);
+          processes.await(each -> keepGoing && say(processes, each), stopped);
       processes.end();
       processes.finishOutput();
       return failure;
@@ -161,10 +151,11 @@ final class RunCommand implements Callable<Integer> {
         .anyMatch(folder -> Files.exists(Path.of(folder, name)));
   }
 
-  private void say(RankProcesses processes, RankProcesses.Failure failure) {
+  private boolean say(RankProcesses processes, RankProcesses.Failure failure) {
     if (!ProcessEnd.isNear()) {
       processes.output().say(text(failure));
     }
+    return true;
   }
 
   private String text(RankProcesses.Failure failure) {
@@ -174,9 +165,7 @@ final class RunCommand implements Callable<Integer> {
         + (keepGoing ? "; no other is ended" : "; all are ended");
   }
 
-  /**
-   * Returns the status for output that cannot be written. Prints nothing if the reader has gone.
-   */
+  /** Returns the status for lost output, and prints nothing if the reader has gone. */
   private static int statusOf(SharedOutput.Loss loss) {
     if (Results.isReaderGone(loss.fault())) {
       return ErrorCode.RESOURCE.exitStatus();
@@ -185,9 +174,7 @@ final class RunCommand implements Callable<Integer> {
         Results.complaint(loss.stream(), loss.fault(), "all ranks were ended"), loss.fault());
   }
 
-  /**
-   * Returns a byte stream. The ranks' bytes are copied unchanged, which a text writer would not do.
-   */
+  /** Returns a byte stream, since the ranks' bytes are copied unchanged. */
   private static FileOutputStream stream(FileDescriptor descriptor) {
     return new FileOutputStream(descriptor);
   }

@@ -8,7 +8,6 @@ import org.windlass.error.InvalidArgumentException;
 public final class Shape {
   private Shape() {}
 
-  /** Returns the extents in {@code text}. */
   public static long[] parse(String text) {
     if (text.isEmpty()) {
       return new long[0];

@@ -8,8 +8,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.function.Function;
 import org.windlass.LocalGroup;
 import org.windlass.bench.data.ByteSize;
@@ -22,10 +24,10 @@ import org.windlass.bench.sample.Sampler;
 import org.windlass.bench.side.Operation;
 import org.windlass.bench.workload.Workload;
 import org.windlass.checkpoint.FileFault;
-import org.windlass.cli.out.JsonLine;
 import org.windlass.cli.out.WholeFile;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.kernel.Target;
 import picocli.CommandLine.Option;
 
@@ -37,6 +39,8 @@ final class TuneGridsOption {
   static final String NAME = "--tune-grids";
 
   private static final String ROW = "%-14s %5s %8s %6s %10s %10s %12s%n";
+  private static final String HEAD =
+      String.format(ROW, (Object[]) "op,ranks,bytes,cores,median us,most cores,median us".split(","));
 
   /** Largest table in bytes that the library takes, GridTable::kMostTextBytes. */
   private static final int MOST_BYTES = 1 << 20;
@@ -53,7 +57,6 @@ final class TuneGridsOption {
     return file != null;
   }
 
-  /** Refuses combinations of options that cannot produce a table. */
   void require(Target target, String buffers, String algorithm, boolean writesStamps) {
     if (target != Target.CUDA) {
       throw new UnsupportedException(
@@ -75,7 +78,6 @@ final class TuneGridsOption {
     present();
   }
 
-  /** Returns the rows that the file has so far. */
   private GridRows present() {
     if (!Files.exists(file)) {
       return GridRows.none();
@@ -114,9 +116,7 @@ final class TuneGridsOption {
     try (Unfinished unfinished = new Unfinished();
         WholeFile table = isFirst ? WholeFile.create(file) : null;
         GridTuner tuner = new GridTuner(group, operation)) {
-      if (table != null) {
-        unfinished.add(table);
-      }
+      unfinished.add(table);
       List<Choice> choices = new ArrayList<>();
       for (Workload workload : workloads) {
         Choice choice = tuner.choose(workload, samplers);
@@ -124,7 +124,7 @@ final class TuneGridsOption {
           out.print(
               isJson
                   ? json(measured, workload.ranks(), choice)
-                  : (choices.isEmpty() ? head() : "") + line(operation, workload.ranks(), choice));
+                  : (choices.isEmpty() ? HEAD : "") + line(operation, workload.ranks(), choice));
           out.flush();
         }
         choices.add(choice);
@@ -141,10 +141,6 @@ final class TuneGridsOption {
         }
       }
     }
-  }
-
-  private static String head() {
-    return String.format(ROW, "op", "ranks", "bytes", "cores", "median us", "most cores", "median us");
   }
 
   private static String line(Operation operation, int ranks, Choice choice) {
@@ -164,23 +160,21 @@ final class TuneGridsOption {
   }
 
   private static String json(BenchCase measured, int ranks, Choice choice) {
-    return JsonLine.of(
-            json -> {
-              json.writeStringField("op", measured.op());
-              json.writeStringField("target", measured.target().toString());
-              json.writeStringField("launch", measured.launch());
-              json.writeStringField("buffers", measured.buffers());
-              json.writeNumberField("ranks", ranks);
-              json.writeNumberField("bytes", choice.bytes());
-              json.writeStringField("dtype", measured.dtype().toString());
-              json.writeNumberField("cores", choice.chosen().cores());
-              json.writeObjectFieldStart("median_us_of_cores");
-              for (Tried tried : choice.tried()) {
-                json.writeFieldName(String.valueOf(tried.cores()));
-                json.writeNumber(micros(tried));
-              }
-              json.writeEndObject();
-            })
+    Map<String, Object> medians = new LinkedHashMap<>();
+    for (Tried tried : choice.tried()) {
+      medians.put("" + tried.cores(), JsonObject.decimal(tried.medianMicros(), 2));
+    }
+    return JsonObject.line(
+            JsonObject.of(
+                "op", measured.op(),
+                "target", measured.target(),
+                "launch", measured.launch(),
+                "buffers", measured.buffers(),
+                "ranks", ranks,
+                "bytes", choice.bytes(),
+                "dtype", measured.dtype(),
+                "cores", choice.chosen().cores(),
+                "median_us_of_cores", medians))
         + "\n";
   }
 }

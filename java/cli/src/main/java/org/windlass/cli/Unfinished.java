@@ -34,9 +34,12 @@ final class Unfinished implements AutoCloseable {
 
   /**
    * Adds an object to close if a signal ends the process. Its close removes an unfinished output,
-   * and does nothing once that is finished.
+   * and does nothing once that is finished. Ignores null.
    */
   void add(AutoCloseable writer) {
+    if (writer == null) {
+      return;
+    }
     synchronized (OPEN) {
       if (!ending) {
         pending.add(writer);
@@ -46,11 +49,7 @@ final class Unfinished implements AutoCloseable {
     remove(writer);
   }
 
-  /**
-   * Adds an output that cannot be removed once it is complete.
-   *
-   * @param cancel removes {@code out}, or returns false if it is complete
-   */
+  /** Adds an output that {@code cancel} removes. It returns false if the output is complete. */
   void add(Path out, BooleanSupplier cancel) {
     add(
         () -> {
@@ -62,17 +61,13 @@ final class Unfinished implements AutoCloseable {
         });
   }
 
-  /** Returns the outputs that were complete when {@link #removeAll} reached them. */
   static List<Path> complete() {
     synchronized (OPEN) {
       return List.copyOf(COMPLETE);
     }
   }
 
-  /**
-   * Marks the command as over, after its result is printed. A later signal removes nothing, and the
-   * status is 0.
-   */
+  /** Marks the command as over: a later signal removes nothing, and the status is 0. */
   void finish() {
     synchronized (OPEN) {
       OPEN.remove(this);
@@ -80,18 +75,13 @@ final class Unfinished implements AutoCloseable {
     }
   }
 
-  /** Returns true if the command was over before a signal arrived. */
   static boolean isOver() {
     synchronized (OPEN) {
       return isOver;
     }
   }
 
-  /**
-   * Removes the unfinished outputs of all commands, and from now on everything that is added.
-   *
-   * @return true if a command was running
-   */
+  /** Removes all unfinished outputs, also later ones. Returns true if a command was running. */
   static boolean removeAll() {
     List<AutoCloseable> all = new ArrayList<>();
     synchronized (OPEN) {

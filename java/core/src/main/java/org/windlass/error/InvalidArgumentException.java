@@ -2,34 +2,26 @@
 package org.windlass.error;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Thrown by a call that is not valid as written. Nothing was sent. */
 public final class InvalidArgumentException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
-  /** Makes the exception. {@code message} describes the failure and its remedy. */
   public InvalidArgumentException(String message) {
     this(message, null, "", List.of());
   }
 
-  /** Makes the exception with the failure that caused it. */
-  public InvalidArgumentException(String message, Throwable cause) {
+  public InvalidArgumentException(String message, @Nullable Throwable cause) {
     this(message, cause, "", List.of());
   }
 
-  /** Makes the exception with the faulty ranks. */
   public InvalidArgumentException(String message, List<Integer> faultyRanks) {
     this(message, null, "", faultyRanks);
   }
 
-  /**
-   * Makes the exception for a failure in an operation of several ranks.
-   *
-   * @param operation the operation in which the failure was observed
-   * @param faultyRanks the faulty ranks
-   */
   public InvalidArgumentException(
-      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      String message, @Nullable Throwable cause, String operation, List<Integer> faultyRanks) {
     super(ErrorCode.INVALID_ARGUMENT, message, cause, operation, faultyRanks);
   }
 }

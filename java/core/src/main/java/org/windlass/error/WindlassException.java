@@ -3,11 +3,12 @@ package org.windlass.error;
 
 import java.util.List;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
- * The base class of all exceptions that Windlass throws. It has a code, and a message with the
- * failure, its location and the remedy. If ranks are involved, it also has the operation and the
- * faulty ranks.
+ * The base class of all exceptions that Windlass throws. Every exception has a code, and a message
+ * with the failure, its location and the remedy. If ranks are involved, it also has the operation
+ * in which the failure was observed, and the faulty ranks.
  */
 public abstract sealed class WindlassException extends RuntimeException
     permits InvalidArgumentException,
@@ -23,10 +24,8 @@ public abstract sealed class WindlassException extends RuntimeException
         InternalException {
   private static final long serialVersionUID = 1L;
 
-  /** The kind of failure. */
   private final ErrorCode code;
 
-  /** Name of the operation in which the failure was observed. Empty if it was in none. */
   private final String operation;
 
   private final transient List<Integer> faultyRanks;
@@ -34,7 +33,7 @@ public abstract sealed class WindlassException extends RuntimeException
   WindlassException(
       ErrorCode code,
       String message,
-      Throwable cause,
+      @Nullable Throwable cause,
       String operation,
       List<Integer> faultyRanks) {
     super(message, cause);
@@ -53,11 +52,15 @@ public abstract sealed class WindlassException extends RuntimeException
    * @param code a {@code wl_code}; an unknown code gives an {@link InternalException}
    * @param message the failure, its location and the remedy
    * @param cause the failure that caused this one, or null
-   * @param operation the operation in which the failure was observed; empty if in none
-   * @param faultyRanks the faulty ranks
+   * @param operation the operation in which the failure was observed; empty if there was none
+   * @param faultyRanks the faulty ranks; empty if no rank is at fault
    */
   public static WindlassException of(
-      int code, String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+      int code,
+      String message,
+      @Nullable Throwable cause,
+      String operation,
+      List<Integer> faultyRanks) {
     for (ErrorCode known : ErrorCode.values()) {
       if (known.number() == code) {
         return of(known, message, cause, operation, faultyRanks);
@@ -78,7 +81,7 @@ public abstract sealed class WindlassException extends RuntimeException
   private static WindlassException of(
       ErrorCode code,
       String message,
-      Throwable cause,
+      @Nullable Throwable cause,
       String operation,
       List<Integer> faultyRanks) {
     return switch (code) {
@@ -97,6 +100,12 @@ public abstract sealed class WindlassException extends RuntimeException
       case DEVICE -> new DeviceException(message, cause, operation, faultyRanks);
       case INTERNAL -> new InternalException(message, cause, operation, faultyRanks);
     };
+  }
+
+  /** Returns the failure, its location and the remedy. */
+  @Override
+  public final String getMessage() {
+    return String.valueOf(super.getMessage());
   }
 
   /** Returns the kind of failure. Each kind has one subclass. */

@@ -20,8 +20,7 @@ final class ExpertAgreement {
   /**
    * Checks that all ranks have the same options. The call is collective.
    *
-   * @throws InvalidArgumentException on all ranks, if any rank's options differ from those of rank
-   *     0
+   * @throws InvalidArgumentException on all ranks, if a rank's options differ from rank 0's
    */
   static void check(Communicator communicator, ExpertOptions options) {
     long[] own = {

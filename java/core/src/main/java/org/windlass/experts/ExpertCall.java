@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.experts;
 
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
 import org.windlass.internal.Native;
@@ -15,24 +17,26 @@ final class ExpertCall {
   private static final int MOST = 5;
 
   private final Endpoint endpoint;
-  private final Memory[] pinned = new Memory[MOST];
+  private final @Nullable Memory[] pinned = new Memory[MOST];
 
   ExpertCall(Endpoint endpoint) {
     this.endpoint = endpoint;
   }
 
-  /** Begins a call by {@code thread}, and excludes other callers. */
+  /** Begins a call of {@code thread}. Other threads can't begin one until {@link #end}. */
   void begin(Thread thread) {
     endpoint.begin(thread);
   }
 
   /**
-   * Pins the memory of {@code tensor} as number {@code index} of the call. A null tensor is
-   * ignored. If the memory can't be pinned, the call ends.
+   * Pins the memory of an argument until {@link #end}, so that it isn't freed. If that fails, ends
+   * the call before it throws.
    *
+   * @param index number of the argument, less than {@code MOST}; each number is used once in a call
+   * @param tensor the argument; null is ignored
    * @throws ClosedException if the tensor's memory was closed
    */
-  void pin(int index, Tensor tensor, String call, String name) {
+  void pin(int index, @Nullable Tensor tensor, String call, String name) {
     if (tensor == null) {
       return;
     }
@@ -48,19 +52,13 @@ final class ExpertCall {
     }
   }
 
-  /**
-   * Pins memory of {@code owner} as number {@code index} of the call. If the memory can't be
-   * pinned, the call ends.
-   *
-   * @throws ClosedException if {@code owner} is closed
-   */
+  /** Pins memory that {@code owner} has made, as {@link #pin} does. */
   void pinOwn(int index, Tensor memory, String call, Class<?> owner) {
     if (!hold(index, memory.memory())) {
       throw new ClosedException(call + ": the " + owner.getSimpleName() + " is closed");
     }
   }
 
-  /** Pins memory. If the memory was closed, ends the call and returns false. */
   private boolean hold(int index, Memory memory) {
     if (memory.hold()) {
       pinned[index] = memory;
@@ -71,11 +69,11 @@ final class ExpertCall {
     return false;
   }
 
-  /** Ends the call, and throws an exception unless {@code code} is {@code WL_OK}. */
+  /** Ends the call, and throws unless {@code code} is {@code WL_OK}. */
   void end(int code) {
     if (code != Native.WL_OK) {
       Memory[] held = pinned.clone();
-      forget();
+      Arrays.fill(pinned, null);
       throw endpoint.settle(code, held);
     }
     unpin();
@@ -88,12 +86,6 @@ final class ExpertCall {
         memory.unpin();
       }
     }
-    forget();
-  }
-
-  private void forget() {
-    for (int i = 0; i < MOST; i++) {
-      pinned[i] = null;
-    }
+    Arrays.fill(pinned, null);
   }
 }

@@ -10,10 +10,14 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * The native form of the options, and the native memory layout: sizes of a rank's table and buffer,
- * and offsets in them, in bytes.
+ * The native form of the options, and sizes and offsets in the memory of a rank, in bytes. The
+ * table belongs to a routing, and the buffer has the rows.
  *
  * @param experts a {@code wl_experts_t}
+ * @param startsAt offset in the table: first row of each local expert, as i32
+ * @param getsAt offset in the table: number of rows of each local expert, as i32
+ * @param scalesAt offset in the buffer: scales of quantised rows
+ * @param recordsAt offset in the buffer: origin and weight of each row, 4 words of 32 bits
  */
 record ExpertLayout(
     ByteBuffer experts,
@@ -25,7 +29,7 @@ record ExpertLayout(
     long recordsAt) {
 
   /**
-   * Returns the layout of options with a fixed number of rows. The native side checks the options.
+   * Returns the layout for {@code ranks} ranks. Throws if the native library does not support it.
    */
   static ExpertLayout of(ExpertOptions options, int ranks) {
     Natives.require();

@@ -12,8 +12,8 @@ import org.windlass.internal.Native;
  *
  * @param experts number of experts of all ranks. Rank {@code r} of {@code n} has {@code experts /
  *     n} of them, from {@code r * experts / n} on.
- * @param topK most experts of a token, 1 to 64
- * @param hidden elements of a token
+ * @param topK most experts of a token, 1 to 64, and no more than {@code experts}
+ * @param hidden number of elements of a token
  * @param tokens most tokens that a rank passes to a dispatch
  * @param dtype dtype of tokens: f64, f32, f16, bf16, f8e5m2 or f8e4m3
  * @param rows number of rows that a rank has room for. 0 means the most that can arrive, for any
@@ -45,7 +45,7 @@ public record ExpertOptions(
   public ExpertOptions {
     Objects.requireNonNull(dtype, "dtype");
     require(1, experts, MOST_EXPERTS, "experts");
-    require(1, topK, Native.WL_MAX_TOP_K, "topK");
+    require(1, topK, Math.min(experts, Native.WL_MAX_TOP_K), "topK");
     require(1, hidden, MOST_HIDDEN, "hidden");
     require(1, tokens, MOST_TOKENS, "tokens");
     require(0, rows, Integer.MAX_VALUE, "rows");
@@ -55,30 +55,35 @@ public record ExpertOptions(
   /**
    * Returns options with room for all rows that can arrive, alignment 1, and tokens that are not
    * quantised.
+   *
+   * @param experts number of experts of all ranks, a multiple of the number of ranks
+   * @param topK most experts of a token, 1 to 64, and no more than {@code experts}
+   * @param hidden number of elements of a token
+   * @param tokens most tokens that a rank passes to a dispatch
+   * @param dtype dtype of tokens: f64, f32, f16, bf16, f8e5m2 or f8e4m3
+   * @throws InvalidArgumentException if a number is out of range
    */
   public static ExpertOptions of(int experts, int topK, long hidden, long tokens, DType dtype) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, 0, 1, false);
   }
 
   /**
-   * Returns these options with room for {@code rows} rows on each rank; 0 means all rows that can
-   * arrive.
+   * Returns these options with another {@code rows}; 0 means room for every row that can arrive.
    */
   public ExpertOptions withRows(long rows) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
   }
 
-  /** Returns these options with another alignment of the rows of an expert. */
+  /** Returns these options with another {@code alignment}: a number of rows. */
   public ExpertOptions withAlignment(int alignment) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
   }
 
-  /** Returns these options with quantised tokens, or without. */
+  /** Returns these options with another value of {@code quantised}. */
   public ExpertOptions withQuantised(boolean quantised) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
   }
 
-  /** Returns the largest number of rows that can arrive at one of {@code ranks} ranks. */
   long mostRows(int ranks) {
     long own = experts / ranks;
     return tokens * ranks * Math.min(topK, own) + own * (alignment - 1L);

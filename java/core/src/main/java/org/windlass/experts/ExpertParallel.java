@@ -9,6 +9,7 @@ import java.util.Objects;
 import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
@@ -32,7 +33,7 @@ import org.windlass.internal.call.Endpoint;
  *     var routing = experts.routing()) {
  *   experts.dispatch(routing, tokens, ids, weights);
  *   for (int e = 0; e < experts.localExperts(); e++) {
- *     work(e, routing.rows(e));                     // in place
+ *     work(experts.firstExpert() + e, routing.rows(e)); // in place
  *   }
  *   experts.combine(routing, tokens);
  * }
@@ -42,16 +43,17 @@ import org.windlass.internal.call.Endpoint;
  * the same in every run. A dispatch reads a token once, and writes it to each of its rows.
  *
  * <p>A dispatch and a combine are collective operations of the communicator. They run one at a
- * time, with its deadline and its failure record. After their first calls, they allocate nothing.
+ * time, with its deadline. If one fails, the communicator is dead, as after other operations. After
+ * their first calls, they allocate nothing.
  *
- * <p>Rows keep the data of the last dispatch, by any routing, until the next dispatch. A combine
- * reads these rows, or other tensors of their shape, from the ranks that hold them.
+ * <p>There is one set of rows. It keeps the data of the last dispatch, whichever routing that used,
+ * until the next dispatch. A combine reads these rows, or the rows of another tensor of their shape
+ * in a window, from the ranks that hold them.
  */
 public final class ExpertParallel implements AutoCloseable {
-  private static final String DISPATCH = "expertDispatch";
-  private static final String COMBINE = "expertCombine";
+  private static final String DISPATCH = "dispatch";
+  private static final String COMBINE = "combine";
 
-  /** Number of routings that were made on each communicator. */
   private static final Map<Communicator, AtomicInteger> ROUTINGS =
       Collections.synchronizedMap(new WeakHashMap<>());
 
@@ -62,7 +64,7 @@ public final class ExpertParallel implements AutoCloseable {
   private final Window window;
   private final ExpertCall call;
   private final DistributedTensor rows;
-  private final DistributedTensor scales;
+  private final @Nullable DistributedTensor scales;
   private final DistributedTensor sources;
   private final DistributedTensor weights;
 
@@ -139,10 +141,7 @@ public final class ExpertParallel implements AutoCloseable {
         Deadline.DEFAULT);
   }
 
-  /**
-   * Returns the number of the next routing. All ranks make the routings of a communicator in the
-   * same order.
-   */
+  /** Returns how many routings the communicator had before this one; the same on all ranks. */
   private static int number(Communicator communicator) {
     return ROUTINGS.computeIfAbsent(communicator, made -> new AtomicInteger()).getAndIncrement();
   }
@@ -162,6 +161,8 @@ public final class ExpertParallel implements AutoCloseable {
   /**
    * Returns an instance with the same experts, rows and routings, and another deadline for each
    * dispatch and combine. Keep the result for reuse. Closing either instance closes both.
+   *
+   * @param deadline limit of each call, from its start
    */
   public ExpertParallel withDeadline(Duration deadline) {
     long limitNs = Deadline.nanos(deadline);
@@ -184,8 +185,8 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * Makes a routing, which stores where a dispatch sends tokens. The call is collective. A routing
-   * can be used repeatedly, and needs little memory compared to the rows.
+   * Makes a routing, in which a dispatch stores the rows of the tokens. The call is collective. A
+   * routing can be used repeatedly, and needs little memory compared to the rows.
    */
   public ExpertRouting routing() {
     Window table = communicator.window(layout.tableBytes());
@@ -223,7 +224,7 @@ public final class ExpertParallel implements AutoCloseable {
     return sources;
   }
 
-  /** Returns the router's weight of each row's expert: [rows] of f32. */
+  /** Returns the weight of each row, as passed to the dispatch: [rows] of f32. */
   public DistributedTensor weights() {
     return weights;
   }
@@ -231,7 +232,7 @@ public final class ExpertParallel implements AutoCloseable {
   /**
    * Copies tokens to the ranks of their experts. The call is collective.
    *
-   * @param routing stores where the tokens go; if the call throws, it holds no tokens
+   * @param routing receives the result of this dispatch; it is empty if the call throws
    * @param tokens [n, hidden] of the options' dtype, contiguous, and not overlapping {@link #rows}.
    *     n may be 0, and may differ between ranks.
    * @param ids [n, topK] of i32 or i64: the index of an expert, or -1 for none. A token has each
@@ -241,7 +242,7 @@ public final class ExpertParallel implements AutoCloseable {
    *     sent; the message names the token and the rank. Also on all ranks, if any rank has too
    *     little room for its rows; then nothing has moved.
    */
-  public void dispatch(ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
+  public void dispatch(ExpertRouting routing, Tensor tokens, Tensor ids, @Nullable Tensor weights) {
     requireGiven(routing, tokens);
     Objects.requireNonNull(ids, "ids");
     Thread thread = Thread.currentThread();
@@ -312,7 +313,7 @@ public final class ExpertParallel implements AutoCloseable {
    * can compute. Until the operation ends, do not close or change the tensors.
    */
   public Operation<Void> dispatchAsync(
-      ExpertRouting routing, Tensor tokens, Tensor ids, Tensor weights) {
+      ExpertRouting routing, Tensor tokens, Tensor ids, @Nullable Tensor weights) {
     requireGiven(routing, tokens);
     Objects.requireNonNull(ids, "ids");
     return communicator.runAsync(operations -> dispatch(routing, tokens, ids, weights));
@@ -320,6 +321,7 @@ public final class ExpertParallel implements AutoCloseable {
 
   /**
    * Starts {@link #dispatch(ExpertRouting, Tensor)} and returns, so that the caller can compute.
+   * Until the operation ends, do not close or change the tensors.
    */
   public Operation<Void> dispatchAsync(ExpertRouting routing, Tensor tokens) {
     requireGiven(routing, tokens);
@@ -327,8 +329,7 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * Combines {@link #rows} in place, see {@link #combine(ExpertRouting, DistributedTensor,
-   * Tensor)}. Rows must not be quantised.
+   * Combines {@link #rows}, as {@link #combine(ExpertRouting, DistributedTensor, Tensor)} does.
    *
    * @throws InvalidArgumentException if rows are quantised, or hold the data of a dispatch by
    *     another routing
@@ -352,7 +353,7 @@ public final class ExpertParallel implements AutoCloseable {
    *
    * <p>Token {@code t} of {@code out} is the sum of weight times row over the token's experts, in
    * the order of its ids. The sum is in f32, or in f64 for f64 tokens. Each step is rounded, and
-   * the result is rounded once to the dtype. A token without experts gives zeros.
+   * the result is rounded once to the dtype. For a token without experts, the result is zeros.
    *
    * @param routing the routing of the dispatch
    * @param outputs [rows, hidden] in a window of the communicator: the experts' results, with the
@@ -396,7 +397,7 @@ public final class ExpertParallel implements AutoCloseable {
 
   /**
    * Starts {@link #combine(ExpertRouting, DistributedTensor, Tensor)} and returns, so that the
-   * caller can compute.
+   * caller can compute. Until the operation ends, do not close or change the tensors.
    */
   public Operation<Void> combineAsync(
       ExpertRouting routing, DistributedTensor outputs, Tensor out) {
@@ -404,10 +405,7 @@ public final class ExpertParallel implements AutoCloseable {
     return communicator.runAsync(operations -> combine(routing, outputs, out));
   }
 
-  /**
-   * Closes the window of the rows on this rank, which ends its tensors. Further calls have no
-   * effect.
-   */
+  /** Closes the rows on this rank, and the tensors in them. Further calls have no effect. */
   @Override
   public void close() {
     window.close();
@@ -430,10 +428,8 @@ public final class ExpertParallel implements AutoCloseable {
     call.pinOwn(1, routing.table(), what, ExpertRouting.class);
   }
 
-  /**
-   * Ends the call. If it succeeded, updates {@code routing}, which may be null, with the result.
-   */
-  private void end(int code, ExpertRouting routing) {
+  /** Ends the call, and throws unless {@code code} is Ok. A combine passes no routing. */
+  private void end(int code, @Nullable ExpertRouting routing) {
     if (code == Native.WL_OK && routing != null) {
       routing.update();
       last.set(routing);

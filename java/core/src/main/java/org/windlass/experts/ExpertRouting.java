@@ -13,7 +13,7 @@ import org.windlass.internal.NativeMemory;
 /**
  * The result of routing the tokens of a dispatch. It maps this rank's tokens to the rows of their
  * experts, and holds the number of rows that arrived at each expert of this rank. Only one call at
- * a time may use it. It stays the same until the next dispatch that passes expert ids.
+ * a time may use it. It changes only in a dispatch that passes expert ids.
  */
 public final class ExpertRouting implements AutoCloseable {
   private final ExpertParallel experts;
@@ -23,7 +23,7 @@ public final class ExpertRouting implements AutoCloseable {
   private final IntBuffer nativeStarts;
   private final IntBuffer nativeCounts;
 
-  /** First row of each of this rank's experts, after the last successful dispatch. */
+  /** First row, and number of rows, of each of this rank's experts. All 0 before a dispatch. */
   private final int[] starts;
 
   private final int[] counts;
@@ -48,75 +48,71 @@ public final class ExpertRouting implements AutoCloseable {
   /**
    * Returns the number of rows that the last dispatch brought to an expert of this rank.
    *
-   * @param expert index of the expert on this rank, from 0
+   * @param localExpert index among this rank's experts, from 0: the id of the expert minus {@link
+   *     ExpertParallel#firstExpert}
    * @throws InvalidArgumentException if this rank has no such expert
    */
-  public int count(int expert) {
-    return counts[checked(expert)];
+  public int count(int localExpert) {
+    return counts[checked(localExpert)];
   }
 
   /**
    * Returns the first row of an expert of this rank. It is a multiple of the options' alignment.
    *
-   * @param expert index of the expert on this rank, from 0
+   * @param localExpert index among this rank's experts, from 0: the id of the expert minus {@link
+   *     ExpertParallel#firstExpert}
    * @throws InvalidArgumentException if this rank has no such expert
    */
-  public int start(int expert) {
-    return starts[checked(expert)];
+  public int start(int localExpert) {
+    return starts[checked(localExpert)];
   }
 
   /**
    * Returns the rows of an expert of this rank: [{@link #count}, hidden] of {@link
    * ExpertParallel#rows}.
    *
-   * @param expert index of the expert on this rank, from 0
+   * @param localExpert index among this rank's experts, from 0: the id of the expert minus {@link
+   *     ExpertParallel#firstExpert}
    * @throws InvalidArgumentException if this rank has no such expert
    */
-  public DistributedTensor rows(int expert) {
-    return experts.rows().narrow(0, start(expert), count(expert));
+  public DistributedTensor rows(int localExpert) {
+    return experts.rows().narrow(0, start(localExpert), count(localExpert));
   }
 
   /** Returns the number of rows that the last dispatch brought to all of this rank's experts. */
   public long received() {
-    long sum = 0;
-    for (int count : counts) {
-      sum += count;
-    }
-    return sum;
+    return Arrays.stream(counts).asLongStream().sum();
   }
 
-  private int checked(int expert) {
-    if (expert < 0 || expert >= counts.length) {
+  private int checked(int localExpert) {
+    if (localExpert < 0 || localExpert >= counts.length) {
+      int first = experts.firstExpert();
       throw new InvalidArgumentException(
-          "expert is " + expert + "; this rank's are 0 to " + (counts.length - 1));
+          "localExpert is " + localExpert + "; it must lie in [0, " + counts.length
+              + "), and stands for experts " + first + " to " + (first + counts.length - 1));
     }
-    return expert;
+    return localExpert;
   }
 
-  /**
-   * Returns true if this routing belongs to the experts whose rows are in the window {@code rows}.
-   */
   boolean isOf(Window rows) {
     return experts.rows().window() == rows;
   }
 
-  /** Returns the number of this routing in its communicator. It is the same on all ranks. */
+  /** Returns how many routings the communicator had before this one; the same on all ranks. */
   int number() {
     return number;
   }
 
-  /** Returns the memory of the native table. */
   DistributedTensor table() {
     return table;
   }
 
-  /** Forgets the last dispatch. */
   void clear() {
     Arrays.fill(starts, 0);
     Arrays.fill(counts, 0);
   }
 
-  /** Copies the result of a dispatch from the native table. The caller has pinned its memory. */
+  /** Copies starts and counts from the native table. The caller has pinned the table's memory. */
   void update() {
     nativeStarts.get(0, starts);
     nativeCounts.get(0, counts);

@@ -9,7 +9,10 @@ import org.windlass.error.InvalidArgumentException;
 final class Matrices {
   private Matrices() {}
 
-  /** Returns the number of rows of a contiguous tensor whose rows have {@code columns} elements. */
+  /**
+   * Returns n, the number of rows. Throws unless the tensor is contiguous, [n, columns] of {@code
+   * dtype}.
+   */
   static long rows(String call, String name, Tensor tensor, DType dtype, long columns) {
     if (tensor.dtype() != dtype
         || tensor.ndim() != 2

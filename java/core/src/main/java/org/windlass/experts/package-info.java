@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Expert parallelism: ranks send tokens to the experts that a router chose. The results return to
- * the tokens' ranks, multiplied by weights and added up.
+ * Expert parallelism: ranks send tokens to the experts that a router chose. Ranks that hold
+ * experts return the results. They are multiplied by weights and added up for each token.
  */
+@NullMarked
 package org.windlass.experts;
+
+import org.jspecify.annotations.NullMarked;

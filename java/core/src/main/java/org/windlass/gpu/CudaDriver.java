@@ -17,8 +17,8 @@ import org.windlass.internal.Structs;
 
 /**
  * Describes the NVIDIA driver of this machine and the GPUs that it shows to this process, numbered
- * from 0. The native library of any target can do this. If none loads, each call throws {@link
- * UnsupportedException}.
+ * from 0. These calls need the native library, for any target. If it does not load, each call
+ * throws {@link UnsupportedException}.
  */
 public final class CudaDriver {
   private CudaDriver() {}
@@ -42,7 +42,6 @@ public final class CudaDriver {
       long totalBytes,
       long freeBytes,
       String cuda) {
-    /** Checks the components. */
     public Device {
       Objects.requireNonNull(name, "name");
       Objects.requireNonNull(cuda, "cuda");
@@ -53,7 +52,7 @@ public final class CudaDriver {
    * Returns the reason why no GPU is available: no driver, a driver that is too old, or no device.
    * Empty if a GPU is available.
    */
-  public static Optional<String> refusal() {
+  public static Optional<String> problem() {
     Natives.require();
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_cuda_find(scratch.error());
@@ -121,7 +120,7 @@ public final class CudaDriver {
     }
   }
 
-  /** Refuses negative numbers, which the unsigned numbers of the C ABI would turn into others. */
+  /** Throws InvalidArgumentException for a negative number, since the C ABI takes unsigned ones. */
   static void requireNumber(int device) {
     if (device < 0) {
       throw new InvalidArgumentException(

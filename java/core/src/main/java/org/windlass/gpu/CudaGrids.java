@@ -2,6 +2,7 @@
 package org.windlass.gpu;
 
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Failures;
@@ -11,13 +12,13 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
 /**
- * Chooses the grids of target cuda: the number of cores (blocks of Windlass's kernel) that a rank
- * uses on its GPU in an operation. The default is as many as can run on the GPU at a time. A table
- * that {@code windlass bench --tune-grids} writes may say fewer. All ranks use the smallest number
- * among them.
+ * Chooses how many cores (blocks of Windlass's kernel) an operation uses on the GPU of a rank, for
+ * target cuda. The default is as many as can run on the GPU at a time. A table that {@code windlass
+ * bench --tune-grids} writes may have smaller numbers. All ranks use the smallest number among
+ * them.
  */
 public final class CudaGrids {
-  /** Environment variable that names the file with the table of a process. */
+  /** Environment variable with the path of the table that a process uses. */
   public static final String VARIABLE = "WINDLASS_CUDA_GRIDS";
 
   private CudaGrids() {}
@@ -39,9 +40,10 @@ public final class CudaGrids {
   }
 
   /**
-   * Returns the number of rows of the current table that apply to GPUs like this one. 0 if there is
+   * Returns the number of rows of the current table that apply to GPUs of this kind. 0 if there is
    * no table.
    *
+   * @param device number of the GPU
    * @throws InvalidArgumentException if there is no such GPU, or if {@link #VARIABLE} names a file
    *     that is no table
    */
@@ -55,11 +57,12 @@ public final class CudaGrids {
   }
 
   /**
-   * Makes this process use a table from its next operation on, instead of that of {@link
+   * Makes this process use a table from its next operation on, instead of the table of {@link
    * #VARIABLE}.
    *
    * @param table the text of the table
-   * @throws InvalidArgumentException if a line is wrong; the message names it, and nothing changes
+   * @throws InvalidArgumentException if a line is wrong; the message names it, and the table in use
+   *     stays
    */
   public static void use(String table) {
     Objects.requireNonNull(table, "table");
@@ -70,15 +73,12 @@ public final class CudaGrids {
     use(NativeMemory.utf8(table));
   }
 
-  /**
-   * Makes this process use the table of {@link #VARIABLE} again, or none if the variable is not
-   * set.
-   */
+  /** Makes this process use the table of {@link #VARIABLE} again; none if that is not set. */
   public static void useVariable() {
     use((byte[]) null);
   }
 
-  private static void use(byte[] table) {
+  private static void use(byte @Nullable [] table) {
     Natives.require();
     try (Scratch scratch = Scratch.take()) {
       check(Native.wl_cuda_grids_use(table, scratch.error()), scratch);

@@ -3,10 +3,7 @@ package org.windlass.internal;
 
 import java.util.List;
 
-/**
- * Reports which parts of the Ascend toolkit (CANN) this machine lacks. The targets a2a3 and a5 need
- * it.
- */
+/** Reports which parts of the Ascend toolkit, CANN, are missing for targets a2a3 and a5. */
 record AscendToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {

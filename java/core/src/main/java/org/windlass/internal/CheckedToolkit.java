@@ -3,10 +3,7 @@ package org.windlass.internal;
 
 import java.util.List;
 
-/**
- * Toolkit of the checked targets. Any x86-64 processor runs their kernels. A build may leave these
- * targets out.
- */
+/** Toolkit of the checked targets, which run on any x86-64 processor if the build has them. */
 record CheckedToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {

@@ -9,9 +9,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * Makes the copies that a call keeps of the collections it receives. The copies are unmodifiable
- * and hold no null. A null element throws a NullPointerException that names the argument and the
- * position.
+ * Copies the collections that a call receives and keeps. The copies are unmodifiable. A null
+ * element throws a NullPointerException that names the argument and the position.
  */
 public final class Copies {
   private Copies() {}
@@ -28,7 +27,11 @@ public final class Copies {
     return List.copyOf(values);
   }
 
-  /** Returns an unmodifiable copy in the order of the original. */
+  /**
+   * Returns an unmodifiable copy in the order of the original.
+   *
+   * @param name the argument, for the exception
+   */
   public static <K, V> Map<K, V> map(Map<? extends K, ? extends V> values, String name) {
     Map<K, V> copy = new LinkedHashMap<>(Objects.requireNonNull(values, name));
     copy.forEach(

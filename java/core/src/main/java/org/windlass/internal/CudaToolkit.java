@@ -8,10 +8,7 @@ import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/**
- * Reports which parts of NVIDIA's software this machine lacks: nvcc, which compiles the target
- * cuda, or the driver.
- */
+/** Reports which parts of NVIDIA's software are missing for target cuda: nvcc or the driver. */
 record CudaToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {
@@ -34,7 +31,7 @@ record CudaToolkit() implements TargetToolkit {
     return refusal == null ? "the CUDA driver, libcuda.so.1, opens and has a device" : refusal;
   }
 
-  /** Returns the path of nvcc. Looks in the same places as cmake/cuda.cmake. */
+  /** Returns a text that says where nvcc is. Looks in the same places as cmake/cuda.cmake. */
   private static String compiler() {
     String path = System.getenv("PATH");
     return Stream.concat(

@@ -2,96 +2,135 @@
 package org.windlass.internal;
 
 import java.util.Arrays;
-import java.util.function.Function;
+import java.util.List;
 
 /**
- * Describes how one layout cuts one tensor dimension. The mesh dimensions that shard it are levels,
- * outermost first. A cell is one coordinate on every level; cells are numbered row-major. Cells
- * partition the dimension, and a cell's elements ascend in local order. Every count below therefore
- * has a closed form, and its cost is proportional to the number of levels.
+ * Describes how one layout cuts one tensor dimension. Each mesh dimension that shards the tensor
+ * dimension is a level; levels are in the order in which they cut. A cell is what one coordinate on
+ * every level holds. Cells are numbered in row-major order of these coordinates. Every element is
+ * in one cell, and a cell's elements ascend in local order. Every count below takes a time that is
+ * proportional to the number of levels.
  *
  * <p>Cuts follow the padded extent. Counts and lists include only the real extent. The real
  * elements of a cell are the first ones of its local order, and padding follows them.
- *
- * <p>A level cuts the local extent that the levels above it left into {@code split} pieces. It
- * divides each piece among {@code parts} coordinates in whole units. {@code Shard} has split 1,
- * {@code StridedShard} unit 1.
  */
 public final class Cut {
-  /** Largest number of intervals of one cell. It bounds memory. */
-  private static final int MAX_PIECES = 1 << 24;
+  /**
+   * One mesh dimension that shards the tensor dimension. It cuts what the levels before it left
+   * into {@code split} pieces, and divides each piece among its coordinates in whole units.
+   *
+   * @param meshDim the mesh dimension
+   * @param parts number of its coordinates
+   * @param split number of pieces; above 1 all pieces and their parts are equal
+   * @param unit number of elements that stay together
+   */
+  public record Level(int meshDim, int parts, int split, long unit) {
+    /** Returns true if the level cuts between any elements, as {@code torch.chunk} does. */
+    public boolean isChunk() {
+      return split == 1 && unit == 1;
+    }
+
+    /** Returns true if all coordinates get equal parts of {@code length} elements. */
+    public boolean isEven(long length) {
+      return length % unit == 0 && length / unit % ((long) parts * split) == 0;
+    }
+
+    private long[] part(long[] bounds, long length, int x) {
+      Spans spans = new Spans();
+      long piece = length / split;
+      for (long at = 0; at < length; at += piece) {
+        spans.addSlice(bounds, at + start(piece, x), at + start(piece, x + 1));
+      }
+      return spans.toArray();
+    }
+
+    /** Returns how many of the first {@code before} of {@code length} elements {@code x} has. */
+    private long countBefore(long length, long before, int x) {
+      return countBelow(length, before, x + 1) - countBelow(length, before, x);
+    }
+
+    private long countBelow(long length, long before, int x) {
+      if (before == 0) {
+        return 0;
+      }
+      long piece = length / split;
+      long start = start(piece, x);
+      return before / piece * start + Math.min(before % piece, start);
+    }
+
+    /**
+     * Returns the index in a piece at which the part of coordinate {@code x} begins; for the number
+     * of coordinates, {@code length}.
+     *
+     * @param length number of elements of the piece, at least 1
+     */
+    private long start(long length, int x) {
+      long whole = Math.min(unit, length);
+      long each = ceilDiv(ceilDiv(length, whole), parts);
+      if (each > length / whole) {
+        return x == 0 ? 0 : length;
+      }
+      long step = each * whole;
+      return x >= ceilDiv(length, step) ? length : x * step;
+    }
+
+    private static long ceilDiv(long a, long b) {
+      return (a - 1) / b + 1;
+    }
+  }
 
   private final long padded;
   private final long extent;
-  private final int[] meshDims;
-  private final int[] parts;
-  private final int[] splits;
-  private final long[] units;
+  private final List<Level> levels;
 
-  /** For each level, the number of cells below one of its coordinates. */
+  /** For each level, the number of cells that have one coordinate on it and on all outer levels. */
   private final int[] strides;
 
   private final int cells;
-  private final Function<String, ? extends RuntimeException> refusal;
 
   /**
-   * Creates the cut of one dimension. The arrays have one entry for each level.
+   * Creates the cut of one dimension.
    *
    * @param extent number of real elements; they are the first of {@code padded}
-   * @param meshDims mesh dimension of each level
-   * @param parts number of coordinates of each level
-   * @param splits number of pieces of each level; each coordinate has a part of every piece
-   * @param units number of elements that stay together, for each level
-   * @param refusal makes the exception for a cut into too many pieces
+   * @param levels the levels in the order in which they cut
    */
-  public Cut(
-      long extent,
-      long padded,
-      int[] meshDims,
-      int[] parts,
-      int[] splits,
-      long[] units,
-      Function<String, ? extends RuntimeException> refusal) {
-    this.refusal = refusal;
+  public Cut(long extent, long padded, List<Level> levels) {
     this.padded = padded;
     this.extent = extent;
-    this.meshDims = meshDims;
-    this.parts = parts;
-    this.splits = splits;
-    this.units = units;
-    this.strides = new int[parts.length];
+    this.levels = levels;
+    this.strides = new int[levels.size()];
     int stride = 1;
-    for (int l = parts.length - 1; l >= 0; l--) {
+    for (int l = strides.length - 1; l >= 0; l--) {
       strides[l] = stride;
-      stride *= parts[l];
+      stride *= levels.get(l).parts();
     }
     this.cells = stride;
   }
 
   public int levels() {
-    return parts.length;
+    return strides.length;
   }
 
   public int meshDim(int level) {
-    return meshDims[level];
+    return levels.get(level).meshDim();
   }
 
   public int cells() {
     return cells;
   }
 
-  /** Returns the cell at the given coordinates of the whole mesh. */
+  /** Returns the cell of a rank with these coordinates, one for each mesh dimension. */
   public int cell(int[] meshCoordinates) {
     int cell = 0;
-    for (int l = 0; l < parts.length; l++) {
-      cell += meshCoordinates[meshDims[l]] * strides[l];
+    for (int l = 0; l < strides.length; l++) {
+      cell += meshCoordinates[meshDim(l)] * strides[l];
     }
     return cell;
   }
 
   /** Returns the coordinate of {@code cell} on a level. */
   public int coordinate(int cell, int level) {
-    return cell / strides[level] % parts[level];
+    return cell / strides[level] % levels.get(level).parts();
   }
 
   /** Returns the number of elements of {@code cell}. */
@@ -99,24 +138,19 @@ public final class Cut {
     return countBefore(extent, cell);
   }
 
-  /**
-   * Returns the number of elements of {@code cell} whose global index is less than {@code index}.
-   */
+  /** Returns how many elements of {@code cell} have a global index below {@code index}. */
   public long countBefore(long index, int cell) {
     long length = padded;
     long before = index;
-    for (int l = 0; l < parts.length && length > 0; l++) {
+    for (int l = 0; l < strides.length && length > 0; l++) {
       int x = coordinate(cell, l);
-      before = childBefore(l, length, before, x);
-      length = childBefore(l, length, length, x);
+      before = levels.get(l).countBefore(length, before, x);
+      length = levels.get(l).countBefore(length, length, x);
     }
     return before;
   }
 
-  /**
-   * Returns the number of elements with a global index less than {@code index} in all cells less
-   * than {@code cell}.
-   */
+  /** Returns how many elements below {@code index} are in cells below {@code cell}. */
   public long countBelow(long index, int cell) {
     if (cell == cells) {
       return index;
@@ -124,18 +158,16 @@ public final class Cut {
     long below = 0;
     long length = padded;
     long before = index;
-    for (int l = 0; l < parts.length && before > 0; l++) {
+    for (int l = 0; l < strides.length && before > 0; l++) {
       int x = coordinate(cell, l);
-      below += siblingsBefore(l, length, before, x);
-      before = childBefore(l, length, before, x);
-      length = childBefore(l, length, length, x);
+      below += levels.get(l).countBelow(length, before, x);
+      before = levels.get(l).countBefore(length, before, x);
+      length = levels.get(l).countBefore(length, length, x);
     }
     return below;
   }
 
-  /**
-   * Returns how many elements of {@code bounds} (start, end, start, end, ...) are in {@code cell}.
-   */
+  /** Returns how many elements of {@code bounds}, which are intervals, are in {@code cell}. */
   public long countIn(long[] bounds, int cell) {
     long count = 0;
     for (int i = 0; i < bounds.length; i += 2) {
@@ -179,15 +211,14 @@ public final class Cut {
   public long[] bounds(int cell) {
     long[] bounds = {0, padded};
     long length = padded;
-    for (int l = 0; l < parts.length && length > 0; l++) {
+    for (int l = 0; l < strides.length && length > 0; l++) {
       int x = coordinate(cell, l);
-      bounds = splits[l] == 1 ? contiguous(l, bounds, length, x) : strided(l, bounds, length, x);
-      length = childBefore(l, length, length, x);
+      bounds = levels.get(l).part(bounds, length, x);
+      length = levels.get(l).countBefore(length, length, x);
     }
     return length == 0 || bounds[0] >= extent ? new long[2] : clipped(bounds);
   }
 
-  /** Returns the part of ascending {@code bounds} that lies in the real extent. */
   private long[] clipped(long[] bounds) {
     int end = bounds.length;
     while (bounds[end - 2] >= extent) {
@@ -196,80 +227,5 @@ public final class Cut {
     long[] real = end == bounds.length ? bounds : Arrays.copyOf(bounds, end);
     real[end - 1] = Math.min(real[end - 1], extent);
     return real;
-  }
-
-  private long[] contiguous(int level, long[] bounds, long length, int x) {
-    Spans spans = new Spans();
-    long start = start(level, length, x);
-    spans.addSlice(bounds, start, start(level, length, x + 1));
-    return spans.toArray();
-  }
-
-  private long[] strided(int level, long[] bounds, long length, int x) {
-    Spans spans = new Spans();
-    long piece = ceilDiv(length, splits[level]);
-    long pieces = ceilDiv(length, piece);
-    if (pieces > MAX_PIECES) {
-      throw refusal.apply(
-          "a strided shard of " + length + " elements into " + pieces + " pieces; at most "
-              + MAX_PIECES + " are supported");
-    }
-    for (long i = 0; i < pieces; i++) {
-      long at = i * piece;
-      long pieceLength = Math.min(piece, length - at);
-      spans.addSlice(
-          bounds, at + start(level, pieceLength, x), at + start(level, pieceLength, x + 1));
-    }
-    return spans.toArray();
-  }
-
-  /**
-   * Returns how many of the first {@code before} of {@code length} elements coordinate {@code x}
-   * has.
-   */
-  private long childBefore(int level, long length, long before, int x) {
-    return siblingsBefore(level, length, before, x + 1) - siblingsBefore(level, length, before, x);
-  }
-
-  /**
-   * Returns how many of the first {@code before} of {@code length} elements belong to coordinates
-   * less than {@code x}.
-   */
-  private long siblingsBefore(int level, long length, long before, int x) {
-    if (before == 0) {
-      return 0;
-    }
-    if (splits[level] == 1) {
-      return Math.min(before, start(level, length, x));
-    }
-    long piece = ceilDiv(length, splits[level]);
-    long whole = before / piece;
-    long rest = before - whole * piece;
-    long count = whole == 0 ? 0 : whole * start(level, Math.min(piece, length), x);
-    if (rest > 0) {
-      count += Math.min(rest, start(level, Math.min(piece, length - whole * piece), x));
-    }
-    return count;
-  }
-
-  /**
-   * Returns the index at which coordinate {@code x} begins in a piece of {@code length} elements.
-   * Returns {@code length} for the end.
-   */
-  private long start(int level, long length, int x) {
-    if (length == 0) {
-      return 0;
-    }
-    long unit = Math.min(units[level], length);
-    long each = ceilDiv(ceilDiv(length, unit), parts[level]);
-    if (each > length / unit) {
-      return x == 0 ? 0 : length;
-    }
-    long step = each * unit;
-    return x >= ceilDiv(length, step) ? length : x * step;
-  }
-
-  private static long ceilDiv(long a, long b) {
-    return a == 0 ? 0 : (a - 1) / b + 1;
   }
 }

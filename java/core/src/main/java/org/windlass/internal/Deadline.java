@@ -7,14 +7,14 @@ import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * The deadline of a call, or of several calls that share one, and the time at which it passes.
+ * The deadline of a call, or of several calls that share one.
  *
  * @param deadline the duration that the caller gave
- * @param startNs time at which the deadline began, in nanoseconds
- * @param limitNs time that the call may take, in nanoseconds
+ * @param startNs time at which the deadline began, by {@link System#nanoTime}
+ * @param limitNs time that the calls may take, in nanoseconds
  */
 public record Deadline(Duration deadline, long startNs, long limitNs) {
-  /** Value by which the C ABI takes the communicator's own deadline. */
+  /** Value that the C ABI takes for the communicator's own deadline. */
   public static final long DEFAULT = 0;
 
   /**
@@ -31,7 +31,7 @@ public record Deadline(Duration deadline, long startNs, long limitNs) {
     return limitNs - (System.nanoTime() - startNs);
   }
 
-  /** Returns the remaining time in the form that calls take: at least 1 nanosecond. */
+  /** Returns the remaining time as calls take it: at least 1 nanosecond. */
   public Duration left() {
     return Duration.ofNanos(Math.max(1, leftNs()));
   }
@@ -81,7 +81,6 @@ public record Deadline(Duration deadline, long startNs, long limitNs) {
     return length >= 1000 ? decimals(nanos) + " us" : nanos + " ns";
   }
 
-  /** Formats a number of thousandths as a decimal number. */
   private static String decimals(long thousandths) {
     return BigDecimal.valueOf(thousandths, 3).stripTrailingZeros().toPlainString();
   }

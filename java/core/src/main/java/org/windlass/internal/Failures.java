@@ -10,10 +10,7 @@ import org.windlass.error.WindlassException;
 public final class Failures {
   private Failures() {}
 
-  /**
-   * Returns if {@code code} is Ok. Otherwise throws the exception that the record of
-   * {@code scratch} describes.
-   */
+  /** Throws the exception in the error record of {@code scratch} unless {@code code} is Ok. */
   public static void check(int code, Scratch scratch) {
     if (code != Native.WL_OK) {
       throw of(code, scratch.errorBuffer());
@@ -21,8 +18,9 @@ public final class Failures {
   }
 
   /**
-   * Returns the exception for {@code code}, with the message of the {@code wl_error_t} at the start
-   * of {@code error}.
+   * Returns the exception for {@code code}.
+   *
+   * @param error starts with a {@code wl_error_t}, which has the message, operation and ranks
    */
   public static WindlassException of(int code, ByteBuffer error) {
     int operation = error.getInt(Structs.Error.OPERATION);
@@ -30,10 +28,7 @@ public final class Failures {
     return WindlassException.of(code, message, null, operation(operation), faultyRanks(error));
   }
 
-  /**
-   * Returns {@code failure} as a failure of {@code operation}, which contains the operation that
-   * failed.
-   */
+  /** Returns {@code failure} as a failure of {@code operation}, which called the failed one. */
   public static WindlassException within(String operation, WindlassException failure) {
     WindlassException whole =
         WindlassException.of(

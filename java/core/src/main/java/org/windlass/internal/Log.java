@@ -12,7 +12,7 @@ public final class Log {
     static final System.Logger LOGGER = System.getLogger("org.windlass");
   }
 
-  /** Logs a warning verbatim. */
+  /** Logs a warning. The message is not a format. */
   public static void warn(String message) {
     Lazy.LOGGER.log(System.Logger.Level.WARNING, message);
   }
@@ -22,12 +22,10 @@ public final class Log {
     Lazy.LOGGER.log(System.Logger.Level.WARNING, format, arguments);
   }
 
-  /** Logs a warning with the stack trace of its cause. */
   public static void warn(String message, Throwable cause) {
     Lazy.LOGGER.log(System.Logger.Level.WARNING, message, cause);
   }
 
-  /** Logs an error with the stack trace of its cause. */
   public static void error(String message, Throwable cause) {
     Lazy.LOGGER.log(System.Logger.Level.ERROR, message, cause);
   }

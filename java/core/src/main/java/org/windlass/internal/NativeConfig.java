@@ -85,6 +85,18 @@ public class NativeConfig implements InfoMapper {
             + " @Cast(\"uint64_t*\") long bytes, @Cast(\"wl_error_t*\") long error");
     text(
         infoMap,
+        "wl_ucx_find",
+        "int",
+        "@Cast(\"const char*\") byte @org.jspecify.annotations.Nullable [] path,"
+            + " @Cast(\"wl_error_t*\") long error");
+    text(
+        infoMap,
+        "wl_cuda_grids_use",
+        "int",
+        "@Cast(\"const char*\") byte @org.jspecify.annotations.Nullable [] table,"
+            + " @Cast(\"wl_error_t*\") long error");
+    text(
+        infoMap,
         "wl_file_map",
         "int",
         "@Cast(\"const char*\") byte[] path, @Cast(\"uint64_t\") long bytes,"

@@ -19,9 +19,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Loads the native library and its JNI library, once for each class loader. It takes them from the
@@ -50,7 +52,6 @@ public final class NativeLoader {
   /** Environment variable with the name of the target. The property takes precedence. */
   public static final String TARGET_VARIABLE = "WINDLASS_TARGET";
 
-  /** The target that every build has a library for. Libraries of other targets are optional. */
   private static final String DEFAULT = "sim";
 
   /** The platforms that have natives, by os.name and os.arch, under their JavaCPP names. */
@@ -62,7 +63,7 @@ public final class NativeLoader {
 
   private static final String PLATFORM = PLATFORMS.getOrDefault(SYSTEM, "linux-x86_64");
 
-  /** System property that is "false" inside JavaCPP's build tool. */
+  /** System property that JavaCPP's build tool sets to "false", so that nothing is loaded there. */
   private static final String BUILD_PROPERTY = "org.bytedeco.javacpp.loadlibraries";
 
   private static final String RESOURCES = "org/windlass/internal/" + PLATFORM + "/";
@@ -86,27 +87,26 @@ public final class NativeLoader {
   /** Advice for a path that the JVM's locale can't name. */
   private static final String LOCALE = "in the JVM's locale; set LC_ALL=C.UTF-8";
 
-  private static String loadedFrom;
+  private static @Nullable String loadedFrom;
 
-  /** Place from which the loaded libraries were copied. Null if they were loaded from a folder. */
-  private static Source copied;
+  /** Source from which the loaded libraries were copied. Null if they were loaded from a folder. */
+  private static @Nullable Source copied;
 
-  /** Target that {@link #select} or the settings chose. Null before that. */
-  private static String selected;
+  /** Target that was passed to {@link #select}, or that the settings name. Null before either. */
+  private static @Nullable String selected;
 
-  /** Reason why the named target is not available here. Null until it is known. */
-  private static String absence;
+  /** Reason why the target of the settings is not available here. Null before that was checked. */
+  private static @Nullable String absence;
 
   private NativeLoader() {}
 
-  /** Loads the libraries if this class loader has not loaded them yet. */
   public static synchronized void load() {
     // JavaCPP's build tool initialises these classes to read them, before there is a library.
     if (loadedFrom == null && !"false".equals(System.getProperty(BUILD_PROPERTY))) {
       if (!has(target())) {
         if (TargetToolkit.of(target()) == null) {
           throw new UnknownTargetError(
-              setting() + " is " + unknown(named())
+              setting() + " is " + unknown(Objects.requireNonNull(named()))
                   + "; name one or unset it: without that setting, windlass doctor tells which of"
                   + " them run here");
         }
@@ -135,7 +135,6 @@ public final class NativeLoader {
     return target.equals(target());
   }
 
-  /** Returns the target whose library is loaded or will be. */
   private static String target() {
     if (selected == null) {
       String named = named();
@@ -144,12 +143,11 @@ public final class NativeLoader {
     return selected;
   }
 
-  /** Returns the target that the property or the environment variable names, or null. */
-  private static String named() {
+  private static @Nullable String named() {
     return System.getProperty(TARGET_PROPERTY, System.getenv(TARGET_VARIABLE));
   }
 
-  /** Returns why the named target is unavailable. Selects the default target to find out. */
+  /** Returns why the configured target is not available, from the default target's library. */
   private static String absence() {
     if (absence == null) {
       String target = target();
@@ -158,7 +156,7 @@ public final class NativeLoader {
         find();
         absence =
             setting() + " is \"" + named() + "\": target " + target + " is not available here: "
-                + TargetToolkit.of(target).lacking(target);
+                + Objects.requireNonNull(TargetToolkit.of(target)).lacking(target);
       } finally {
         selected = target;
       }
@@ -190,7 +188,6 @@ public final class NativeLoader {
     return "lib" + NativeConfig.LIBRARY + suffix + ".so";
   }
 
-  /** Returns true if natives would be loaded from the place that holds {@code file}. */
   private static boolean isThere(String file) {
     String named = System.getProperty(PATH_PROPERTY, System.getenv(PATH_VARIABLE));
     if (named == null) {
@@ -208,7 +205,7 @@ public final class NativeLoader {
     }
   }
 
-  /** Refuses a name that no target has. The setting is wrong; no library is missing. */
+  /** Reports a setting that names a target which does not exist. No library is missing then. */
   static final class UnknownTargetError extends UnsatisfiedLinkError {
     private static final long serialVersionUID = 1L;
 
@@ -217,7 +214,6 @@ public final class NativeLoader {
     }
   }
 
-  /** Returns the file names in load order. All targets share one JNI library. */
   private static List<String> files() {
     return List.of(library(target()), "lib" + NativeConfig.JNI_LIBRARY + ".so");
   }
@@ -225,7 +221,7 @@ public final class NativeLoader {
   /** Returns the place from which the libraries were loaded. */
   public static synchronized String loadedFrom() {
     load();
-    return loadedFrom;
+    return Objects.requireNonNull(loadedFrom);
   }
 
   /**
@@ -359,7 +355,7 @@ public final class NativeLoader {
   }
 
   private interface Source {
-    InputStream open(String file) throws IOException;
+    @Nullable InputStream open(String file) throws IOException;
   }
 
   private static boolean fromCopy(String place, Source source, List<String> tried) {
@@ -379,7 +375,7 @@ public final class NativeLoader {
       folder = privateFolder(temporary);
       for (String file : files()) {
         try (InputStream in = source.open(file)) {
-          copy(in, folder.resolve(file));
+          copy(Objects.requireNonNull(in), folder.resolve(file));
         }
       }
       loadAll(folder);
@@ -400,7 +396,7 @@ public final class NativeLoader {
     }
   }
 
-  /** Returns the dynamic linker's message; explains it if natives don't fit the C library. */
+  /** Returns the dynamic linker's message, with an explanation if the C library does not fit. */
   private static String words(UnsatisfiedLinkError e) {
     String said = String.valueOf(e.getMessage());
     // glibc names symbols that it lacks in this form.
@@ -413,7 +409,6 @@ public final class NativeLoader {
         + " have it, and this system's C library is " + (isOld ? "an older one" : "another");
   }
 
-  /** Returns the folder for temporary copies. */
   static String temporary() {
     return System.getProperty("java.io.tmpdir");
   }
@@ -441,10 +436,7 @@ public final class NativeLoader {
     }
   }
 
-  /**
-   * Refuses a truncated file. The dynamic linker maps the ranges that the headers name, and the JVM
-   * crashes if the file ends before them.
-   */
+  /** Throws for a truncated file. The linker would map missing bytes, and the JVM would crash. */
   private static void requireWhole(Path file) {
     try (RandomAccessFile in = new RandomAccessFile(file.toFile(), "r")) {
       byte[] bytes = new byte[ELF_HEADER_BYTES];
@@ -472,7 +464,7 @@ public final class NativeLoader {
   }
 
   /** Deletes the copies. Loaded libraries stay mapped after their files are deleted. */
-  private static void delete(Path folder, List<String> files) {
+  private static void delete(@Nullable Path folder, List<String> files) {
     if (folder == null) {
       return;
     }
@@ -488,9 +480,9 @@ public final class NativeLoader {
 
   private static native int abiVersion();
 
-  /** Returns why the Ascend runtime doesn't open, with the places searched. Null: it opens. */
-  static native String ascendRefusal();
+  /** Returns why the Ascend runtime can't be opened, with the places searched. Null if it can. */
+  static native @Nullable String ascendRefusal();
 
-  /** Returns the CUDA driver's reason why no driver or device is available, or null if both are. */
-  static native String cudaRefusal();
+  /** Returns the CUDA driver's reason why no driver or device is available. Null if both are. */
+  static native @Nullable String cudaRefusal();
 }

@@ -28,10 +28,7 @@ public final class NativeMemory {
     return view(address, bytes).order(ByteOrder.nativeOrder());
   }
 
-  /**
-   * Returns the address of the first byte of a direct buffer, whatever its position. For a view or
-   * slice, this is its own start.
-   */
+  /** Returns the address of the first byte of a direct buffer or slice, not of its position. */
   public static long address(Buffer direct) {
     if (!direct.isDirect()) {
       throw new IllegalArgumentException("not a direct buffer: " + direct);
@@ -48,7 +45,7 @@ public final class NativeMemory {
     return Arrays.copyOf(bytes, bytes.length + 1);
   }
 
-  /** Returns a copy in native memory, in native byte order. */
+  /** Returns a copy of {@code values} in native memory, in native byte order. */
   public static ByteBuffer copy(int[] values) {
     ByteBuffer copy = Structs.allocate(values.length * Integer.BYTES);
     copy.asIntBuffer().put(values);

@@ -2,21 +2,21 @@
 package org.windlass.internal;
 
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 
 /**
- * Tells whether the native library is loaded. A class that fails to initialise reports the reason
- * to its first caller only. Code that makes a tensor, a group or a file therefore calls
- * {@link #require} first.
+ * Knows whether the native library is loaded. Code that makes a tensor, a group or a file calls
+ * {@link #require} first. Otherwise only the first call would get the reason: the JVM reports it
+ * only once for a class that fails to initialise.
  */
 public final class Natives {
-  /** Reason why the library did not load, or null if it loaded. */
-  private static final UnsatisfiedLinkError REFUSAL = load();
+  private static final @Nullable UnsatisfiedLinkError REFUSAL = load();
 
   private Natives() {}
 
-  private static UnsatisfiedLinkError load() {
+  private static @Nullable UnsatisfiedLinkError load() {
     try {
       NativeLoader.load();
       return null;
@@ -39,9 +39,10 @@ public final class Natives {
    */
   public static void require() {
     if (REFUSAL != null) {
+      String message = String.valueOf(REFUSAL.getMessage());
       throw REFUSAL instanceof NativeLoader.UnknownTargetError
-          ? new InvalidArgumentException(REFUSAL.getMessage())
-          : new UnsupportedException(REFUSAL.getMessage());
+          ? new InvalidArgumentException(message)
+          : new UnsupportedException(message);
     }
   }
 }

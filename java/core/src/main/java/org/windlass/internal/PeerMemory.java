@@ -5,21 +5,23 @@ import java.nio.ByteBuffer;
 
 /** Reports how ranks access memory of other processes outside windows. */
 public final class PeerMemory {
-  /** Stands for this process, in place of a communicator. */
+  /** Value of {@code comm} for this process without a communicator. */
   public static final long NO_COMM = 0;
 
   private PeerMemory() {}
 
   /**
-   * Returns the way of access and the reason for it.
+   * Returns how ranks access memory of other processes, and why: {@code process_vm_readv: ...},
+   * {@code stage: ...} and so on.
    *
-   * @throws org.windlass.error.InvalidArgumentException if the setting names no way
+   * @param comm a {@code wl_comm_t*}, or {@link #NO_COMM}
+   * @throws org.windlass.error.InvalidArgumentException if {@code WINDLASS_PEER_MEMORY} names no
+   *     way
    */
   public static String of(long comm) {
     return of((memory, error) -> Native.wl_comm_peer_memory(comm, memory, error));
   }
 
-  /** Fills in a {@code wl_peer_memory_t}. */
   @FunctionalInterface
   public interface Question {
     int ask(long memory, long error);

@@ -14,7 +14,6 @@ import java.nio.file.Path;
  * @param pidNamespace namespace in which {@code pid} is valid
  */
 public record ProcessName(int pid, long started, long pidNamespace) {
-  /** Index of a field of {@code /proc/PID/stat} after the name. */
   private static final int STATE = 0;
 
   private static final int START = 19;
@@ -25,7 +24,7 @@ public record ProcessName(int pid, long started, long pidNamespace) {
   }
 
   /**
-   * Returns the name of the process that has {@code pid} now.
+   * Returns the identity of the process that has {@code pid} now.
    *
    * @throws org.windlass.error.PeerLostException if no process has it
    */
@@ -49,14 +48,14 @@ public record ProcessName(int pid, long started, long pidNamespace) {
     }
   }
 
-  /** Returns its current state: a {@code wl_process_state}. */
+  /** Returns the current state of the process: a {@code wl_process_state}. */
   public int look() {
     try (Scratch scratch = Scratch.take()) {
       return Native.wl_process_look(in(scratch));
     }
   }
 
-  /** Returns true unless it has ended. It must be in this process's pid namespace. */
+  /** Returns true unless the process has ended. It must be in this process's pid namespace. */
   public boolean lives() {
     try {
       Path file = Path.of("/proc/" + pid + "/stat");
@@ -70,8 +69,8 @@ public record ProcessName(int pid, long started, long pidNamespace) {
   }
 
   /**
-   * Fills in the struct and returns its address. It stays valid until the scratch's next
-   * configuration.
+   * Writes a {@code wl_process_t} to native memory of {@code scratch}, and returns its address. It
+   * is valid until the next {@link Scratch#config}.
    */
   public long in(Scratch scratch) {
     long address = scratch.config(Structs.Process.SIZE);

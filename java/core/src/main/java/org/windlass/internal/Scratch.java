@@ -77,17 +77,16 @@ public final class Scratch implements AutoCloseable {
     return buffer.getLong(OUT);
   }
 
-  /** Returns the address of 8 bytes for one element. */
+  /** Returns the address of 8 bytes for one element: the scratch element. */
   public long element() {
     return address + ELEMENT;
   }
 
-  /** Returns the address of 8 more bytes. {@link #takeEncoded} moves an element from there. */
+  /** Returns the address of 8 bytes that {@link #takeEncoded} copies to the scratch element. */
   public long encoded() {
     return address + ENCODED;
   }
 
-  /** Copies the value at {@link #encoded} to the element. */
   public void takeEncoded() {
     buffer.putLong(ELEMENT, buffer.getLong(ENCODED));
   }
@@ -105,8 +104,8 @@ public final class Scratch implements AutoCloseable {
   }
 
   /**
-   * Writes {@code value} in little-endian order, so that its low bytes are the element of any
-   * narrower integer type.
+   * Writes {@code value} to the scratch element in little-endian order. Its low bytes are then the
+   * element of any narrower integer type.
    */
   public void elementLong(long value) {
     buffer.putLong(ELEMENT, value);

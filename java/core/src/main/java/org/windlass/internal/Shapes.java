@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
-/** Arithmetic of checked shapes and strides. */
+/** Arithmetic of shapes and strides that were checked, so that it can't overflow. */
 public final class Shapes {
   private Shapes() {}
 
-  /** Returns the product of a checked shape. */
+  /** Returns the number of elements of a shape. */
   public static long numel(long[] shape) {
     long numel = 1;
     for (long extent : shape) {
@@ -14,7 +14,7 @@ public final class Shapes {
     return numel;
   }
 
-  /** Returns the strides, in elements, of a contiguous tensor with a checked shape. */
+  /** Returns the strides, in elements, of a contiguous tensor. */
   public static long[] contiguousStrides(long[] shape) {
     long[] strides = new long[shape.length];
     long stride = 1;
@@ -41,10 +41,7 @@ public final class Shapes {
     return true;
   }
 
-  /**
-   * Returns the number of elements from the first to one past the last in memory. Returns 0 if
-   * there are none.
-   */
+  /** Returns the number of elements in memory from the first to the last, with gaps. */
   public static long span(long[] shape, long[] strides) {
     long last = 0;
     for (int d = 0; d < shape.length; d++) {

@@ -3,9 +3,7 @@ package org.windlass.internal;
 
 import java.util.Arrays;
 
-/**
- * A growing list of half-open intervals: start, end, start, end, ... Adjacent intervals are joined.
- */
+/** A growing list of half-open intervals: start, end, start, end. Joins adjacent ones. */
 public final class Spans {
   private long[] bounds = new long[2];
   private int size;
@@ -26,8 +24,8 @@ public final class Spans {
   }
 
   /**
-   * Adds elements {@code from} to {@code to} of {@code bounds}, counted through its intervals in
-   * order.
+   * Adds the elements of {@code bounds} from number {@code from} to number {@code to}, excluded.
+   * Elements are counted through the intervals of {@code bounds} in order.
    */
   public void addSlice(long[] bounds, long from, long to) {
     long passed = 0;

@@ -6,8 +6,8 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Allocates buffers for the C ABI's structs. The build generates {@link StructLayouts} from
- * windlass.h: it has the sizes and field offsets.
+ * Allocates buffers for the C ABI's structs. {@link StructLayouts}, which the build generates from
+ * windlass.h, has the sizes and field offsets.
  */
 public final class Structs extends StructLayouts {
   private Structs() {}
@@ -28,7 +28,11 @@ public final class Structs extends StructLayouts {
     return new String(bytes, 0, length, StandardCharsets.UTF_8);
   }
 
-  /** Returns a {@code wl_experts_t} of adjacent rows, with room for {@code rows} on a rank. */
+  /**
+   * Returns a {@code wl_experts_t} with alignment 1, for tokens that are not quantised.
+   *
+   * @param rows number of rows that a rank has room for
+   */
   public static ByteBuffer experts(
       int dtype, int ranks, int experts, int topK, long hidden, long tokens, long rows) {
     ByteBuffer struct = allocate(Experts.SIZE);

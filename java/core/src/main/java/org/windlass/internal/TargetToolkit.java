@@ -2,6 +2,7 @@
 package org.windlass.internal;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** The software that a target other than {@code sim} needs to compile and run its kernels. */
 public sealed interface TargetToolkit permits AscendToolkit, CheckedToolkit, CudaToolkit {
@@ -9,20 +10,18 @@ public sealed interface TargetToolkit permits AscendToolkit, CheckedToolkit, Cud
   List<TargetToolkit> ALL = List.of(new CheckedToolkit(), new CudaToolkit(), new AscendToolkit());
 
   /** Returns the toolkit of {@code target}, or null for {@code sim}. */
-  static TargetToolkit of(String target) {
+  static @Nullable TargetToolkit of(String target) {
     return ALL.stream()
         .filter(toolkit -> toolkit.targets().contains(target))
         .findFirst()
         .orElse(null);
   }
 
-  /** Returns the targets whose kernels this toolkit compiles and runs. */
   List<String> targets();
 
   /**
-   * Returns what {@code target} lacks on this machine, with the places searched. Returns an empty
-   * text if no problem is visible before an operation runs. The library of some target must be
-   * loaded.
+   * Returns what {@code target} lacks on this machine, with the places searched. Empty if nothing
+   * is known to be missing before an operation runs. The library of some target must be loaded.
    */
   String lacking(String target);
 }

@@ -11,7 +11,7 @@ public final class UcxLibrary {
   private UcxLibrary() {}
 
   /**
-   * Opens UCX with the library from the place of the natives, once in a process.
+   * Opens UCX through the library in the folder or jar of the natives. The process opens it once.
    *
    * @throws WindlassException Unsupported if UCX is not installed or that library is missing;
    *     Resource if it can't be copied out of a jar
@@ -31,8 +31,8 @@ public final class UcxLibrary {
   /**
    * Returns UCX's version and the network devices of this machine, such as {@code 1.13.1: eth0 lo}.
    *
-   * @throws WindlassException as {@link #open} does; also Unsupported if this process's settings
-   *     name only networks that this machine lacks
+   * @throws WindlassException as {@link #open} does; also Unsupported if this machine lacks all
+   *     networks that the settings name
    */
   public static String describe() {
     open();

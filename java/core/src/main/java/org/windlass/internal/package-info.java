@@ -4,4 +4,7 @@
  * progress, and shared arithmetic. Users don't see it. It imports no other package of the library
  * except {@code org.windlass.error}: dtypes and operations are numbers of the C ABI.
  */
+@NullMarked
 package org.windlass.internal;
+
+import org.jspecify.annotations.NullMarked;

@@ -16,7 +16,6 @@ import org.windlass.error.WindlassException;
  */
 public record Follower(
     String job, OptionalLong version, long lag, Optional<WindlassException> lost) {
-  /** Checks the components. */
   public Follower {
     Objects.requireNonNull(job, "job");
     Objects.requireNonNull(version, "version");

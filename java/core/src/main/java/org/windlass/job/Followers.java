@@ -9,6 +9,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
@@ -69,7 +70,6 @@ public final class Followers implements AutoCloseable {
   private long sentVersions;
   private volatile List<Follower> now = List.of();
 
-  /** A follower on this rank. */
   private static final class Entry {
     private final String name;
     private Link link; // null while it is not linked
@@ -89,6 +89,15 @@ public final class Followers implements AutoCloseable {
     void set(long outcome, Throwable failure) {
       this.outcome = outcome;
       this.failure = failure;
+    }
+
+    /** Runs a step, which returns false if it skips the follower, and sets the outcome. */
+    void run(BooleanSupplier step) {
+      try {
+        set(step.getAsBoolean() ? DONE : SKIPPED, null);
+      } catch (Throwable e) {
+        set(LOST, e);
+      }
     }
 
     /** Sets the outcome by whether the link has ended. */
@@ -244,7 +253,6 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  /** Links each of these targets on all ranks, or on none. Collective. */
   private void link(List<String> names, Until until) {
     for (String name : names) {
       Entry follower = all.computeIfAbsent(name, Entry::new);
@@ -317,7 +325,7 @@ public final class Followers implements AutoCloseable {
   }
 
   /**
-   * Ends the versions of all followers. They get the end as a result
+   * Links with new targets, and ends the versions of all followers. They get the end as a result
    * ({@link LinkTransfer#finish(Duration)}). Then nothing more can be sent to them.
    *
    * @return the state of each follower
@@ -325,14 +333,14 @@ public final class Followers implements AutoCloseable {
    */
   public List<Follower> finish(Duration deadline) {
     Until until = Job.until(deadline);
+    link(newcomers(until), until);
     List<Entry> receivers = linked();
     for (Entry each : receivers) {
-      try {
-        each.transfer.finish(until.left());
-        each.set(DONE, null);
-      } catch (RuntimeException | Error e) {
-        each.set(LOST, e);
-      }
+      each.run(
+          () -> {
+            each.transfer.finish(until.left());
+            return true;
+          });
     }
     settle(receivers, until);
     publish(receivers);
@@ -340,18 +348,11 @@ public final class Followers implements AutoCloseable {
     return now;
   }
 
-  /** Sends on a thread of its own, and sets the outcome. */
   private static CompletableFuture<Void> begin(Entry to, long version, Duration limit) {
     LinkTransfer transfer = to.transfer;
     try {
       return CompletableFuture.runAsync(
-          () -> {
-            try {
-              to.set(transfer.trySend(version, limit) ? DONE : SKIPPED, null);
-            } catch (Throwable e) {
-              to.set(LOST, e);
-            }
-          },
+          () -> to.run(() -> transfer.trySend(version, limit)),
           send -> {
             Thread thread = new Thread(null, send, "windlass-send-to-" + to.name, 0, false);
             thread.setDaemon(true);

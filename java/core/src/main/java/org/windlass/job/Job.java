@@ -35,8 +35,9 @@ import org.windlass.link.LinkTransferBuilder;
 
 /**
  * A rank of a job that connects to other jobs. Each job has a communicator of its own. Jobs are
- * launched separately, in any order. They connect by the name of a link, which has one source and
- * any number of targets. The source sends tensors, and the targets receive them.
+ * launched separately, in any order. They connect by the name of a link, which has one source job
+ * and any number of target jobs. The ranks of the source are the link's senders, and those of a
+ * target its receivers. One process may have several jobs.
  *
  * <pre>{@code
  * try (var job = Job.fromEnvironment("inference");
@@ -46,7 +47,7 @@ import org.windlass.link.LinkTransferBuilder;
  *       .register(ofMinutes(1));
  *   while (!transfer.isFinished()) {
  *     transfer.tryReceive(ofSeconds(30))
- *         .ifPresent(v -> engine.swap(transfer.tensor("l0.q_proj"), v)); // one of two halves
+ *         .ifPresent(v -> engine.swap(transfer.tensor("l0.q_proj"), v)); // read it each time
  *   }
  * }
  * }</pre>
@@ -72,9 +73,7 @@ public final class Job implements AutoCloseable {
 
   final JobConnector connector;
 
-  /** Thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
-
 
   private Job(
       String name, Communicator communicator, boolean ownsCommunicator, CommunicatorOptions options,
@@ -109,10 +108,11 @@ public final class Job implements AutoCloseable {
    * {@link Communicator#fromEnvironment} does. Then connects to the store where jobs find each
    * other. Collective over those ranks.
    *
-   * @param name name of the job, at most 64 bytes without a slash. Jobs of a link have different
-   *     names.
+   * @param name name of the job, at most 64 bytes without a slash. Targets of one link have
+   *     different names: a second one of the same name waits until the first has left.
    * @param options options of the communicator, and of links of which the job is the source
    * @param deadline limit of the whole call
+   * @throws InvalidArgumentException if {@code WINDLASS_LINK_RENDEZVOUS} is not set or malformed
    */
   public static Job fromEnvironment(
       String name, CommunicatorOptions options, Duration deadline) {
@@ -142,8 +142,10 @@ public final class Job implements AutoCloseable {
    * Makes a job of the ranks of {@code communicator}. Collective over them. The caller closes the
    * communicator.
    *
+   * @param name as in {@link #fromEnvironment(String, CommunicatorOptions, Duration)}
    * @param options options of links of which this job is the source
    * @param deadline limit of the whole call
+   * @throws InvalidArgumentException if {@code WINDLASS_LINK_RENDEZVOUS} is not set or malformed
    */
   public static Job of(
       String name, Communicator communicator, CommunicatorOptions options, Duration deadline) {
@@ -193,11 +195,11 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Collective over this job's ranks: connects to the other job of a link, which may come later.
-   * Both compare their versions of Windlass. A source connects to a target that is not linked with
-   * it, and calls this once for each target. If the other job gives up before both have connected,
-   * this one waits for another until its own deadline. The other job gives up at its own deadline,
-   * if its call is interrupted, or if it dies.
+   * Connects to the other job of a link, which may come later. Collective over this job's ranks.
+   * Both jobs compare their versions of Windlass. A source connects to a target that is not linked
+   * with it, and calls this once for each target. If the other job gives up before both have
+   * connected, this one waits for another until its own deadline. The other job gives up at its own
+   * deadline, if its call is interrupted, or if it dies.
    *
    * <p>If the call fails on a rank, it fails on all ranks of that job. If the reason concerns both
    * jobs, such as different versions or too little memory, it fails on all ranks of both. Jobs may
@@ -281,8 +283,8 @@ public final class Job implements AutoCloseable {
           String names = String.join("/", connector.atStore(linkName, null, until, search));
           return out -> out.write(names.getBytes(StandardCharsets.UTF_8));
         };
-    JobRanks.Decoder<String> decoder = in -> new String(in.readAllBytes(), StandardCharsets.UTF_8);
-    String names = exclusively(searching(linkName), () -> ranks.fromRank0(until, decoder, step));
+    Encoding.Reading<String> reading = in -> new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    String names = exclusively(searching(linkName), () -> ranks.fromRank0(until, reading, step));
     return names.isEmpty() ? List.of() : List.of(names.split("/"));
   }
 
@@ -295,7 +297,6 @@ public final class Job implements AutoCloseable {
     return exclusively("look after followers", () -> ranks.max(until, own));
   }
 
-  /** Throws if the communicator of the ranks has failed. */
   void requireAlive() {
     ranks.requireAlive();
   }

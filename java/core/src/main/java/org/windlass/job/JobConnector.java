@@ -35,7 +35,7 @@ import org.windlass.plan.Plan;
  */
 final class JobConnector implements AutoCloseable {
   /** Version of the messages that jobs and their ranks exchange until they have connected. */
-  private static final int PROTOCOL = 4;
+  private static final int PROTOCOL = 5;
 
   // Outcomes of an attempt to connect on a rank. All ranks of a job take the highest one.
   private static final long JOINED = 0;
@@ -53,9 +53,7 @@ final class JobConnector implements AutoCloseable {
   /** Jobs that hold keys which this job needs, as last seen by rank 0. */
   LinkSearch.Holders holders = new LinkSearch.Holders();
 
-  /** True if the job was closed. */
   volatile boolean closed;
-
   private LinkSearch.Match match; // on rank 0: the other job that was found last
   private volatile Communicator joining; // of this job or of both, while they join
 
@@ -68,14 +66,14 @@ final class JobConnector implements AutoCloseable {
     this.host = host;
   }
 
-  /** On rank 0: searches at the store, and begins again at another one if that is lost. */
+  /** On rank 0: searches at the store, and at another one if that is lost. */
   <T> T atStore(String linkName, Layout layout, Until until, Function<LinkSearch, T> search) {
     while (true) {
       try {
         Store reached = store.reach(until);
         Announcement own = announcement(layout);
-        return search.apply(
-            new LinkSearch(reached, linkName, own, until.left(), holders));
+        Deadline end = Deadline.of(until.left());
+        return search.apply(new LinkSearch(reached, linkName, own, end, holders));
       } catch (PeerLostException e) {
         if (until.isOver()) {
           throw e;
@@ -98,7 +96,6 @@ final class JobConnector implements AutoCloseable {
         false);
   }
 
-  /** Returns the versions that both jobs of a link must have. */
   static String versions() {
     return "windlass " + Native.wl_version() + ", ABI " + Native.wl_abi_version()
         + ", link protocol " + PROTOCOL + ", plan " + Plan.VERSION + ", offer " + Offer.FORMAT;
@@ -200,7 +197,6 @@ final class JobConnector implements AutoCloseable {
     return isLost || isOthersLate ? LOST : FAILED;
   }
 
-  /** Starts a communicator with the ranks of the other job, and makes a link of it. */
   private Link join(
       String linkName, Role role, Announcement own, Announcement other, Until until) {
     boolean sends = role == Role.SOURCE;
@@ -220,7 +216,7 @@ final class JobConnector implements AutoCloseable {
               : null;
       long handle =
           Start.join(
-              new JobAllGather(side, first, atStore, until), List.of(first + ranks.rank()), size,
+              side.allGather(first, atStore, until), List.of(first + ranks.rank()), size,
               source.options(), host, until.left())[0];
       Duration deadline = Duration.ofNanos(source.options().deadlineNs());
       Communicator both = Communicator.of(handle, deadline, "connect");
@@ -250,19 +246,16 @@ final class JobConnector implements AutoCloseable {
     }
   }
 
-  /** Returns a job's default layout; null if it has none. */
   private static Layout layout(Announcement job) {
     return job.layout().isEmpty() ? null : Layout.parse(job.layout());
   }
 
-  /** Returns a job's ranks in the communicator of both jobs, as messages name them. */
   private static String ranks(int first, Announcement job) {
     int last = first + job.ranks() - 1;
     return (first == last ? "rank " + first + " is" : "ranks " + first + " to " + last + " are")
         + " job '" + job.job() + "'";
   }
 
-  /** Ends an attempt in progress. */
   @Override
   public void close() {
     Communicator both = joining;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.job;
 
-import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.windlass.Communicator;
@@ -16,7 +14,10 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
+import org.windlass.internal.rendezvous.AllGather;
+import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.store.OthersGoneException;
 import org.windlass.internal.transfer.Alike;
 import org.windlass.internal.transfer.Until;
@@ -35,11 +36,6 @@ final class JobRanks implements AutoCloseable {
 
   private final String job;
   private final Communicator ranks;
-
-  /** Reads the result of rank 0. */
-  interface Decoder<T> {
-    T read(DataInputStream in) throws IOException;
-  }
 
   /** Copies {@code communicator} for the ranks. Collective over it. */
   JobRanks(String job, Communicator communicator, Until until) {
@@ -65,7 +61,6 @@ final class JobRanks implements AutoCloseable {
     return new JobRanks(job, ranks, until);
   }
 
-  /** Throws if the communicator of the ranks has failed. */
   void requireAlive() {
     ranks.failure().ifPresent(
         failure -> {
@@ -76,10 +71,8 @@ final class JobRanks implements AutoCloseable {
   /**
    * Runs a step on rank 0, and returns its result on every rank. Collective. If the step throws a
    * {@link WindlassException} or an {@link OthersGoneException}, every rank throws the same.
-   *
-   * @param until deadline of the step
    */
-  <T> T fromRank0(Until until, Decoder<T> decoder, Supplier<Encoding> step) {
+  <T> T fromRank0(Until until, Encoding.Reading<T> reading, Supplier<Encoding> step) {
     until.later(GRACE).on(ranks).barrier();
     byte[] own = new byte[0];
     RuntimeException failure = null;
@@ -94,7 +87,12 @@ final class JobRanks implements AutoCloseable {
                 });
       } catch (WindlassException e) {
         failure = e;
-        own = encoded(e);
+        own =
+            Encoding.bytes(
+                out -> {
+                  out.writeByte(FAILED);
+                  Encoding.putFailure(out, e);
+                });
       } catch (OthersGoneException e) {
         failure = e;
         own = new byte[] {OTHERS_GONE};
@@ -107,43 +105,21 @@ final class JobRanks implements AutoCloseable {
     if (failure != null) {
       throw failure;
     }
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(sent))) {
-      byte kind = in.readByte();
-      if (kind == DONE) {
-        return decoder.read(in);
-      }
-      if (kind == OTHERS_GONE) {
-        throw new OthersGoneException();
-      }
-      int code = in.readInt();
-      String message = new String(Encoding.array(in), StandardCharsets.UTF_8);
-      List<Integer> faultyRanks = new ArrayList<>();
-      while (in.available() > 0) {
-        faultyRanks.add(in.readInt());
-      }
-      throw WindlassException.of(code, message, null, "", faultyRanks);
-    } catch (IOException e) {
+    try {
+      return Encoding.read(
+          sent,
+          in ->
+              switch (in.readByte()) {
+                case DONE -> reading.from(in);
+                case OTHERS_GONE -> throw new OthersGoneException();
+                default -> throw Encoding.failure(in);
+              });
+    } catch (MalformedException e) {
       throw new MismatchException("what rank 0 told can't be read: " + e.getMessage(), e);
     }
   }
 
-  private static byte[] encoded(WindlassException failure) {
-    return Encoding.bytes(
-        out -> {
-          out.writeByte(FAILED);
-          out.writeInt(failure.code().number());
-          String message = String.valueOf(failure.getMessage());
-          Encoding.putArray(out, message.getBytes(StandardCharsets.UTF_8));
-          for (int rank : failure.faultyRanks()) {
-            out.writeInt(rank);
-          }
-        });
-  }
-
-  /**
-   * Runs a test on rank 0, and returns its result on every rank. Collective; see
-   * {@link #fromRank0}.
-   */
+  /** Runs a test on rank 0 as {@link #fromRank0} runs a step. */
   boolean testOnRank0(Until until, BooleanSupplier step) {
     return fromRank0(
         until,
@@ -155,8 +131,7 @@ final class JobRanks implements AutoCloseable {
   }
 
   /**
-   * Throws Mismatch on every rank if two ranks differ. The message names both calls. Collective.
-   * The ranks can go on afterwards.
+   * Throws Mismatch on every rank if two ranks differ. Collective. The ranks can go on afterwards.
    *
    * @param call name and arguments of the call on this rank
    */
@@ -178,9 +153,41 @@ final class JobRanks implements AutoCloseable {
     return max;
   }
 
-  /** Returns the bytes of each rank. Collective. */
   byte[][] gather(Until until, byte[] own) {
     return Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own);
+  }
+
+  /**
+   * Returns an all-gather of the ranks of this job and of another one. Rank 0 collects what its
+   * ranks say, takes part at the store for all of them, and sends them the result.
+   *
+   * @param first rank of this job's rank 0 among those of both jobs
+   * @param atStore null on other ranks than rank 0
+   */
+  AllGather allGather(int first, StoreAllGather atStore, Until until) {
+    return new AllGather() {
+      @Override
+      public List<byte[]> round(Map<Integer, byte[]> own, boolean isLast, Duration limit) {
+        byte[][] said = gather(until, own.get(first + rank()));
+        Supplier<Encoding> step =
+            () -> {
+              Map<Integer, byte[]> all = new LinkedHashMap<>();
+              for (int rank = 0; rank < said.length; rank++) {
+                all.put(first + rank, said[rank]);
+              }
+              List<byte[]> values = atStore.round(all, isLast, until.left());
+              return out -> Encoding.putArrays(out, values);
+            };
+        return fromRank0(until, Encoding::arrays, step);
+      }
+
+      @Override
+      public void quit() {
+        if (atStore != null) {
+          atStore.quit();
+        }
+      }
+    };
   }
 
   @Override

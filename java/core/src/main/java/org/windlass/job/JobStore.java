@@ -36,7 +36,7 @@ final class JobStore implements AutoCloseable {
   private final Map<String, String> environment;
   private final Resources resources;
   private final Cleaner.Cleanable cleanable;
-  private String instance = ""; // identifier of the connection; empty before the first
+  private String instance = "";
 
   /** Resources that outlive an object which nobody closes. Thread-safe. */
   private static final class Resources extends Leaks.Resource {
@@ -59,7 +59,6 @@ final class JobStore implements AutoCloseable {
       return store;
     }
 
-    /** Tries once to find or open the store, and to connect to it. */
     void connect(Map<String, String> environment, Member member, Until until) {
       replace(null);
       requireOpen();
@@ -104,7 +103,6 @@ final class JobStore implements AutoCloseable {
     }
   }
 
-  /** Makes no connection yet. The environment names the store. */
   JobStore(String job, JobRanks ranks, Map<String, String> environment) {
     this.job = job;
     this.ranks = ranks;
@@ -113,17 +111,15 @@ final class JobStore implements AutoCloseable {
     cleanable = Leaks.watch(this, resources);
   }
 
-  /** Returns the connected store; null if there is none. */
   Store store() {
     return resources.store();
   }
 
-  /** Returns the identifier of the connection, which no other connection has. */
+  /** Returns the identifier of the connection; empty before the first. */
   String instance() {
     return instance;
   }
 
-  /** Connects if there is no connection, or a lost one, and returns the store. */
   Store reach(Until until) {
     if (isLost(until)) {
       open(until);
@@ -131,7 +127,6 @@ final class JobStore implements AutoCloseable {
     return store();
   }
 
-  /** Returns whether there is no connection, or a lost one. */
   boolean isLost(Until until) {
     Store store = resources.store();
     if (store == null) {
@@ -150,8 +145,7 @@ final class JobStore implements AutoCloseable {
   }
 
   /**
-   * Returns whether the job that has a presence key has given up. Waits a short time for the key to
-   * disappear.
+   * Waits a short time for a presence key to disappear, and returns whether its job has given up.
    */
   boolean hasGivenUp(Round.Presence theirs, Until until) {
     try {

@@ -2,7 +2,7 @@
 /**
  * Connects jobs that were launched separately and send tensors to one another. A
  * {@link org.windlass.job.Job} connects to another by name, which makes a
- * {@link org.windlass.link.Link}. {@link org.windlass.job.Followers} are jobs that each receive at
- * their own pace.
+ * {@link org.windlass.link.Link}. Use {@link org.windlass.job.Job#connect} for one target, and
+ * {@link org.windlass.job.Job#followers} for targets that come and go.
  */
 package org.windlass.job;

@@ -16,7 +16,7 @@ public final class Kernel {
     this.signature = signature;
   }
 
-  /** Returns the name that the kernel's author gave it. */
+  /** Returns the kernel's name, without its parameters. */
   public String name() {
     return name;
   }
@@ -27,7 +27,7 @@ public final class Kernel {
   }
 
   /**
-   * Returns the kernel's number in the library. For packages of Windlass.
+   * Returns the index of the kernel in its library. For packages of Windlass.
    *
    * @hidden
    */

@@ -23,7 +23,6 @@ public final class KernelLibrary {
   private final Target target;
   private final List<Kernel> kernels;
 
-  /** The {@code wl_kernel_library_t*}; valid until the process ends. */
   private final long handle;
 
   private KernelLibrary(Path path, Target target, long handle) {

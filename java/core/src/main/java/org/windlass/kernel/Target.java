@@ -41,7 +41,7 @@ public enum Target {
     return whyNot().isEmpty();
   }
 
-  /** Returns the reason why the target is not available. Empty if it is available. */
+  /** Returns the reason why {@link #available} returns false. Empty if it returns true. */
   public String whyNot() {
     boolean loaded = this == loaded();
     TargetToolkit toolkit = TargetToolkit.of(toString());
@@ -68,10 +68,10 @@ public enum Target {
   }
 
   /**
-   * Makes this process run the kernels of this target. A process runs the kernels of only one
-   * target, which is the first that it uses. If the process uses other parts of Windlass first, the
-   * environment variable {@code WINDLASS_TARGET} or the system property {@code org.windlass.target}
-   * selects it.
+   * Makes this process run the kernels of this target. Call it before other parts of Windlass. A
+   * process runs the kernels of only one target, which it selects at its first call: this target,
+   * or else the one that the environment variable {@code WINDLASS_TARGET} or the system property
+   * {@code org.windlass.target} names.
    *
    * @throws UnsupportedException if this build lacks the target's kernels, or the process already
    *     runs another target's

@@ -24,8 +24,10 @@ import org.windlass.internal.store.Token;
  * counts as not set.
  *
  * <p>One launcher may run inside another one's allocation. The first launcher whose variables are
- * set counts. {@code WINDLASS_RENDEZVOUS}, {@code WINDLASS_JOB}, {@code WINDLASS_TOKEN_FILE} and
- * {@code WINDLASS_TOKEN} count under any launcher.
+ * set counts; {@link Launcher} has the order. Without a launcher, set {@code WINDLASS_RANK}, {@code
+ * WINDLASS_WORLD_SIZE} and {@code WINDLASS_JOB} for each process. {@code WINDLASS_RENDEZVOUS},
+ * {@code WINDLASS_JOB}, {@code WINDLASS_TOKEN_FILE} and {@code WINDLASS_TOKEN} count under any
+ * launcher.
  */
 public final class LaunchEnvironment {
   /** Launchers that start a process for each rank, in the order in which their variables count. */
@@ -59,9 +61,7 @@ public final class LaunchEnvironment {
     private final String rank;
     private final String size;
     private final String localRank;
-
-    /** Null if the launcher does not set it. */
-    private final String localSize;
+    private final String localSize; // null if the launcher does not set it
 
     /** Advice for a process that has only one of {@code rank} and {@code size}. */
     private final String cure;
@@ -257,7 +257,8 @@ public final class LaunchEnvironment {
   /**
    * Returns the name that distinguishes this job from others that run at the same time. The name is
    * {@code WINDLASS_JOB}, or the launcher's id, or torchrun's {@code MASTER_ADDR:MASTER_PORT}.
-   * Empty if none is set.
+   * Empty if none is set. If the launcher sets no id, as with {@code RANK} and {@code WORLD_SIZE}
+   * by hand, set {@code WINDLASS_JOB}.
    */
   public Optional<String> job() {
     return jobFrom(JOB).or(this::launcherJob);
@@ -369,7 +370,6 @@ public final class LaunchEnvironment {
     return Stream.of(Token.VARIABLE, Token.FILE_VARIABLE).filter(variables::isSet).findFirst();
   }
 
-  /** Describes these variables in one line, without the token. */
   @Override
   public String toString() {
     StringJoiner text = new StringJoiner(", ", launcher + ": ", "");
@@ -404,7 +404,6 @@ public final class LaunchEnvironment {
             + " to a name of the job's own";
   }
 
-  /** Requires the same rank from two launchers that both count for this process. */
   private void requireOneRank() {
     String other = null;
     if (launcher == Launcher.PMIX) {

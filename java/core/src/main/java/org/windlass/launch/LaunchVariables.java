@@ -20,17 +20,14 @@ record LaunchVariables(Map<String, String> all) {
     return all.get(name);
   }
 
-  /** Returns the value of a variable; empty if it has none. */
   Optional<String> value(String name) {
     return Optional.ofNullable(all.get(name)).filter(value -> !value.isEmpty());
   }
 
-  /** Returns a text such as {@code RANK is '3'}. */
   String quoted(String name) {
     return name + " is '" + Texts.printable(get(name)) + "'";
   }
 
-  /** Returns a text such as {@code RANK is '3', and WORLD_SIZE is '2'}. */
   String quoted(String one, String other) {
     return quoted(one) + ", and " + quoted(other);
   }
@@ -56,7 +53,6 @@ record LaunchVariables(Map<String, String> all) {
     return (int) value;
   }
 
-  /** Parses a number of ranks. */
   int count(String name) {
     return number(name, 1, Native.WL_MAX_RANKS);
   }

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.RandomAccess;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Shapes;
@@ -29,16 +30,13 @@ public final class DeviceMesh {
   private final int size;
   private final int first;
 
-  /** Ranks in row-major order, or null if they are consecutive from {@code first}. */
-  private final int[] listed;
+  /** Ranks in row-major order; null if the ranks are consecutive from {@code first}. */
+  private final int @Nullable [] listed;
 
-  /**
-   * Ascending pairs, if the ranks are listed: the rank in the upper 32 bits and its position in the
-   * lower.
-   */
+  /** Ascending: rank in the upper 32 bits, position in the lower. Null for consecutive ranks. */
   private final long[] places;
 
-  private DeviceMesh(List<String> names, int[] sizes, int first, int[] listed) {
+  private DeviceMesh(List<String> names, int[] sizes, int first, int @Nullable [] listed) {
     this.names = names;
     this.sizes = sizes;
     this.size = checkedSize(sizes);
@@ -50,7 +48,7 @@ public final class DeviceMesh {
           "a mesh of " + size + " ranks from rank " + this.first + " leaves 0 to "
               + (MAX_RANKS - 1));
     }
-    this.places = consecutive ? null : places(listed);
+    this.places = this.listed == null ? new long[0] : places(this.listed);
   }
 
   /**
@@ -139,13 +137,13 @@ public final class DeviceMesh {
     return new LayoutParser(text).mesh(0);
   }
 
-  /** Returns this mesh over consecutive ranks from {@code firstRank}. */
+  /** Returns a mesh with these dimensions over consecutive ranks from {@code firstRank}. */
   public DeviceMesh at(int firstRank) {
     return new DeviceMesh(names, sizes, firstRank, null);
   }
 
   /**
-   * Returns this mesh over the given ranks, in row-major order.
+   * Returns a mesh with these dimensions over the given ranks, in row-major order.
    *
    * @throws InvalidArgumentException if their number is not {@link #size()}, or a rank is out of
    *     range or occurs twice
@@ -235,7 +233,7 @@ public final class DeviceMesh {
   }
 
   /** Returns the coordinates of {@code rank}, or null if the mesh does not contain it. */
-  public int[] coordinates(int rank) {
+  public int @Nullable [] coordinates(int rank) {
     int place = placeOf(rank);
     if (place < 0) {
       return null;
@@ -248,7 +246,11 @@ public final class DeviceMesh {
     return coordinates;
   }
 
-  /** Returns the rank at a position, counted in row-major order from 0. */
+  /**
+   * Returns the rank at a position in row-major order.
+   *
+   * @param place the position, from 0 to {@code size() - 1}
+   */
   public int rankAtPlace(int place) {
     if (place < 0 || place >= size) {
       throw new InvalidArgumentException("place " + place + " is outside mesh " + grid());
@@ -291,7 +293,7 @@ public final class DeviceMesh {
     return listed == null ? first + size - 1 : (int) (places[size - 1] >> 32);
   }
 
-  /** Returns true if some rank is in both meshes. */
+  /** Returns true if the meshes have a rank in common. */
   public boolean overlaps(DeviceMesh other) {
     Objects.requireNonNull(other, "other");
     if (lowestRank() > other.highestRank() || other.lowestRank() > highestRank()) {

@@ -22,6 +22,9 @@ import org.windlass.internal.Cut;
  * @param placements one for each mesh dimension
  */
 public record Layout(DeviceMesh mesh, List<Placement> placements) {
+  /** Largest number of pieces of one strided shard. It bounds memory. */
+  private static final int MAX_PIECES = 1 << 24;
+
   /**
    * Checks the components.
    *
@@ -69,12 +72,12 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return new LayoutParser(text).layout(source.mesh().highestRank() + 1);
   }
 
-  /** Returns true if some mesh dimension holds terms of a reduction. */
+  /** Returns true if some placement is {@link Placement.Partial}: ranks then hold terms. */
   public boolean hasPartial() {
     return partialOp().isPresent();
   }
 
-  /** Returns the operation that reduces the ranks' terms; empty if the ranks hold values. */
+  /** Returns the operation of the {@code Partial} placements; empty if there are none. */
   public Optional<ReduceOp> partialOp() {
     for (Placement placement : placements) {
       if (placement instanceof Placement.Partial partial) {
@@ -89,10 +92,20 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
    *
    * @param tensor name of the tensor for the message; empty if it has none
    * @param shape extents of the tensor
-   * @throws InvalidArgumentException if an extent is negative, or a placement shards a dimension
-   *     that the tensor lacks; the message names the tensor and the placement
+   * @throws InvalidArgumentException if an extent is negative, a placement shards a dimension that
+   *     the tensor lacks, or {@link Placement.StridedShard} cannot cut an extent; the message names
+   *     the tensor and the placement
+   * @throws UnsupportedException if a rank would hold more than 2^24 pieces of a dimension
    */
   public void check(String tensor, long... shape) {
+    checkDimensions(tensor, shape);
+    for (int d = 0; d < shape.length; d++) {
+      checkPieces(tensor, d, shape[d]);
+    }
+  }
+
+  /** Checks that no extent is negative, and that the tensor has all sharded dimensions. */
+  void checkDimensions(String tensor, long[] shape) {
     Objects.requireNonNull(tensor, "tensor");
     Objects.requireNonNull(shape, "shape");
     for (int d = 0; d < shape.length; d++) {
@@ -112,9 +125,32 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     }
   }
 
+  /** Checks that strided shards whose pieces stay apart cut a dimension into equal pieces. */
+  private void checkPieces(String tensor, int dim, long extent) {
+    long length = extent;
+    boolean isEven = true;
+    for (Cut.Level level : levels(dim)) {
+      isEven &= level.isEven(length);
+      boolean isMany = Math.min(level.split(), length) > MAX_PIECES;
+      if (level.split() > 1 && (isMany || !isEven)) {
+        String cut =
+            named(tensor) + " has extent " + extent + " in dimension " + dim + ", which placement "
+                + placements.get(level.meshDim()) + " of mesh dimension " + level.meshDim()
+                + " in " + this + " cuts into ";
+        throw isEven
+            ? new UnsupportedException(
+                cut + level.split() + " pieces; at most " + MAX_PIECES + " are supported")
+            : new InvalidArgumentException(
+                cut + "unequal pieces; use S" + dim + ", or as split the size of a later mesh"
+                    + " dimension that has S" + dim);
+      }
+      length /= level.parts();
+    }
+  }
+
   /**
-   * Returns this layout with {@code Replicate} in place of every shard of a dimension from {@code
-   * ndim} on.
+   * Returns this layout with {@code Replicate} in place of every shard of a dimension that a tensor
+   * of {@code ndim} dimensions lacks.
    */
   public Layout defaultedFor(int ndim) {
     if (ndim < 0) {
@@ -138,50 +174,49 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
    *     not fit the shape
    */
   public Region localRegion(long[] shape, int rank) {
-    check("", shape);
-    return localRegion(shape, shape, rank);
+    return localRegion("", shape, shape, rank);
   }
 
   /**
-   * Returns how dimension {@code dim} is cut. Its first {@code extent} of {@code padded} elements
-   * are real. For packages of Windlass.
+   * Returns how the layout cuts dimension {@code dim} of a tensor. For packages of Windlass.
    *
+   * @param extent number of real elements, which are the first of {@code padded}
+   * @param padded number of elements that the layout cuts
    * @hidden
    */
   @SuppressWarnings("exports")
   public Cut cut(int dim, long extent, long padded) {
-    int ndim = mesh.ndim();
-    int[] meshDims = new int[ndim];
-    int[] parts = new int[ndim];
-    int[] splits = new int[ndim];
-    long[] units = new long[ndim];
-    int levels = 0;
-    for (int m = 0; m < ndim; m++) {
+    return new Cut(extent, padded, levels(dim));
+  }
+
+  /**
+   * Returns the mesh dimensions that shard {@code dim}, in the order in which they cut. If the
+   * sizes of later plain shards multiply to the split of a strided shard, the strided shard cuts
+   * after them, like a plain one. PyTorch orders {@code _StridedShard} in the same way.
+   */
+  private List<Cut.Level> levels(int dim) {
+    List<Cut.Level> levels = new ArrayList<>();
+    for (int m = mesh.ndim() - 1; m >= 0; m--) {
       Placement placement = placements.get(m);
-      if (placement instanceof Placement.Shard shard && shard.dim() == dim) {
-        splits[levels] = 1;
-        units[levels] = shard.unit();
-      } else if (placement instanceof Placement.StridedShard strided && strided.dim() == dim) {
-        splits[levels] = strided.split();
-        units[levels] = 1;
-      } else {
-        continue;
+      if (shardedDimension(placement) == dim && mesh.size(m) > 1) {
+        int split = placement instanceof Placement.StridedShard strided ? strided.split() : 1;
+        long unit = placement instanceof Placement.Shard shard ? shard.unit() : 1;
+        int after = 0;
+        int product = 1;
+        while (product < split && after < levels.size() && levels.get(after).isChunk()) {
+          product *= levels.get(after++).parts();
+        }
+        levels.add(
+            product == split ? after : 0,
+            new Cut.Level(m, mesh.size(m), product == split ? 1 : split, unit));
       }
-      meshDims[levels] = m;
-      parts[levels++] = mesh.size(m);
     }
-    return new Cut(
-        extent,
-        padded,
-        Arrays.copyOf(meshDims, levels),
-        Arrays.copyOf(parts, levels),
-        Arrays.copyOf(splits, levels),
-        Arrays.copyOf(units, levels),
-        UnsupportedException::new);
+    return levels;
   }
 
   /** Returns the real elements that {@code rank} holds if the layout cuts {@code paddedShape}. */
-  Region localRegion(long[] shape, long[] paddedShape, int rank) {
+  Region localRegion(String tensor, long[] shape, long[] paddedShape, int rank) {
+    check(tensor, paddedShape);
     int[] coordinates = mesh.coordinates(rank);
     if (coordinates == null) {
       throw new InvalidArgumentException("rank " + rank + " is not in the mesh of " + this);
@@ -211,11 +246,6 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return mesh.qualified() + ":" + placementsText();
   }
 
-  /**
-   * Checks that the numbers of elements and of bytes of a tensor fit 64 bits.
-   *
-   * @throws InvalidArgumentException if either exceeds 64 bits
-   */
   static void requireCountable(String tensor, long[] shape, DType dtype) {
     boolean empty = false;
     for (long extent : shape) {

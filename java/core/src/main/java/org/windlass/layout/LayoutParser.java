@@ -29,16 +29,14 @@ final class LayoutParser {
     this.text = Objects.requireNonNull(text, "text");
   }
 
-  /** Parses the whole string as a mesh. Without {@code @}, it begins at {@code defaultFirst}. */
+  /** Parses a mesh. Without {@code @}, it begins at rank {@code defaultFirst}. */
   DeviceMesh mesh(int defaultFirst) {
     DeviceMesh mesh = meshPart(defaultFirst);
     expectEnd("':' or the end");
     return mesh;
   }
 
-  /**
-   * Parses the whole string as a layout. A mesh without {@code @} begins at {@code defaultFirst}.
-   */
+  /** Parses a layout. Without {@code @}, its mesh begins at rank {@code defaultFirst}. */
   Layout layout(int defaultFirst) {
     DeviceMesh mesh = meshPart(defaultFirst);
     if (!accept(':')) {

@@ -21,7 +21,6 @@ public sealed interface Placement
    * @param unit elements that stay together, at least 1
    */
   record Shard(int dim, long unit) implements Placement {
-    /** Checks the components. */
     public Shard {
       requireDimension(dim);
       if (unit < 1) {
@@ -36,15 +35,20 @@ public sealed interface Placement
   }
 
   /**
-   * Cuts tensor dimension {@code dim} into {@code split} pieces, and each piece among the mesh
-   * dimension's ranks. The parts of a rank are joined in order. It corresponds to PyTorch's {@code
-   * _StridedShard}.
+   * Cuts tensor dimension {@code dim} after later mesh dimensions, as FSDP2 over tensor parallelism
+   * does. If a later mesh dimension with {@code S<dim>} has size {@code split}, it cuts first. This
+   * one then cuts each of its pieces. Both cut as {@link Shard} does. Several later mesh dimensions
+   * cut first if the product of their sizes is {@code split}. This placement corresponds to
+   * PyTorch's {@code _StridedShard}.
+   *
+   * <p>Without such mesh dimensions, it cuts the dimension into {@code split} pieces, and each
+   * piece among the mesh dimension's ranks. The parts of a rank are joined in order. All parts must
+   * be equal, and so must the parts of earlier cuts.
    *
    * @param dim tensor dimension, from 0
    * @param split number of pieces, at least 1
    */
   record StridedShard(int dim, int split) implements Placement {
-    /** Checks the components. */
     public StridedShard {
       requireDimension(dim);
       if (split < 1) {
@@ -67,13 +71,12 @@ public sealed interface Placement
   }
 
   /**
-   * Holds one term of a reduction at every coordinate. The tensor is the reduced value. It is
-   * allowed only in sources.
+   * Every coordinate holds a term, such as a summand. The tensor is the reduction of the terms.
+   * Only sources may hold terms.
    *
    * @param op the reduction
    */
   record Partial(ReduceOp op) implements Placement {
-    /** Checks the components. */
     public Partial {
       Objects.requireNonNull(op, "op");
     }
@@ -84,23 +87,17 @@ public sealed interface Placement
     }
   }
 
-  /** Returns a placement that cuts tensor dimension {@code dim} between any elements. */
+  /** Returns a placement that cuts tensor dimension {@code dim} between any two elements. */
   static Placement shard(int dim) {
     return new Shard(dim, 1);
   }
 
-  /**
-   * Returns a placement that cuts tensor dimension {@code dim} in whole units of {@code unit}
-   * elements.
-   */
+  /** Returns a placement that cuts dimension {@code dim} in units of {@code unit} elements. */
   static Placement shard(int dim, long unit) {
     return new Shard(dim, unit);
   }
 
-  /**
-   * Returns a placement that cuts tensor dimension {@code dim} into {@code split} pieces, and each
-   * among the ranks.
-   */
+  /** Returns a {@link StridedShard} of tensor dimension {@code dim}. */
   static Placement stridedShard(int dim, int split) {
     return new StridedShard(dim, split);
   }
@@ -110,12 +107,12 @@ public sealed interface Placement
     return new Replicate();
   }
 
-  /** Returns a placement that holds a term of a sum at every coordinate. */
+  /** Returns a placement that holds a summand at every coordinate. The tensor is their sum. */
   static Placement partial() {
     return new Partial(ReduceOp.SUM);
   }
 
-  /** Returns a placement that holds a term of the reduction by {@code op} at every coordinate. */
+  /** Returns a placement with a term at every coordinate. {@code op} reduces the terms. */
   static Placement partial(ReduceOp op) {
     return new Partial(op);
   }

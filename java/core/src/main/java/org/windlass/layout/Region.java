@@ -21,7 +21,6 @@ public final class Region {
    * @param end one past the last element
    */
   public record Interval(long start, long end) {
-    /** Checks the components. */
     public Interval {
       if (start < 0 || end < start) {
         throw new InvalidArgumentException(
@@ -50,7 +49,6 @@ public final class Region {
    *     local tensor holds the rank's region in that form.
    */
   public record Box(long[] start, long[] length, long[] packedStart) {
-    /** Checks the components. */
     public Box {
       Objects.requireNonNull(start, "start");
       Objects.requireNonNull(length, "length");
@@ -81,9 +79,7 @@ public final class Region {
     }
   }
 
-  /**
-   * Returns a region over bounds that are known to be ordered. The arrays are shared, not copied.
-   */
+  /** Returns a region over bounds that are known to be valid. The arrays are shared, not copied. */
   static Region trusted(long[][] bounds) {
     return new Region(bounds, false);
   }
@@ -236,10 +232,7 @@ public final class Region {
     return Arrays.deepHashCode(bounds);
   }
 
-  /**
-   * Returns the region as {@code [0,2)+[4,6) x [0,8)}, or {@code scalar} for a region without
-   * dimensions.
-   */
+  /** Returns the region as {@code [0,2)+[4,6) x [0,8)}; without dimensions {@code scalar}. */
   @Override
   public String toString() {
     StringBuilder text = new StringBuilder();

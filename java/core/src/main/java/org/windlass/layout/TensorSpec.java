@@ -35,7 +35,7 @@ public record TensorSpec(
     Objects.requireNonNull(dtype, "dtype");
     Objects.requireNonNull(layout, "layout");
     paddedShape = Copies.list(paddedShape, "paddedShape");
-    layout.check(name, array(shape));
+    layout.checkDimensions(name, array(shape));
     boolean fits = shape.size() == paddedShape.size();
     for (int d = 0; fits && d < shape.size(); d++) {
       fits = shape.get(d) <= paddedShape.get(d);
@@ -79,7 +79,7 @@ public record TensorSpec(
 
   /** Returns the shape of the local tensor that {@code rank} holds, including padding. */
   public long[] localShape(int rank) {
-    return layout.localShape(paddedExtents(), rank);
+    return layout.localRegion(name, paddedExtents(), paddedExtents(), rank).shape();
   }
 
   /**
@@ -87,7 +87,7 @@ public record TensorSpec(
    * tensor without its padding, which follows along every dimension.
    */
   public Region localRegion(int rank) {
-    return layout.localRegion(extents(), paddedExtents(), rank);
+    return layout.localRegion(name, extents(), paddedExtents(), rank);
   }
 
   private static long[] array(List<Long> extents) {

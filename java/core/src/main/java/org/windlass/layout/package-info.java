@@ -11,4 +11,7 @@
  * <p>Layouts are pure arithmetic. They need no communication and no native library. {@link
  * org.windlass Invalid calls} throw the exceptions that {@code org.windlass} describes.
  */
+@NullMarked
 package org.windlass.layout;
+
+import org.jspecify.annotations.NullMarked;

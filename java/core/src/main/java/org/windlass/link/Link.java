@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.link;
 
-import java.lang.ref.WeakReference;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeSet;
+import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import org.windlass.Communicator;
 import org.windlass.error.AbortedException;
@@ -27,29 +29,33 @@ import org.windlass.layout.Layout;
 
 /**
  * A link between two sides of a communicator, senders and receivers. Tensors move from senders to
- * receivers, version after version. Each side knows only its own layouts: a trainer adds its
- * tensors, and a fleet names the ones that it receives. {@link LinkTransferBuilder#register} makes
+ * receivers, version after version. Each side knows only its own layouts: senders add the
+ * tensors to send, and receivers the tensors to receive. {@link LinkTransferBuilder#register} makes
  * one plan from both.
  *
  * <pre>{@code
- * Link link = Link.open(comm, "policy", trainers, fleet);
+ * Link link = Link.open(comm, "policy", senders, receivers);
  *
- * var transfer = link.transferBuilder().defaultWire(BF16) // on a rank of the trainers
- *     .add("l0.q_proj", shape, q, trainers.layout(partial(SUM), shard(0)))
+ * var transfer = link.transferBuilder().defaultWire(BF16) // on a sender
+ *     .add("l0.q_proj", shape, q, senders.layout(partial(SUM), shard(0)))
  *     .register(ofMinutes(1));
- * for (long v = 1; train(); v++) transfer.send(v);
- * transfer.finish();
+ * for (long v = 1; v <= steps; v++) {
+ *   train();
+ *   transfer.send(v);
+ * }
  *
- * var transfer = link.transferBuilder()                   // on a rank of the fleet
- *     .into("l0.q_proj", shape, q, fleet.layout(shard(0)))
+ * var transfer = link.transferBuilder()                   // on a receiver
+ *     .into("l0.q_proj", shape, q, receivers.layout(shard(0)))
  *     .register(ofMinutes(1));
- * while (!transfer.isFinished()) {
- *   transfer.tryReceive(ofMinutes(1)).ifPresent(v -> serve(transfer.tensor("l0.q_proj")));
+ * for (long v = 1; v <= steps; v++) {
+ *   transfer.receive();
+ *   serve(transfer.tensor("l0.q_proj")); // not q: it holds only every second version
  * }
  * }</pre>
  *
  * <p>{@link org.windlass.job.Job#connect} makes a link between two jobs, each with a communicator
- * of its own. There, a layout uses the rank numbers of its own job.
+ * of its own. Only there, a receiver can poll for versions. A layout then uses the rank numbers of
+ * its own job.
  *
  * <p>A link has a communicator of its own. When it fails, each side goes on with its own work and
  * may join another link.
@@ -87,7 +93,7 @@ public final class Link implements AutoCloseable {
   private int registrations;
 
   /** Open transfers. Guarded by itself. */
-  private final List<WeakReference<LinkTransfer>> transfers = new ArrayList<>();
+  private final Set<LinkTransfer> transfers = Collections.newSetFromMap(new WeakHashMap<>());
 
   private volatile boolean closed;
 
@@ -175,15 +181,15 @@ public final class Link implements AutoCloseable {
   /**
    * Joins two sides of a communicator, senders and receivers. They may be disjoint, equal or
    * overlapping. Collective: every rank makes the same call, also a rank of neither side. The link
-   * has its own communicator and so its own failure record. It is closed separately.
+   * has its own communicator, so it fails and is closed independently.
    *
    * @param communicator the sides use its ranks
    * @param name name of the link in messages, at most 64 bytes without a slash
    * @param senders the ranks of one side, in any order and grid
    * @param receivers the ranks of the other side
    * @return null on a rank of neither side
-   * @throws MismatchException on every rank, if ranks name another link or other sides;
-   *     {@code communicator} stays usable
+   * @throws MismatchException on every rank, if ranks name another link or other sides; {@code
+   *     communicator} stays usable
    */
   public static Link open(
       Communicator communicator, String name, DeviceMesh senders, DeviceMesh receivers) {
@@ -402,8 +408,7 @@ public final class Link implements AutoCloseable {
   /** Makes {@link #close} close a transfer, too. */
   void keep(LinkTransfer transfer) {
     synchronized (transfers) {
-      transfers.removeIf(each -> each.get() == null);
-      transfers.add(new WeakReference<>(transfer));
+      transfers.add(transfer);
       if (!closed) {
         return;
       }
@@ -414,13 +419,13 @@ public final class Link implements AutoCloseable {
   /** Forgets a transfer that was closed. */
   void letGo(LinkTransfer transfer) {
     synchronized (transfers) {
-      transfers.removeIf(each -> each.get() == null || each.get() == transfer);
+      transfers.remove(transfer);
     }
   }
 
   private List<LinkTransfer> kept() {
     synchronized (transfers) {
-      return transfers.stream().map(WeakReference::get).filter(Objects::nonNull).toList();
+      return new ArrayList<>(transfers);
     }
   }
 
@@ -446,27 +451,12 @@ public final class Link implements AutoCloseable {
   }
 
   private void leaveAll() {
-    if (handover != null) {
-      handover.close();
-    }
     LinkSide part = handover == null ? senders : handover.side();
-    WindlassException first = part == null ? null : closing(part.communicator());
-    WindlassException second = closing(communicator);
-    if (first != null && second != null) {
-      first.addSuppressed(second);
-    }
-    if (first != null || second != null) {
-      throw first != null ? first : second;
-    }
-  }
-
-  /** Closes a communicator. Returns the exception of that, or null. */
-  private static WindlassException closing(Communicator communicator) {
-    try {
-      communicator.close();
-      return null;
-    } catch (WindlassException e) {
-      return e;
+    Communicator own = part == null ? null : part.communicator();
+    try (communicator;
+        own;
+        handover) {
+      // Closes all in the opposite order, also if one fails.
     }
   }
 

@@ -4,13 +4,11 @@ package org.windlass.link;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
-import java.util.stream.Collectors;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
 import org.windlass.error.WindlassException;
-import org.windlass.internal.Native;
 import org.windlass.internal.transfer.Replicas;
 import org.windlass.internal.transfer.TransferHandle;
 import org.windlass.internal.transfer.Until;
@@ -41,8 +39,8 @@ final class LinkPart {
   /** Names of this rank's targets that have parts of the version whose move failed last. */
   private Supplier<List<String>> incomplete = List::of;
 
-  /** Refusal that all ranks of the link threw before anything moved. Null for none. */
-  private UnsupportedException refusal;
+  /** Exception that all ranks of the link threw before anything moved. Null for none. */
+  private UnsupportedException unsupported;
 
   /** Transfer that ran last. Thread-safe. */
   private volatile Transfer latest;
@@ -81,71 +79,51 @@ final class LinkPart {
     return transfers.get(half);
   }
 
-  /**
-   * Waits for the other side.
-   *
-   * @param named the version that this rank names, or {@link Transfer#ANY_VERSION}
-   * @return deadline of the move; null if the senders have finished, or the other side did not
-   *     arrive in time
-   */
-  Until come(boolean isSender, long named, Until until) {
-    incomplete = List::of;
-    Handover handover = link.handover();
-    if (link.isFinished() || handover == null) {
-      return link.isFinished() ? null : until;
-    }
-    return isSender
-        ? handover.offer(registration, named, until)
-        : handover.ask(until, link::setFinished);
+  /** Returns the number of moves that have begun; see {@link Transfer#begun}. Thread-safe. */
+  long begun() {
+    return transfers.stream().mapToLong(Transfer::begun).sum();
+  }
+
+  /** Returns the handover between two jobs; null within one communicator. */
+  Handover handover() {
+    return link.handover();
+  }
+
+  long leftNs(Until until) {
+    return until.leftNs(link.communicator());
+  }
+
+  /** Tells receivers the newest version, and if the senders wait with it. */
+  void announce(long version, boolean isWaiting) {
+    handover().announce(version, isWaiting ? registration : Handover.NONE);
   }
 
   /**
    * Moves a version into a half, and checks it. Collective over the link. Between two jobs, it
    * fails on all ranks of a job if it fails on one.
    *
-   * @param version receives the version that all ranks name, or {@link Transfer#FINISHED}, even if
-   *     the call throws. It is unchanged if nothing has moved.
+   * @param named a version, {@link Transfer#ANY_VERSION}, or {@link Transfer#FINISHED}. Between two
+   *     jobs, the latter takes the version back, so that it moves to no rank.
+   * @param version receives the version that all ranks name, or {@link Transfer#FINISHED} if a rank
+   *     names that, even if the call throws. It is unchanged if nothing has moved.
    */
   void move(int half, long named, long[] version, Until until) {
-    Handover handover = link.handover();
+    incomplete = List::of;
+    Handover handover = handover();
     if (handover == null) {
       moveHere(half, named, version, until);
       return;
     }
     boolean isDone = false;
-    List<Integer> without = List.of();
+    long startNs = System.nanoTime();
     try {
-      long startNs = System.nanoTime();
       moveHere(half, named, version, until);
-      handover.moved(System.nanoTime() - startNs);
       isDone = true;
     } catch (RuntimeException | Error e) {
       end(version[0], named, e); // for those of this job that still move it
       throw e;
     } finally {
-      without = without(handover, isDone, until);
-    }
-    if (!without.isEmpty()) {
-      throw handover
-          .side()
-          .failed(
-              Native.WL_ABORTED,
-              without,
-              "ranks " + without
-                  + (link.receives()
-                      ? " have not got it, so that no rank of their job takes it"
-                      : " have not sent it, so that it fails on all ranks of their job"));
-    }
-  }
-
-  private static List<Integer> without(Handover handover, boolean has, Until until) {
-    try {
-      return handover.without(has, until);
-    } catch (WindlassException e) {
-      if (has) {
-        throw e;
-      }
-      return List.of(); // why this rank has it not says more
+      handover.moved(isDone, version[0] < 0 ? 0 : System.nanoTime() - startNs, until);
     }
   }
 
@@ -167,12 +145,12 @@ final class LinkPart {
     try {
       latest.move(registration, named, version, until.leftNs());
     } catch (UnsupportedException e) {
-      refusal = e;
+      unsupported = e;
       incomplete = List::of;
       throw e;
     }
     incomplete = List::of;
-    if (version[0] == FINISHED) {
+    if (version[0] == FINISHED && handover() == null) {
       link.setFinished();
     }
   }
@@ -184,20 +162,20 @@ final class LinkPart {
     if (link.isFinished()) {
       return;
     }
-    if (link.handover() == null) {
+    if (handover() == null) {
       transfer(FINISHED, new long[] {ANY}, until);
     } else {
-      link.handover().finish(until);
+      Tickets.finish(this, until);
       link.setFinished();
     }
   }
 
   /**
-   * Returns the exception classes that all ranks throw, with the class of {@code failure} if it is
-   * a refusal.
+   * Returns the exception classes after which the link goes on, since all ranks throw them and
+   * nothing was committed. {@code UnsupportedException} is one only before anything moved.
    */
   private List<Class<? extends WindlassException>> shared(Throwable failure) {
-    return failure == refusal ? List.of(UnsupportedException.class) : SHARED;
+    return failure == unsupported ? List.of(UnsupportedException.class) : SHARED;
   }
 
   /**
@@ -211,7 +189,7 @@ final class LinkPart {
     try {
       transfer(named, version, until);
       Checksums.Failure failure =
-          link.isFinished() ? null : checksums.get(half).verify(version[0], until);
+          version[0] == FINISHED ? null : checksums.get(half).verify(version[0], until);
       isOver = true;
       return failure;
     } catch (RuntimeException | Error e) {
@@ -232,8 +210,8 @@ final class LinkPart {
   }
 
   /** Returns true if the senders wait with a version. Between two jobs only. Thread-safe. */
-  boolean isThere() {
-    return link.handover().isWaiting(registration);
+  boolean isVersionOffered() {
+    return handover().isWaiting(registration);
   }
 
   /**
@@ -257,27 +235,15 @@ final class LinkPart {
     return link.operation(of < 0 ? what : what + " of version " + of);
   }
 
-  /**
-   * Returns the exception of a call for which the other side did not arrive. The links go on.
-   *
-   * @param before the parts that have moved {@code version} so far
-   */
-  WindlassException late(String what, List<LinkPart> before, long version) {
-    String moved =
-        before.stream()
-            .map(part -> "'" + part.link().name() + "'")
-            .collect(Collectors.joining(", "));
+  /** Returns the exception of a call for which the other side did not arrive. The link goes on. */
+  WindlassException late(String what) {
     String operation = link.operation(what);
     return new DeadlineExceededException(
         operation + ": "
             + (link.sends()
                 ? "the receivers have not asked for a version"
                 : "the senders have had no version to send")
-            + (before.isEmpty()
-                ? " when the deadline passed; nothing moved, and the link goes on"
-                : " when the deadline passed; version " + version + " had moved over " + moved
-                    + " by then, and who receives over this link too has not taken it; the links"
-                    + " go on"),
+            + " when the deadline passed; nothing moved, and the link goes on",
         null,
         operation,
         List.of());

@@ -41,6 +41,10 @@ final class LinkSide {
     return own.rank();
   }
 
+  int size() {
+    return linked.length;
+  }
+
   int linked(int rank) {
     return linked[rank];
   }

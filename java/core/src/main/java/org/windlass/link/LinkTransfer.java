@@ -30,14 +30,16 @@ import org.windlass.transfer.Transfer;
  * checked if {@link LinkTransferBuilder#checksums} asks for it. {@link #finish()} ends the
  * versions.
  *
- * <p>{@link #tensor} always reads one whole version:
+ * <p><b>Call {@link #tensor(String)} after each receive.</b> It returns the version that was
+ * received last, whole:
  *
  * <ul>
- *   <li>By default, a receiver has two halves. The next version is written to the half that is not
- *       read. Tensors that {@code tensor} returned stay as they are until the receive after the
- *       next one.
- *   <li>{@link LinkTransferBuilder#inPlace In place}, there is nothing to read while a version
- *       arrives.
+ *   <li>By default, a receiver has two halves of memory: the view that was passed to {@code into},
+ *       and one that the transfer allocates. Versions arrive in them by turns, so the view that was
+ *       passed to {@code into} holds only every second version. Tensors that {@code tensor}
+ *       returned keep their content until the receive after the next one.
+ *   <li>{@link LinkTransferBuilder#inPlace In place}, every version arrives in the view that was
+ *       passed to {@code into}. Nothing can be read while a version arrives.
  * </ul>
  *
  * <p><b>Failures.</b> An exception means that the link is over, or that the call was wrong. The
@@ -50,10 +52,14 @@ import org.windlass.transfer.Transfer;
  * <p><b>Between two jobs:</b>
  *
  * <ul>
- *   <li>A side that waits in vain loses nothing, and the link goes on. A version for which nobody
- *       asked in time is skipped, and the next receive gets the newest one.
+ *   <li>All ranks of a job make each call within its deadline and 2 s of one another. If one comes
+ *       later, the link ends. The shortest deadline counts for all of them.
+ *   <li>If the other job does not call before the deadline, nothing is lost, and the link goes on.
+ *       A version for which no receiver asked in time is skipped. The next receive gets the version
+ *       that the senders offer then.
  *   <li>A version succeeds or fails on all ranks of a job alike, unless a rank of that job is lost.
  *       So do {@link #trySend} and {@link #tryReceive} that return without a version.
+ *   <li>A version moves over all links or over none.
  *   <li>A send keeps a part of its deadline for the move: one second or twice the last move, and at
  *       most half of the deadline. A receive that was offered a version lasts as long as the send,
  *       and at most 2 s longer. Once both sides have arrived, a move has at least one second over
@@ -64,22 +70,17 @@ import org.windlass.transfer.Transfer;
  * that passes ends the link. A rank that had committed before a failure reached it keeps the new
  * version, and others the one before. No rank commits before all are complete.
  *
- * <p>The ranks of a link make their calls in one order. If one registers while others send, all get
- * a {@link MismatchException}, and the link is over. One thread at a time calls an operation.
- * Queries are thread-safe.
+ * <p>The ranks of a link make their calls in one order, each on one thread at a time. If one
+ * registers while others send, all get a {@link MismatchException}. Queries are thread-safe.
  */
 public final class LinkTransfer implements AutoCloseable {
   private static final long ANY = Transfer.ANY_VERSION;
   private static final long FINISHED = Transfer.FINISHED;
 
-  /** Parts in the order of their links' names. All ranks move over them in this order. */
-  private final List<LinkPart> parts;
-
+  private final LinkParts parts;
   private final List<Link> links;
 
-  /** First link. */
   private final Link link;
-
   private final Targets targets;
 
   /** Half for the next version. Only the thread of the call uses it. */
@@ -87,12 +88,12 @@ public final class LinkTransfer implements AutoCloseable {
 
   private volatile Holding holding = Holding.NOTHING;
 
-  /** The call in progress in place. Null for none. */
-  private volatile Overwriting overwriting;
+  /** Moves that had begun before the call in progress in place; negative if there is none. */
+  private volatile long begun = Holding.NONE;
 
   LinkTransfer(List<LinkPart> parts, Targets targets) {
-    this.parts = List.copyOf(parts);
-    this.links = parts.stream().map(LinkPart::link).toList();
+    this.parts = new LinkParts(parts);
+    this.links = this.parts.all().stream().map(LinkPart::link).toList();
     this.link = links.get(0);
     this.targets = targets;
   }
@@ -101,7 +102,8 @@ public final class LinkTransfer implements AutoCloseable {
    * Sends this rank's tensors. When it returns, every target has them, and the sources may change.
    * On a rank that is a receiver too, its own targets have them.
    *
-   * @param version 0 or more; the same on every sender
+   * @param version 0 or more; the same on every sender. Versions may come in any order, and may
+   *     repeat.
    * @throws MismatchException on every rank, if ranks name other versions; nothing has moved, and
    *     the link goes on
    * @throws UnsupportedException on every rank, if memory outside windows can't be read as
@@ -113,7 +115,12 @@ public final class LinkTransfer implements AutoCloseable {
     send(version, Deadline.DEFAULT);
   }
 
-  /** Sends as {@link #send(long)} does, with the given deadline. */
+  /**
+   * Sends as {@link #send(long)} does, with the given deadline.
+   *
+   * @throws org.windlass.error.DeadlineExceededException between two jobs, if the receivers have
+   *     not asked for a version before the deadline; the link goes on
+   */
   public void send(long version, Duration deadline) {
     send(version, Deadline.nanos(deadline));
   }
@@ -126,10 +133,10 @@ public final class LinkTransfer implements AutoCloseable {
   /**
    * Sends as {@link #send(long, Duration)} does, for loops without a catch block.
    *
-   * @return false if the receivers have not asked for a version before the deadline. Then no
-   *     receiver has it, and the link goes on; over several links, receivers of those before may
-   *     have it, and get it again. All senders get the same result. Within one communicator, where
-   *     receivers come to every version, it returns true.
+   * @return true if all receivers have the version. False if they have not asked for a version
+   *     before the deadline. Then no receiver has it, and the link goes on. Call it again to offer
+   *     the same version, or another one. All senders get the same result. Within one communicator,
+   *     where receivers come to every version, it returns true or throws.
    * @throws WindlassException if the link is over, or the call was wrong as of {@link #send(long)}
    */
   public boolean trySend(long version, Duration deadline) {
@@ -171,7 +178,7 @@ public final class LinkTransfer implements AutoCloseable {
     RuntimeException first = null;
     try {
       Until until = new Until(deadlineNs);
-      for (LinkPart part : parts) {
+      for (LinkPart part : parts.all()) {
         try {
           part.finish(until);
         } catch (RuntimeException | Error e) {
@@ -188,9 +195,13 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Receives the version that the senders send next, and commits it.
+   * Receives the version that the senders send next, and commits it. Then read it by {@link
+   * #tensor(String)}.
    *
    * @return that version
+   * @throws AbortedException if the senders have finished, before or during the call: "the senders
+   *     have finished; no version follows". {@link #isFinished} returns true then. {@link
+   *     #tryReceive} returns empty instead.
    * @throws MismatchException as {@link #send(long)} does
    * @throws UnsupportedException as {@link #send(long)} does
    * @throws VerificationFailedException as {@link #send(long)} does
@@ -200,9 +211,11 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Receives as {@link #receive()} does, with the given deadline. Between two jobs, the link goes
-   * on if the deadline passes and the senders had no version. Ranks of one job wait 2 s longer for
-   * one another. If one does not come by then, the link ends.
+   * Receives as {@link #receive()} does, with the given deadline.
+   *
+   * @throws org.windlass.error.DeadlineExceededException between two jobs, if the senders had no
+   *     version before the deadline; the link goes on
+   * @throws AbortedException if the senders have finished, as {@link #receive()} does
    */
   public long receive(Duration deadline) {
     return receive(ANY, Deadline.nanos(deadline));
@@ -210,13 +223,19 @@ public final class LinkTransfer implements AutoCloseable {
 
   /**
    * Receives one version as {@link #receive()} does. If the senders send another, none is received.
+   *
+   * @throws AbortedException if the senders have finished, as {@link #receive()} does
    */
   public void receive(long version) {
     requireVersion("receive", version);
     receive(version, Deadline.DEFAULT);
   }
 
-  /** Receives as {@link #receive(long)} does, with the given deadline. */
+  /**
+   * Receives as {@link #receive(long)} does, with the given deadline.
+   *
+   * @throws AbortedException if the senders have finished, as {@link #receive()} does
+   */
   public void receive(long version, Duration deadline) {
     requireVersion("receive", version);
     receive(version, Deadline.nanos(deadline));
@@ -236,9 +255,14 @@ public final class LinkTransfer implements AutoCloseable {
    * }
    * }</pre>
    *
+   * <p>Between two jobs, all receivers call it within {@code deadline} and 2 s of one another.
+   * Otherwise the link ends. Within one communicator, a deadline that passes is an exception, and
+   * ends the link.
+   *
+   * @param deadline more than zero. The senders answer within it, so 10 ms is a good choice for a
+   *     poll. {@link #isVersionOffered} looks without a call to the senders.
    * @return the version; empty if the senders had none before the deadline, or have finished (see
-   *     {@link #isFinished}). All receivers get the same result. Within one communicator senders
-   *     come to every receive, and a deadline that passes is an exception.
+   *     {@link #isFinished}). All receivers get the same result.
    * @throws WindlassException if the link is over, or the call was wrong as of {@link #receive()}
    */
   public OptionalLong tryReceive(Duration deadline) {
@@ -249,11 +273,12 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Returns true if the senders have finished ({@link #finish()}), so that no version follows. A
-   * receive finds that out, on all receivers at once. Thread-safe.
+   * Returns true if the senders have finished ({@link #finish()}), so that no version follows. On a
+   * receiver, the receive that finds the end sets this on all receivers at once. So it stays false
+   * in a loop that calls no receive. Thread-safe.
    */
   public boolean isFinished() {
-    return links.stream().anyMatch(Link::isFinished);
+    return parts.isFinished();
   }
 
   private void requireReceived() {
@@ -288,93 +313,71 @@ public final class LinkTransfer implements AutoCloseable {
   private Outcome move(String what, long wanted, long deadlineNs) {
     Link.enter(what, links);
     long[] version = {ANY};
-    LinkPart at = parts.get(0);
     try {
       Until until = new Until(deadlineNs);
-      overwriting = targets.isInPlace() ? Overwriting.of(parts, next) : null;
-      for (LinkPart part : parts) {
-        if (version[0] == FINISHED && part.link().handover() != null) {
-          continue; // its senders, another job, are asked for no version that will not come
+      while (!isFinished()) {
+        begun = targets.isInPlace() ? parts.begun() : Holding.NONE;
+        LinkPart late = parts.move(next, wanted, version, until);
+        if (late != null) {
+          return new Outcome(ANY, late.late(what));
         }
-        at = part;
-        long named = version[0] == ANY ? wanted : version[0];
-        Until coming = part == parts.get(0) ? until : until.orLonger(Handover.RESERVE);
-        Until moving = part.come(link.sends(), named, coming);
-        if (moving != null) {
-          part.move(next, named, version, moving);
-        } else if (!part.link().isFinished()) {
-          WindlassException late =
-              part.late(what, parts.subList(0, parts.indexOf(part)), version[0]);
-          keep(version[0], at, late);
-          return new Outcome(ANY, late);
-        }
-        if (part.link().isFinished()) {
-          version[0] = part == parts.get(0) ? ANY : named; // which has moved over those before
-          requireEnd(named, part);
-          version[0] = FINISHED;
+        if (version[0] != ANY) {
+          holding = Holding.of(version[0], next);
+          next = (next + 1) % parts.all().get(0).halves();
+          return new Outcome(version[0], null);
         }
       }
-      if (version[0] == FINISHED) {
-        return new Outcome(FINISHED, finished(what));
-      }
-      holding = Holding.of(version[0], next);
-      next = (next + 1) % parts.get(0).halves();
-      return new Outcome(version[0], null);
+      return new Outcome(FINISHED, finished(what));
     } catch (RuntimeException | Error e) {
-      keep(version[0], at, e);
-      throw at.failed(what, version[0] < 0 ? wanted : version[0], e);
+      keep(version[0], parts.failed(), e);
+      throw parts.failed().failed(what, version[0] < 0 ? wanted : version[0], e);
     } finally {
-      overwriting = null;
+      begun = Holding.NONE;
       Link.leave(links);
     }
   }
 
-  /** Records the content of in-place targets after a version that moved only in part. */
   private void keep(long version, LinkPart at, Throwable failure) {
     if (targets.isInPlace() && version >= 0) {
       holding = Holding.overwritten(version).incomplete(at.incomplete(), failure);
     }
   }
 
-  /** Throws if a link was finished while this rank sends, or has begun, a version. */
-  private void requireEnd(long named, LinkPart part) {
-    if (named >= 0 && (link.sends() || part != parts.get(0))) {
-      throw new AbortedException(
-          "senders have finished " + part.link() + " in place of version " + named);
-    }
-  }
-
-  /** Returns the exception of {@code receive} after the senders have finished. */
   private WindlassException finished(String what) {
     String operation = link.operation(what);
     return new AbortedException(
         operation + ": the senders have finished; no version follows", null, operation, List.of());
   }
 
-  /** Returns what the targets hold now. Thread-safe. */
   private Holding held() {
-    Overwriting call = overwriting;
-    return call != null && call.hasBegun() ? Holding.overwritten(Holding.NEXT) : holding;
+    long before = begun;
+    boolean isOverwritten = before >= 0 && parts.begun() != before;
+    return isOverwritten ? Holding.overwritten(Holding.NEXT) : holding;
   }
 
   /**
-   * Sends as {@link #send(long, Duration)} does, on the link's own thread, after earlier queued
-   * calls.
+   * Starts {@link #send(long, Duration)} and returns. It runs on the link's own thread, after
+   * earlier queued calls.
    */
   public Operation<Void> sendAsync(long version, Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
     return link.communicator().runAsync(queued -> send(version, deadlineNs));
   }
 
-  /** Receives as {@link #receive(Duration)} does, on the link's own thread. */
+  /**
+   * Starts {@link #receive(Duration)} and returns. It runs on the link's own thread, after earlier
+   * queued calls. The result is the version.
+   */
   public Operation<Long> receiveAsync(Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
     return link.communicator().supplyAsync(queued -> receive(ANY, deadlineNs));
   }
 
   /**
-   * Returns the newest version that the senders have offered on the link, received or not; empty
-   * before the first one. For receivers between two jobs.
+   * Returns the version that the senders have offered last on the link, received or not; empty
+   * before the first one. Thread-safe.
+   *
+   * @throws InvalidArgumentException if the link is within one communicator, or on a sender
    */
   public OptionalLong newest() {
     requireHandover("newest");
@@ -382,12 +385,15 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Returns true if the senders wait with a version now. {@link #receive} would get it. For
-   * receivers between two jobs.
+   * Returns true if the senders wait in a send of this transfer now, so that a {@link #receive} on
+   * all receivers would get its version. It says nothing about the end: see {@link #isFinished}.
+   * Receivers may see different answers at one time. Thread-safe.
+   *
+   * @throws InvalidArgumentException if the link is within one communicator, or on a sender
    */
-  public boolean isThere() {
-    requireHandover("isThere");
-    return parts.get(0).isThere();
+  public boolean isVersionOffered() {
+    requireHandover("isVersionOffered");
+    return parts.all().get(0).isVersionOffered();
   }
 
   private void requireHandover(String what) {
@@ -455,7 +461,7 @@ public final class LinkTransfer implements AutoCloseable {
 
   /** Returns how much of the version in progress, or of the last one, has moved. Thread-safe. */
   public Progress progress() {
-    return parts.stream().map(LinkPart::progress).reduce(Progress::plus).orElseThrow();
+    return parts.all().stream().map(LinkPart::progress).reduce(Progress::plus).orElseThrow();
   }
 
   /**
@@ -469,7 +475,7 @@ public final class LinkTransfer implements AutoCloseable {
     Link.enter("checkReplicas", links);
     try {
       Until until = new Until(Deadline.DEFAULT);
-      parts.forEach(part -> part.checkReplicas(until));
+      parts.all().forEach(part -> part.checkReplicas(until));
     } finally {
       Link.leave(links);
     }
@@ -481,14 +487,15 @@ public final class LinkTransfer implements AutoCloseable {
    */
   @Override
   public void close() {
-    parts.forEach(LinkPart::close);
+    parts.all().forEach(LinkPart::close);
     links.forEach(each -> each.letGo(this));
   }
 
   @Override
   public String toString() {
-    return "LinkTransfer of "
-        + parts.stream().mapToInt(part -> part.transfer(0).tensors().size()).sum() + " tensors, "
+    int tensors =
+        parts.all().stream().mapToInt(part -> part.transfer(0).tensors().size()).sum();
+    return "LinkTransfer of " + tensors + " tensors, "
         + links.stream().map(Link::toString).collect(Collectors.joining(", "));
   }
 }

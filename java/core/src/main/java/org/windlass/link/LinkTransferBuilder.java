@@ -61,7 +61,9 @@ public final class LinkTransferBuilder {
     }
   }
 
-  /** Shares by link name. They are registered and moved in this order. */
+  private static final int MOST_LINKS = 64;
+
+  /** Shares by link name. They are registered in this order. */
   private final SortedMap<String, Share> shares = new TreeMap<>();
 
   /** Link of each tensor. */
@@ -85,7 +87,7 @@ public final class LinkTransferBuilder {
    * Adds the tensors that follow to {@code link}. They move together with the earlier ones.
    *
    * @param link link on which this rank is on the same side as on the earlier links; links that
-   *     move together have different names
+   *     move together have different names, and are at most 64
    */
   public LinkTransferBuilder and(Link link) {
     Objects.requireNonNull(link, "link");
@@ -101,6 +103,9 @@ public final class LinkTransferBuilder {
     if (known != null && known.link != link) {
       throw new InvalidArgumentException(
           "and: the builder has " + known.link + " already, of the same name as " + link);
+    }
+    if (known == null && shares.size() == MOST_LINKS) {
+      throw new InvalidArgumentException("and: the builder has " + MOST_LINKS + " links, the most");
     }
     share = known != null ? known : new Share(link);
     shares.put(link.name(), share);
@@ -133,7 +138,7 @@ public final class LinkTransferBuilder {
 
   private LinkTransferBuilder choose(String call, Moving choice) {
     moving = choice;
-    unused = share.link.sends() ? call : null; // a receiver's choice is of nothing
+    unused = share.link.sends() ? call : null; // a receiver's choice has no effect
     return this;
   }
 
@@ -203,12 +208,12 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Names a tensor to receive.
+   * Adds a tensor to receive. Read it by {@link LinkTransfer#tensor(String)} after each receive.
    *
    * @param name name on both sides; used once for each view
    * @param shape shape of the whole tensor, the same as the sender's
    * @param target this rank's part, of a dtype to which the sent one can be cast; null if it
-   *     receives nothing. It is the first half: with two halves, every second version goes here,
+   *     receives nothing. Unless {@link #inPlace} was called, it gets only every second version,
    *     from the first one on.
    * @param layout layout of the whole tensor over receivers; without {@code Partial}
    */
@@ -217,9 +222,9 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Names a tensor to receive, under the layout with which this job connected.
+   * Adds a tensor to receive, under the layout with which this job connected.
    *
-   * @param target this rank's part; a rank that receives nothing names nothing
+   * @param target this rank's part; a rank that receives nothing adds nothing
    */
   public LinkTransferBuilder into(String name, long[] shape, Tensor target) {
     requireAll(name, shape);
@@ -228,7 +233,7 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Names a tensor to receive. It may be padded even if the sent one is not.
+   * Adds a tensor to receive. It may be padded even if the sent one is not.
    *
    * @param spec the whole tensor over receivers; without {@code Partial}
    * @param target this rank's part, as in {@link #into(String, long[], Tensor, Layout)}
@@ -261,7 +266,14 @@ public final class LinkTransferBuilder {
     return TensorSpec.of(name, view == null ? DType.U8 : view.dtype(), layout, shape);
   }
 
-  /** Returns the checked tensor, in the link's rank numbers. */
+  /**
+   * Returns {@code spec} with the rank numbers of the link in its layout.
+   *
+   * @param call method for messages, such as {@code add}
+   * @param role what {@code view} is for messages: {@code source} or {@code target}
+   * @throws InvalidArgumentException if this rank is not on the side of the call, the view does not
+   *     fit the layout, or another link has the tensor
+   */
   private TensorSpec linked(
       String call, String role, boolean isSender, TensorSpec spec, Tensor view) {
     if (registered) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.link;
 
-import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -14,6 +12,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -23,6 +22,8 @@ import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
 import org.windlass.internal.call.Gathered;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.MalformedException;
+import org.windlass.internal.transfer.BoundTensor;
 import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.TransferWords;
 import org.windlass.internal.transfer.Until;
@@ -111,30 +112,32 @@ final class PythonTables {
    */
   static Map<String, TransferWords.Binding> decode(
       int rank, byte[] bytes, Set<String> names) {
-    Map<String, TransferWords.Binding> views = new HashMap<>();
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-      int format = in.readInt();
-      if (format != FORMAT) {
-        throw new IOException("format is " + format + ", here it is " + FORMAT);
-      }
-      for (int left = in.readInt(); left > 0; left--) {
-        String name = new String(Encoding.array(in), StandardCharsets.UTF_8);
-        if (views.put(name, binding(in)) != null || !names.contains(name)) {
-          throw new IOException("a tensor is there twice, or is not sent");
-        }
-      }
-      if (in.available() != 0) {
-        throw new IOException(in.available() + " bytes follow its end");
-      }
-      return views;
-    } catch (IOException e) {
+    try {
+      return Encoding.read(bytes, in -> views(in, names));
+    } catch (MalformedException e) {
       throw new MismatchException(
-          "what Python rank " + rank + " says of its tensors can't be read: " + Encoding.why(e)
+          "what Python rank " + rank + " says of its tensors can't be read: " + e.getMessage()
               + "; run one version of Windlass on all ranks",
           e,
           "",
           List.of(rank));
     }
+  }
+
+  private static Map<String, TransferWords.Binding> views(DataInputStream in, Set<String> names)
+      throws IOException {
+    int format = in.readInt();
+    if (format != FORMAT) {
+      throw new IOException("format is " + format + ", here it is " + FORMAT);
+    }
+    Map<String, TransferWords.Binding> views = new HashMap<>();
+    for (int left = in.readInt(); left > 0; left--) {
+      String name = new String(Encoding.array(in), StandardCharsets.UTF_8);
+      if (views.put(name, binding(in)) != null || !names.contains(name)) {
+        throw new IOException("a tensor is there twice, or is not sent");
+      }
+    }
+    return views;
   }
 
   private static TransferWords.Binding binding(DataInputStream in) throws IOException {
@@ -196,6 +199,7 @@ final class PythonTables {
       LinkTransferBuilder.Planned planned,
       Map<Integer, Map<String, TransferWords.Binding>> views) {
     StepsMemo memo = link.memo();
+    List<BoundTensor> tensors = tensors(planned);
     byte[] made =
         Encoding.bytes(
             out -> {
@@ -205,7 +209,14 @@ final class PythonTables {
               out.writeInt(views.size());
               for (int rank : link.ranks().senders()) {
                 // These words serve all halves: a Python rank sends the same to each.
-                long[] words = TransferWords.of(bound(planned, views.get(rank)), rank, memo);
+                Map<String, TransferWords.Binding> own = views.get(rank);
+                long[] words =
+                    TransferWords.of(
+                        tensors,
+                        tensor -> source(tensor.from(), own.get(tensor.from().name())),
+                        tensor -> TransferWords.Binding.empty(tensor.to()),
+                        rank,
+                        memo);
                 ByteBuffer bytes =
                     ByteBuffer.allocate(Math.multiplyExact(words.length, Long.BYTES));
                 bytes.asLongBuffer().put(words);
@@ -223,22 +234,20 @@ final class PythonTables {
     return made;
   }
 
-  private static List<TransferWords.Bound> bound(
-      LinkTransferBuilder.Planned planned, Map<String, TransferWords.Binding> views) {
+  /** Returns the tensors without views, which are of a Python rank. */
+  private static List<BoundTensor> tensors(LinkTransferBuilder.Planned planned) {
     List<Agreement.Pair> pairs = planned.agreement().pairs();
     List<Plan> plans = planned.halves().get(0).plans();
-    List<TransferWords.Bound> bound = new ArrayList<>();
-    for (int i = 0; i < pairs.size(); i++) {
-      TensorSpec from = pairs.get(i).from().spec();
-      TensorSpec to = pairs.get(i).to();
-      TransferWords.Binding view = views.get(from.name());
-      TransferWords.Binding source =
-          view == null || view.bytes() == 0 ? TransferWords.Binding.empty(from) : view;
-      bound.add(
-          new TransferWords.Bound(
-              from, source, to, TransferWords.Binding.empty(to), plans.get(i)));
-    }
-    return bound;
+    return IntStream.range(0, pairs.size())
+        .mapToObj(
+            i ->
+                new BoundTensor(
+                    pairs.get(i).from().spec(), null, pairs.get(i).to(), null, plans.get(i)))
+        .toList();
+  }
+
+  private static TransferWords.Binding source(TensorSpec spec, TransferWords.Binding view) {
+    return view == null || view.bytes() == 0 ? TransferWords.Binding.empty(spec) : view;
   }
 
   private static byte[] refused(WindlassException why) {
@@ -246,32 +255,26 @@ final class PythonTables {
         out -> {
           out.writeInt(FORMAT);
           out.writeByte(REFUSED);
-          out.writeInt(why.code().number());
-          Encoding.putArray(out, why.getMessage().getBytes(StandardCharsets.UTF_8));
-          out.writeInt(why.faultyRanks().size());
-          for (int rank : why.faultyRanks()) {
-            out.writeInt(rank);
-          }
+          Encoding.putFailure(out, why);
         });
   }
 
   /** Returns the refusal of the first receiver, or null for none. */
   private static WindlassException refusal(byte[] told) {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(told))) {
-      in.readInt();
-      if (in.readByte() == MADE) {
-        return null;
-      }
-      int code = in.readInt();
-      String message = new String(Encoding.array(in), StandardCharsets.UTF_8);
-      List<Integer> faultyRanks = new ArrayList<>();
-      for (int left = in.readInt(); left > 0; left--) {
-        faultyRanks.add(in.readInt());
-      }
-      return WindlassException.of(code, message, null, "", faultyRanks);
-    } catch (IOException e) {
+    try {
+      return Encoding.read(
+          told,
+          in -> {
+            in.readInt();
+            if (in.readByte() != MADE) {
+              return Encoding.failure(in);
+            }
+            in.readAllBytes(); // the tables
+            return null;
+          });
+    } catch (MalformedException e) {
       return new MismatchException(
-          "what the first receiver told of Python ranks can't be read: " + Encoding.why(e), e);
+          "what the first receiver told of Python ranks can't be read: " + e.getMessage(), e);
     }
   }
 }

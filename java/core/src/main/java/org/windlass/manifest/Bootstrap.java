@@ -45,7 +45,6 @@ public record Bootstrap(int devices, List<Group> groups) {
    */
   public record Group(
       Optional<String> name, List<Integer> members, List<Place> slots, long windowBytes) {
-    /** Checks the components. */
     public Group {
       Objects.requireNonNull(name, "name");
       members = Copies.list(members, "members");
@@ -76,14 +75,12 @@ public record Bootstrap(int devices, List<Group> groups) {
    * @param offset distance from the start of each rank's window, in bytes
    */
   public record Place(Slot slot, long offset) {
-    /** Checks the components. */
     public Place {
       Objects.requireNonNull(slot, "slot");
       requireNotNegative("offset of slot " + ManifestNames.quoted(slot.name()), offset);
     }
   }
 
-  /** Returns the name that messages give a group. */
   String label(int group) {
     return "group " + group
         + groups.get(group).name().map(n -> " (" + ManifestNames.quoted(n) + ")").orElse("");

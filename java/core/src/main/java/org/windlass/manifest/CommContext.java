@@ -40,10 +40,7 @@ public final class CommContext {
     return bootstrap.groups().get(index);
   }
 
-  /**
-   * Returns the communicator of the group. Its ranks follow the order of the manifest's device
-   * list.
-   */
+  /** Returns the group's communicator. Its ranks are in the order of the group's device list. */
   public Communicator communicator() {
     return communicator;
   }
@@ -95,10 +92,6 @@ public final class CommContext {
             + members.stream().map(String::valueOf).collect(Collectors.joining(", ")));
   }
 
-  /**
-   * Copies a host tensor into a slot of this rank, by the device if the slot is on a device. The
-   * caller has checked that the tensor fits.
-   */
   void load(Slot slot, Tensor host) {
     DistributedTensor own = as(slot, host);
     if (window.isOnDevice()) {
@@ -108,7 +101,6 @@ public final class CommContext {
     }
   }
 
-  /** Copies a slot of this rank into a host tensor. The caller has checked that the tensor fits. */
   void store(Slot slot, Tensor host) {
     DistributedTensor own = as(slot, host);
     if (window.isOnDevice()) {
@@ -118,9 +110,9 @@ public final class CommContext {
     }
   }
 
-  /** Returns a slot in the dtype and shape of a host tensor that fits it. */
+  /** Returns the slot with the dtype and shape of a host tensor, which fits. */
   private DistributedTensor as(Slot slot, Tensor host) {
-    return window.tensorAt(tensors.get(slot.name()).offset(), host.dtype(), host.shape());
+    return window.tensorAt(Objects.requireNonNull(tensors.get(slot.name())).offset(), host.dtype(), host.shape());
   }
 
   /** Returns text such as {@code group 0 ("experts"), rank 1 of 2}. */

@@ -2,8 +2,6 @@
 package org.windlass.manifest;
 
 import java.time.Duration;
-import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
@@ -148,10 +146,7 @@ public final class CommContexts implements AutoCloseable {
     stored = true;
   }
 
-  /**
-   * Checks that no operation runs on the groups, no group has failed, and all host tensors are
-   * usable.
-   */
+  /** Throws if an operation runs on a group, a group has failed, or a host tensor was closed. */
   private void requireStorable(Duration deadline) {
     for (CommContext context : contexts) {
       if (context != null) {
@@ -182,10 +177,7 @@ public final class CommContexts implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns the part of a message that lists the host tensors from {@code failed} on, which were
-   * not written.
-   */
+  /** Returns a text with the host tensors from index {@code failed} on, which were not written. */
   private String torn(int failed) {
     return "; written before it: "
         + (failed == 0
@@ -227,9 +219,8 @@ public final class CommContexts implements AutoCloseable {
   /** Closes all contexts, the last first, even if closing one of them fails. */
   static void close(List<CommContext> contexts) {
     WindlassException first = null;
-    CommContext[] all = contexts.toArray(new CommContext[0]);
-    Collections.reverse(Arrays.asList(all));
-    for (CommContext context : all) {
+    for (int i = contexts.size() - 1; i >= 0; i--) {
+      CommContext context = contexts.get(i);
       if (context == null) {
         continue;
       }

@@ -2,7 +2,6 @@
 package org.windlass.manifest;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
@@ -81,16 +80,7 @@ public record CommManifest(List<CommGroup> groups) {
    */
   public static CommManifest read(Path file) throws IOException {
     Objects.requireNonNull(file, "file");
-    try {
-      return parse(
-          file.toString(),
-          JsonText.bytesOf(
-              file,
-              InvalidArgumentException::new,
-              (path, fault) -> new UncheckedIOException(fault)));
-    } catch (UncheckedIOException e) {
-      throw e.getCause();
-    }
+    return parse(file.toString(), JsonText.bytesOf(file, InvalidArgumentException::new));
   }
 
   /**
@@ -131,7 +121,7 @@ public record CommManifest(List<CommGroup> groups) {
    */
   public static CommManifest parse(String where, byte[] json) {
     Objects.requireNonNull(where, "where");
-    return new ManifestReader(where).manifest(Objects.requireNonNull(json, "json"));
+    return ManifestReader.manifest(where, Objects.requireNonNull(json, "json"));
   }
 
   /** Returns the manifest as JSON. {@link #parse} makes an equal value from it. */
@@ -184,10 +174,7 @@ public record CommManifest(List<CommGroup> groups) {
     return Bootstrap.of(this, devices);
   }
 
-  /**
-   * Calls {@link #open(Communicator, HostTensors, Duration)} for a manifest that needs no host
-   * tensor.
-   */
+  /** Calls {@link #open(Communicator, HostTensors, Duration)} without host tensors. */
   public CommContexts open(Communicator communicator) {
     return open(communicator, HostTensors.none());
   }
@@ -203,8 +190,8 @@ public record CommManifest(List<CommGroup> groups) {
    * {@code d} is rank {@code d} of {@code communicator}. When the call returns, the host tensors of
    * all ranks are in their slots. Slots without a host tensor are zero.
    *
-   * <p>If one rank refuses its arguments, all ranks throw the same exception before any window is
-   * made. The communicator stays usable.
+   * <p>If the arguments of one rank are wrong, all ranks throw the same exception before any window
+   * is made. The communicator stays usable.
    *
    * @param communicator the ranks that open the manifest
    * @param hosts host tensors of this rank: one for each slot of its groups with {@code
@@ -220,10 +207,7 @@ public record CommManifest(List<CommGroup> groups) {
     return open(SlotMemory.HOSTS, communicator, hosts, deadline);
   }
 
-  /**
-   * Calls {@link #openOnDevices(Communicator, HostTensors, Duration)} for a manifest that needs no
-   * host tensor.
-   */
+  /** Calls {@link #openOnDevices(Communicator, HostTensors, Duration)} without host tensors. */
   public CommContexts openOnDevices(Communicator communicator) {
     return openOnDevices(communicator, HostTensors.none());
   }

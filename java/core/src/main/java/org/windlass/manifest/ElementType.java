@@ -6,6 +6,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 
@@ -34,14 +35,14 @@ public enum ElementType {
 
   private static final int HALF_BYTE = 4;
 
-  /** Matching dtype of tensors; null if there is none. */
-  private final DType dtype;
+  /** Dtype of tensors with these elements; null if there is none. */
+  private final @Nullable DType dtype;
 
-  ElementType(DType dtype) {
+  ElementType(@Nullable DType dtype) {
     this.dtype = dtype;
   }
 
-  /** Returns the matching dtype of tensors; empty for 4-bit elements, which tensors do not have. */
+  /** Returns the dtype of tensors with these elements; empty for elements of 4 bits. */
   public Optional<DType> dtype() {
     return Optional.ofNullable(dtype);
   }
@@ -56,7 +57,6 @@ public enum ElementType {
         || (bitsPerElement == HALF_BYTE && (this == INT8 || this == UINT8));
   }
 
-  /** Returns the element sizes that {@link #takes} accepts, as text for messages. */
   String widths() {
     return this == INT8 || this == UINT8 ? "8 or 4" : Integer.toString(bits());
   }

@@ -12,14 +12,13 @@ import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A host tensor and the slot that it is loaded into or stored from. The constructor's caller has
- * checked that they fit.
+ * A host tensor and the slot that it is copied to or from. The tensor fits the slot.
  *
  * @param group index of the group
- * @param what the name that messages give the tensor
+ * @param what the tensor's name in messages
  */
 record HostBinding(int group, Slot slot, String what, Tensor tensor) {
-  /** A slot that is loaded or stored. */
+  /** A slot that is copied to or from a host tensor; own if this rank has the slot. */
   private record Asking(int group, Slot slot, boolean isOwn) {
     String text(Bootstrap bootstrap) {
       return "slot " + ManifestNames.quoted(slot.name()) + " of " + bootstrap.label(group);
@@ -33,7 +32,7 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     }
   }
 
-  /** Returns the bindings of a device: one for each of its slots that is loaded or stored. */
+  /** Returns a binding for each slot of a device that is copied to or from a host tensor. */
   static List<HostBinding> of(Bootstrap bootstrap, int device, HostTensors hosts) {
     List<Asking> asking = asking(bootstrap, device);
     Map<Asking, HostBinding> bound = new LinkedHashMap<>();
@@ -81,11 +80,7 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     return asking;
   }
 
-  /**
-   * Returns the slots that {@code given} matches, on this device or on others.
-   *
-   * @throws InvalidArgumentException if there is none
-   */
+  /** Returns the slots, of any device, that a given tensor matches. Throws if there is none. */
   private static List<Asking> requireAsked(
       Bootstrap bootstrap, List<Asking> asking, HostTensors.Given given) {
     List<Asking> matching =
@@ -129,12 +124,10 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     requireUsable(what, tensor);
   }
 
-  /** Copies the tensor into its slot. */
   void load(CommContext context) {
     context.load(slot, tensor);
   }
 
-  /** Copies the slot into its tensor. */
   void store(CommContext context) {
     context.store(slot, tensor);
   }

@@ -4,6 +4,7 @@ package org.windlass.manifest;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 
@@ -24,7 +25,7 @@ public final class HostTensors {
    * @param group name of the group; null if it is given by {@code index}, or not at all
    * @param index index of the group; -1 if it is given by name, or not at all
    */
-  record Given(String group, int index, String slot, Tensor tensor) {
+  record Given(@Nullable String group, int index, String slot, Tensor tensor) {
     @Override
     public String toString() {
       String name = "host tensor " + ManifestNames.quoted(slot);
@@ -80,7 +81,7 @@ public final class HostTensors {
     return and(null, group, slot, tensor);
   }
 
-  private HostTensors and(String group, int index, String slot, Tensor tensor) {
+  private HostTensors and(@Nullable String group, int index, String slot, Tensor tensor) {
     Objects.requireNonNull(slot, "slot");
     Objects.requireNonNull(tensor, "tensor");
     List<Given> more = new ArrayList<>(given);

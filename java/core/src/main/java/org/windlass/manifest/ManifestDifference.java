@@ -14,9 +14,7 @@ final class ManifestDifference {
     this.second = second;
   }
 
-  /**
-   * Returns text such as {@code $.comm_groups[0].devices is [0, 1] on rank 0 and [1, 0] on rank 2}.
-   */
+  /** Returns text such as {@code $.comm_groups[0].slots is [] on rank 0 and [...] on rank 2}. */
   static Optional<String> first(String aName, CommManifest a, String bName, CommManifest b) {
     return new ManifestDifference(aName, bName)
         .groups("$.comm_groups", a.groups(), b.groups());

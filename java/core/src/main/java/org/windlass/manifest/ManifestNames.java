@@ -27,12 +27,7 @@ final class ManifestNames {
     return JsonText.quoted(name);
   }
 
-  /**
-   * Throws if a value occurs twice.
-   *
-   * @param values the values
-   * @param place returns the name that messages give the value at an index
-   */
+  /** Throws if a value occurs twice. {@code place} names the value of an index in messages. */
   static void requireDistinct(List<?> values, IntFunction<String> place) {
     Map<Object, Integer> places = new HashMap<>();
     for (int i = 0; i < values.size(); i++) {

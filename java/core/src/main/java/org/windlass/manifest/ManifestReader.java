@@ -6,34 +6,34 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
 /** Parses a {@link CommManifest}. Errors name the position in the JSON. */
 final class ManifestReader {
-  /** The whole text, in JSONPath. */
   private static final String ROOT = "$";
 
-  private final String where;
-  private JsonText json;
+  private final JsonText json;
 
-  ManifestReader(String where) {
-    this.where = where;
+  private ManifestReader(JsonText json) {
+    this.json = json;
   }
 
-  CommManifest manifest(byte[] bytes) {
+  static CommManifest manifest(String where, byte[] bytes) {
     var fields =
         new Object() {
           boolean hasVersion;
-          List<CommGroup> groups;
+          @Nullable List<CommGroup> groups;
         };
-    JsonText.requireReadable(where, bytes.length, this::refused);
+    JsonText.Refusal refusal = (message, cause) -> refused(where, message, cause);
+    JsonText.requireReadable(where, bytes.length, refusal);
     JsonText.object(
         where,
         bytes,
-        this::refused,
-        (text, key) -> {
-          json = text;
+        refusal,
+        (json, key) -> {
+          ManifestReader reader = new ManifestReader(json);
           String at = ROOT + "." + key;
           switch (key) {
             case "version" -> {
@@ -43,28 +43,26 @@ final class ManifestReader {
               }
               fields.hasVersion = true;
             }
-            case "comm_groups" -> fields.groups = groups(at);
-            default -> throw unknown(ROOT, key, "version, comm_groups");
+            case "comm_groups" -> fields.groups = reader.groups(at);
+            default -> throw reader.unknown(ROOT, key, "version, comm_groups");
           }
         });
     if (!fields.hasVersion) {
-      throw refused(where + ": " + ROOT + ".version is missing", null);
+      throw refused(where, where + ": " + ROOT + ".version is missing", null);
     }
     if (fields.groups == null) {
-      throw refused(where + ": " + ROOT + ".comm_groups is missing", null);
+      throw refused(where, where + ": " + ROOT + ".comm_groups is missing", null);
     }
     try {
       return new CommManifest(fields.groups);
     } catch (InvalidArgumentException e) {
-      throw refused(where + ": " + ROOT + "." + e.getMessage(), null);
+      throw refused(where, where + ": " + ROOT + "." + e.getMessage(), null);
     }
   }
 
-  /**
-   * Returns the exception for an invalid manifest. An error without a JSON position gets the root
-   * as its position.
-   */
-  private InvalidArgumentException refused(String message, Throwable cause) {
+  /** Returns the exception for an invalid manifest, with a JSON position in its message. */
+  private static InvalidArgumentException refused(
+      String where, String message, @Nullable Throwable cause) {
     String what = message.substring(where.length() + ": ".length());
     return new InvalidArgumentException(
         what.startsWith(ROOT) ? message : where + ": " + ROOT + ": " + what, cause);
@@ -80,8 +78,8 @@ final class ManifestReader {
     var fields =
         new Object() {
           Optional<String> name = Optional.empty();
-          List<Integer> devices;
-          List<Slot> slots;
+          @Nullable List<Integer> devices;
+          @Nullable List<Slot> slots;
         };
     json.members(
         at,
@@ -94,9 +92,9 @@ final class ManifestReader {
             default -> throw unknown(at, key, "name, devices, slots");
           }
         });
-    require(at, "devices", fields.devices);
-    require(at, "slots", fields.slots);
-    return checked(at, () -> new CommGroup(fields.name, fields.devices, fields.slots));
+    List<Integer> devices = require(at, "devices", fields.devices);
+    List<Slot> slots = require(at, "slots", fields.slots);
+    return checked(at, () -> new CommGroup(fields.name, devices, slots));
   }
 
   private List<Integer> devices(String at) throws IOException {
@@ -123,11 +121,11 @@ final class ManifestReader {
   private Slot slot(String at) throws IOException {
     var fields =
         new Object() {
-          String name;
-          ElementType type;
-          Long size;
-          Long bits;
-          Long bytes;
+          @Nullable String name;
+          @Nullable ElementType type;
+          @Nullable Long size;
+          @Nullable Long bits;
+          @Nullable Long bytes;
           boolean load;
           boolean store;
         };
@@ -153,12 +151,17 @@ final class ManifestReader {
                     "name, dtype, size, bits_per_element, nbytes, load_from_host, store_to_host");
           }
         });
-    require(at, "name", fields.name);
+    String name = require(at, "name", fields.name);
     Slot.Extent extent = extent(at, fields.type, fields.size, fields.bits, fields.bytes);
-    return checked(at, () -> new Slot(fields.name, extent, fields.load, fields.store));
+    return checked(at, () -> new Slot(name, extent, fields.load, fields.store));
   }
 
-  private Slot.Extent extent(String at, ElementType type, Long size, Long bits, Long bytes) {
+  private Slot.Extent extent(
+      String at,
+      @Nullable ElementType type,
+      @Nullable Long size,
+      @Nullable Long bits,
+      @Nullable Long bytes) {
     if (bytes != null) {
       if (type != null || size != null || bits != null) {
         throw json.bad(
@@ -170,16 +173,17 @@ final class ManifestReader {
     if (type == null && size == null && bits == null) {
       throw json.bad(at + ".nbytes is missing, and so are dtype and size");
     }
-    require(at, "dtype", type);
-    require(at, "size", size);
-    int width = bits == null ? type.bits() : (int) Math.min(bits, Integer.MAX_VALUE);
-    return checked(at, () -> new Slot.Elements(type, size, width));
+    ElementType known = require(at, "dtype", type);
+    long count = require(at, "size", size);
+    int width = bits == null ? known.bits() : (int) Math.min(bits, Integer.MAX_VALUE);
+    return checked(at, () -> new Slot.Elements(known, count, width));
   }
 
-  private void require(String at, String key, Object value) {
+  private <T> T require(String at, String key, @Nullable T value) {
     if (value == null) {
       throw json.bad(at + "." + key + " is missing");
     }
+    return value;
   }
 
   private RuntimeException unknown(String at, String key, String known) {
@@ -187,10 +191,7 @@ final class ManifestReader {
         at + ": the key " + JsonText.quoted(key) + " is unknown; known are " + known);
   }
 
-  /**
-   * Returns the value of a constructor whose error messages begin with the key, and adds the
-   * position to these messages.
-   */
+  /** Calls a constructor. Adds the JSON position {@code at} to messages of its exceptions. */
   private <T> T checked(String at, Supplier<T> value) {
     try {
       return value.get();

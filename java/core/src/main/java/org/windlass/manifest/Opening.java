@@ -4,17 +4,16 @@ package org.windlass.manifest;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 
-/**
- * Opens a manifest on one rank. Before a window is made, all ranks agree that none of them refuses.
- * Before the contexts are returned, all ranks agree that each has made and loaded its windows.
- */
+/** Opens a manifest on one rank. After each step, ranks go on only if none has failed. */
 final class Opening {
   private final CommManifest manifest;
   private final Communicator communicator;
@@ -22,13 +21,13 @@ final class Opening {
   private final HostTensors hosts;
   private final Deadline until;
 
-  private Bootstrap bootstrap;
-  private List<HostBinding> bindings;
+  private @Nullable Bootstrap bootstrap;
+  private List<HostBinding> bindings = List.of();
 
-  /** Communicator of each group; null if this rank is not a member, or before it is made. */
-  private List<Communicator> communicators = List.of();
+  /** Communicator of each group that exists; null if this rank is not a member. */
+  private List<@Nullable Communicator> communicators = List.of();
 
-  private List<CommContext> contexts = List.of();
+  private List<@Nullable CommContext> contexts = List.of();
 
   Opening(
       CommManifest manifest,
@@ -58,7 +57,10 @@ final class Opening {
       }
     }
     return new CommContexts(
-        communicator, bootstrap, Collections.unmodifiableList(contexts), bindings);
+        communicator,
+        Objects.requireNonNull(bootstrap),
+        Collections.unmodifiableList(contexts),
+        bindings);
   }
 
   private void check() {
@@ -73,12 +75,11 @@ final class Opening {
     bindings = HostBinding.of(bootstrap, communicator.rank(), hosts);
   }
 
-  /**
-   * Makes all communicators, then all windows, in the same order on all ranks, and loads the slots.
-   */
+  /** Makes all communicators, then all windows, and loads the slots. All ranks use one order. */
   private void make() {
     try {
-      List<Bootstrap.Group> groups = bootstrap.groups();
+      Bootstrap checked = Objects.requireNonNull(bootstrap);
+      List<Bootstrap.Group> groups = checked.groups();
       communicators = new ArrayList<>(Collections.nCopies(groups.size(), null));
       contexts = new ArrayList<>(Collections.nCopies(groups.size(), null));
       for (int i = 0; i < groups.size(); i++) {
@@ -92,7 +93,7 @@ final class Opening {
           contexts.set(
               i,
               new CommContext(
-                  bootstrap,
+                  checked,
                   i,
                   group,
                   memory.window(group, groups.get(i).windowBytes(), until.left())));
@@ -109,9 +110,7 @@ final class Opening {
     }
   }
 
-  /**
-   * Closes everything that was made. Failures of other ranks are reported by {@link RankAgreement}.
-   */
+  /** Closes everything that was made. Ignores failures, since the caller throws another one. */
   private void leave() {
     for (CommContext context : contexts) {
       if (context != null) {

@@ -4,7 +4,9 @@ package org.windlass.manifest;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.MismatchException;
@@ -22,12 +24,6 @@ final class RankAgreement {
   private final String call;
   private final Deadline until;
 
-  /**
-   * @param communicator the ranks that agree
-   * @param operation number of the operation in the C ABI
-   * @param call text that begins the messages
-   * @param until deadline of all steps
-   */
   RankAgreement(Communicator communicator, int operation, String call, Deadline until) {
     this.communicator = communicator;
     this.operation = operation;
@@ -39,7 +35,7 @@ final class RankAgreement {
    * Runs {@code step} on each rank, and waits until all ranks have run it. The call is collective.
    *
    * @throws WindlassException on every rank, if the step failed on any rank. It is the failure of
-   *     the lowest rank that did not merely see another rank abort.
+   *     the lowest rank whose failure is not just that another rank aborted.
    */
   void carryOut(Runnable step) {
     Throwable own = null;
@@ -61,7 +57,7 @@ final class RankAgreement {
             .filter(rank -> codes[rank] != ErrorCode.ABORTED.number())
             .findFirst()
             .orElse(failed[0]);
-    String text = first == communicator.rank() ? text(own) : "";
+    String text = first == communicator.rank() ? text(Objects.requireNonNull(own)) : "";
     byte[][] texts = bytes(text.getBytes(StandardCharsets.UTF_8));
     String told = new String(texts[first], StandardCharsets.UTF_8);
     if (own instanceof Error error) {
@@ -76,7 +72,7 @@ final class RankAgreement {
         isOfAll ? List.of() : List.of(first));
   }
 
-  private static long code(Throwable failure) {
+  private static long code(@Nullable Throwable failure) {
     if (failure == null) {
       return 0;
     }
@@ -88,12 +84,11 @@ final class RankAgreement {
   }
 
   private static String text(Throwable failure) {
-    return failure instanceof WindlassException ? failure.getMessage() : failure.toString();
+    return failure instanceof WindlassException known ? known.getMessage() : failure.toString();
   }
 
   /**
-   * Checks that all ranks have the manifest of rank 0 and want slots in the same memory. The call
-   * is collective.
+   * Checks that all ranks have one manifest and one kind of memory. Collective.
    *
    * @throws MismatchException on every rank, if one rank differs
    */
@@ -133,7 +128,7 @@ final class RankAgreement {
     return CommManifest.parse(rank, Arrays.copyOf(said, said.length - 1));
   }
 
-  /** Exchanges bytes: returns those of each rank, which may be empty. The call is collective. */
+  /** Returns the bytes of each rank, in rank order. They may be empty. The call is collective. */
   private byte[][] bytes(byte[] own) {
     return Gathered.bytes(communicator, this::leftNs, operation, own);
   }

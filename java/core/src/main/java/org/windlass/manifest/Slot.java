@@ -39,7 +39,7 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
 
   /** The size of a slot: a number of elements, or of bytes. */
   public sealed interface Extent {
-    /** Returns the number of bytes, rounded up to whole bytes. */
+    /** Returns the number of bytes. A fraction of a byte counts as a byte. */
     long bytes();
   }
 

@@ -14,7 +14,7 @@ import org.windlass.kernel.Target;
 enum SlotMemory {
   /** Memory of the host, by {@link Communicator#window}. */
   HOSTS {
-    /** Windows of these targets lie in this machine's memory, because all ranks live on it. */
+    /** Checks if this machine has memory for all windows, since all ranks are on it. */
     @Override
     void check(Target target, Bootstrap bootstrap) {
       if (target == Target.SIM || target == Target.A2A3SIM || target == Target.A5SIM) {
@@ -28,10 +28,7 @@ enum SlotMemory {
     }
   },
 
-  /**
-   * Memory of each rank's device, by {@link Communicator#deviceWindow}, which reports missing
-   * support.
-   */
+  /** Memory of each rank's device, by {@link Communicator#deviceWindow}. */
   DEVICES {
     @Override
     void check(Target target, Bootstrap bootstrap) {
@@ -49,13 +46,10 @@ enum SlotMemory {
     }
   };
 
-  /** Page size of host windows, in bytes. */
   private static final long PAGE = 4096;
 
-  /** Throws if the windows can't be made, before any window is made. */
   abstract void check(Target target, Bootstrap bootstrap);
 
-  /** Makes the window of a group. The call is collective. */
   abstract Window window(Communicator group, long bytes, Duration deadline);
 
   @Override

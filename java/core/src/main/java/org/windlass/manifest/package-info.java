@@ -12,4 +12,7 @@
  *
  * <p>{@link org.windlass Invalid calls} throw the exceptions that {@code org.windlass} describes.
  */
+@NullMarked
 package org.windlass.manifest;
+
+import org.jspecify.annotations.NullMarked;

@@ -6,20 +6,26 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * A line of everything that targets need from one source cell and that the cell's members send in
- * {@link Shares}. The line holds target cells in row-major order. A target cell is as long as its
- * overlap with the source cell, times the number of copies that members share.
+ * A line on which the members of one source cell share their sending; {@link Shares} divides it.
+ * {@link Grid} defines cells and members. The line has what target cells need from the source cell,
+ * in row-major order of the target cells. The part of a target cell is as long as its overlap with
+ * the source cell, times the number of its copies on the line.
  *
- * <p>A target cell has one copy for each of its {@link HostGroups}. Some copies are served from
- * nearer and left out: members copy their own needs to themselves, and serve ranks of their hosts
- * ({@link Nearby}).
+ * <p>A target cell has one copy for each of its {@link HostGroups}. A copy is not on the line if
+ * members copy it to themselves, or if members on its host send it ({@link Nearby}).
  *
- * <p>A target cell is named by the number of source cell elements that lie in lesser target cells.
- * Positions on the line are doubles, because elements times copies may exceed 63 bits. All machines
- * round them alike.
+ * <p>The methods name a target cell by a number: how many elements of the source cell are in target
+ * cells before it. Positions on the line are doubles, because elements times copies may exceed 63
+ * bits. All machines round them alike.
  */
 final class Axis {
-  /** A copy that is left out of the line: it is served from nearer, or the group does not exist. */
+  /**
+   * A copy that is not on the line: it is sent otherwise, or the group does not exist.
+   *
+   * @param before number that names the target cell
+   * @param size elements that the target cell has in common with the source cell
+   * @param group group of the copy
+   */
   record Hole(long before, long size, int group) {}
 
   private static final long[] NONE = {};
@@ -29,20 +35,20 @@ final class Axis {
   private final int width;
   private final long size;
 
-  /** Target cells of the holes, in ascending order. Holes of one cell are ordered by group. */
+  /** Target cell of each hole, ascending. Holes of one cell are ordered by group. */
   private final long[] before;
 
   private final long[] sizes;
   private final int[] groups;
 
-  /** Sum of the lengths of the first i holes. */
+  /** Element i is the sum of the lengths of the first i holes. */
   private final double[] sums;
 
   /**
    * Creates a line with holes.
    *
    * @param size elements of the source cell
-   * @param width groups of every target cell, including the groups that {@code holes} leaves out
+   * @param width number of groups of every target cell, including the groups of {@code holes}
    * @param holes the copies that are not on the line
    */
   Axis(long size, int width, List<Hole> holes) {
@@ -69,22 +75,18 @@ final class Axis {
     }
   }
 
-  /** Returns the length of the line. */
   double length() {
     return place(size);
   }
 
-  /** Returns the position at which a target cell begins. */
   double place(long cell) {
     return (double) cell * width - sums[holesBefore(cell)];
   }
 
-  /** Returns how many copies of a target cell are on the line. */
   int copies(long cell) {
     return width - (holesBefore(cell + 1) - holesBefore(cell));
   }
 
-  /** Returns the group that gets copy {@code copy} of a target cell. */
   int group(long cell, int copy) {
     int group = copy;
     for (int i = holesBefore(cell); i < before.length && before[i] == cell; i++) {
@@ -93,7 +95,6 @@ final class Axis {
     return group;
   }
 
-  /** Returns the index of the copy of a target cell that {@code group} gets. */
   int copy(long cell, int group) {
     int copy = group;
     for (int i = holesBefore(cell); i < before.length && before[i] == cell; i++) {
@@ -102,7 +103,7 @@ final class Axis {
     return copy;
   }
 
-  /** Returns an element of the source cell, counted by target cells, at or before {@code place}. */
+  /** Returns the element at {@code place}, or one shortly before it, in the order of the line. */
   long element(double place) {
     int low = 0; // number of holes in cells that begin at or before the position
     int high = before.length;

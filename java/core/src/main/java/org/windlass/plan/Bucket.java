@@ -16,7 +16,7 @@ import org.windlass.layout.Region;
 
 /**
  * Routes of one or more tensors that share one buffer and one wire operation. They have the same
- * source, targets, transport and reduction. Routes that only contribute to a reduction also have
+ * source, targets, transport and reduction. If they only contribute to a reduction, they also have
  * the same region. Every rank that takes part in a bucket computes the same one.
  */
 public final class Bucket {
@@ -27,7 +27,6 @@ public final class Bucket {
    * @param route the route
    */
   public record Entry(int tensor, Route route) {
-    /** Checks the components. */
     public Entry {
       Objects.requireNonNull(route, "route");
     }
@@ -71,7 +70,8 @@ public final class Bucket {
   }
 
   /**
-   * Returns the rank that sends. For {@link Transport#NONE} it is the rank that contributes a term.
+   * Returns the rank that sends. For {@link Transport#NONE}, no rank sends; it is then the rank
+   * whose tensor another rank reads for a reduction.
    */
   public int source() {
     return entries.get(0).route().source();
@@ -88,8 +88,8 @@ public final class Bucket {
   }
 
   /**
-   * Returns the ranks whose terms make the bucket's values. Without {@code Partial} it is the
-   * source only.
+   * Returns the ranks whose tensors are reduced to the bucket's values. Without {@code Partial} it
+   * is the source only.
    */
   public List<Integer> sources() {
     return entries.get(0).route().sources();
@@ -100,7 +100,7 @@ public final class Bucket {
     return Collections.unmodifiableList(entries);
   }
 
-  /** Returns the bucket's wire bytes for one destination. */
+  /** Returns the bytes that one target gets, in the wire dtype. */
   public long bytes() {
     return bytes;
   }
@@ -132,7 +132,6 @@ public final class Bucket {
 
   /** Assigns routes to buckets, without storing the routes. */
   static final class Packing {
-    /** Buckets that still have room, by source. */
     private final Map<Integer, Map<Key, Open>> open = new HashMap<>();
 
     private int buckets;
@@ -143,8 +142,8 @@ public final class Bucket {
     }
 
     /**
-     * Returns the index of the route's bucket among all buckets. A route that begins a new bucket
-     * gets the next free index.
+     * Returns the index of the route's bucket among all buckets of at most {@code most} bytes. A
+     * route that begins a new bucket gets the next free index.
      */
     int place(Route route, long most) {
       // An empty route counts as one byte: with a bucket size of 1, it gets its own bucket.
@@ -168,7 +167,6 @@ public final class Bucket {
       return bucket;
     }
 
-    /** Forgets the buckets of a source that sends nothing more. */
     void close(int source) {
       open.remove(source);
     }

@@ -14,7 +14,6 @@ import java.util.Objects;
  * @param isTarget whether the rank writes its local target tensor
  */
 public record Chunk(Route route, int rank, boolean isSource, boolean isTarget) {
-  /** Checks the components. */
   public Chunk {
     Objects.requireNonNull(route, "route");
     Plan.checkRank(rank);
@@ -28,7 +27,6 @@ public record Chunk(Route route, int rank, boolean isSource, boolean isTarget) {
    * @param targetStart first element in the local tensor of every rank of {@link Route#targets}
    */
   public record Box(long[] length, long[] sourceStart, long[] targetStart) {
-    /** Checks the components. */
     public Box {
       Objects.requireNonNull(length, "length");
       Objects.requireNonNull(sourceStart, "sourceStart");

@@ -2,39 +2,34 @@
 package org.windlass.plan;
 
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
- * The demand of the ranks of one target cell for one source cell, on a line that {@link Shares}
- * divides. It is a region and the number of its copies. A cut of the region goes through one
- * dimension, between two rows.
+ * The demand of one target cell for data of one source cell: a region, and the number of ranks or
+ * groups that get a copy of it. It lies on a line that {@link Shares} divides. A cut goes through
+ * one dimension, between two of its rows. A row is the part of the region with one index of that
+ * dimension.
  */
 final class Demand {
-  /**
-   * Size of a cache line in bits. Cuts fall between whole cache lines if that is precise enough.
-   */
+  /** Cache line in bits. Parts begin at whole cache lines if that is precise enough. */
   private static final int LINE = 512;
 
-  /** Position on the line at which the demand begins. */
   final double start;
 
   final long size;
   final int copies;
 
   private final Supplier<Overlap[]> region;
-  private Overlap[] overlaps;
+  private Overlap @Nullable [] overlaps;
 
-  /** Dimension that cuts go through; -1 until it is chosen. */
   private int dim = -1;
 
   private long step;
 
   /**
-   * Creates the demand of {@code copies} ranks.
+   * Creates the demand for {@code copies} copies of a region of {@code size} elements.
    *
    * @param start position on the line at which the demand begins
-   * @param size elements of the region
-   * @param copies how many ranks get the region
-   * @param region computes the overlap of each dimension
    */
   Demand(double start, long size, int copies, Supplier<Overlap[]> region) {
     this.start = start;
@@ -50,7 +45,7 @@ final class Demand {
     return overlaps;
   }
 
-  /** Returns rows {@code from} to {@code to} of the region; {@link Shares#END} is its end. */
+  /** Returns rows {@code from} to {@code to}, excluded; {@link Shares#END} is the end. */
   Overlap[] part(long from, long to) {
     if (from == 0 && to == Shares.END) {
       return overlaps();
@@ -61,22 +56,25 @@ final class Demand {
   }
 
   /**
-   * Returns the row nearest to {@code fraction} of the region. The row begins a whole cache line if
-   * that misses the fraction by at most {@code tolerance} elements.
+   * Returns the row nearest to {@code fraction} of the region. Takes a row at which a cache line
+   * begins if that is off by at most {@code tolerance} elements.
+   *
+   * @param bits size of an element in bits
    */
   long cut(double fraction, double tolerance, int bits) {
     if (dim < 0) {
       choose(tolerance, bits);
     }
-    long rows = overlaps[dim].extent;
+    long rows = overlaps()[dim].extent;
     long row = Math.round(fraction * rows / step) * step;
     return row >= rows ? Shares.END : row;
   }
 
-  /** Chooses the outermost dimension whose rows are small enough, so that rows stay whole. */
+  /** Chooses the outermost dimension in which cuts can be precise enough. */
   private void choose(double tolerance, int bits) {
     long inner = size;
-    for (int d = 0; d < overlaps().length; d++) {
+    Overlap[] overlaps = overlaps();
+    for (int d = 0; d < overlaps.length; d++) {
       long rows = overlaps[d].extent;
       inner /= rows;
       long whole = d == overlaps.length - 1 && bits < 8 ? 8 / gcd(8, bits) : 1; // whole bytes

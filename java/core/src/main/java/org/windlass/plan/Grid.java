@@ -9,16 +9,17 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * A layout bound to a shape, as arithmetic on positions in its mesh. Every position has one cell
- * for each tensor dimension, and one member. The cells say which region the rank holds. The member
- * is the position's row-major coordinate on the mesh dimensions that do not shard. Members of equal
- * cells hold the same region, or terms of it.
+ * A layout bound to a shape, as arithmetic on positions in its mesh. A cell is a part into which
+ * the layout cuts one tensor dimension. Every position has one cell for each tensor dimension;
+ * together they are the region that its rank holds. Positions with equal cells are the members of
+ * these cells. They hold the same region, or terms of it. A member is numbered by its row-major
+ * coordinate on the mesh dimensions that do not shard.
  */
 final class Grid {
   final DeviceMesh mesh;
   final Cut[] cuts;
 
-  /** Number of ranks that share a cell. */
+  /** Number of positions that have the same cells. */
   final int members;
 
   /** Number of ranks that hold the terms of one value; 1 without {@code Partial}. */
@@ -61,7 +62,6 @@ final class Grid {
     groupSize = terms;
   }
 
-  /** Returns the cell of each tensor dimension at a position in the mesh. */
   int[] cellsOf(int place) {
     int[] cells = new int[cuts.length];
     for (int d = 0; d < cuts.length; d++) {
@@ -76,7 +76,6 @@ final class Grid {
     return cells;
   }
 
-  /** Returns the member at a position in the mesh. */
   int memberOf(int place) {
     int member = 0;
     for (int m : freeDims) {
@@ -85,12 +84,10 @@ final class Grid {
     return member;
   }
 
-  /** Returns the rank that is {@code member} of {@code cells}. */
   int rank(int[] cells, int member) {
     return mesh.rankAtPlace(place(cells, member));
   }
 
-  /** Returns the position of {@code member} of {@code cells} in the mesh. */
   int place(int[] cells, int member) {
     int place = 0;
     for (int d = 0; d < cuts.length; d++) {
@@ -102,8 +99,8 @@ final class Grid {
   }
 
   /**
-   * Returns the distance from the position of member 0 to that of {@code member}. It is the same
-   * for all cells.
+   * Returns how far the position of {@code member} is after the position of member 0, in the
+   * row-major order of the mesh. The distance is the same for all cells.
    */
   int offset(int member) {
     int offset = 0;
@@ -115,7 +112,6 @@ final class Grid {
     return offset;
   }
 
-  /** Returns one number that identifies {@code cells}. */
   int index(int[] cells) {
     int index = 0;
     for (int d = 0; d < cuts.length; d++) {

@@ -6,9 +6,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Groups of the members of each target cell, by the hosts that they live on. All members of a cell
- * need the same data, so data that crosses to a host for one member serves its whole group. If
- * there is only one host, each member is a group of its own.
+ * Groups of the members of each target cell, by the hosts that they live on. {@link Grid} defines
+ * cells and members. All members of a cell need the same data, so data that crosses to a host for
+ * one member serves its whole group. If there is only one host, each member is a group of its own.
  *
  * <p>Counting the groups of all cells visits each target rank once.
  */
@@ -16,8 +16,8 @@ final class HostGroups {
   /**
    * The groups of one cell, in the order of their first members.
    *
-   * @param of the group of each member
-   * @param members the members by group, then ascending
+   * @param of the number of each member's group
+   * @param members the members of group 0 in ascending order, then those of group 1, and so on
    * @param starts index in {@code members} at which each group begins, then the end of the last
    *     group
    */
@@ -30,9 +30,7 @@ final class HostGroups {
   private final Grid target;
   private final Hosts hosts;
 
-  /**
-   * Distance of each member's position from that of the first member; null if hosts are ignored.
-   */
+  /** {@link Grid#offset} of each member; null if each member is a group of its own. */
   private final int[] offsets;
 
   private final Map<Integer, Cell> cells = new HashMap<>();
@@ -47,9 +45,8 @@ final class HostGroups {
     this.least = target.members;
   }
 
-  /** Returns groups of one member each. */
   static HostGroups single(Grid target) {
-    return new HostGroups(target, Hosts.one(), null);
+    return new HostGroups(target, Hosts.one(), new int[0]);
   }
 
   static HostGroups of(Grid target, Hosts hosts) {
@@ -90,15 +87,13 @@ final class HostGroups {
   }
 
   boolean areSingle() {
-    return offsets == null;
+    return offsets.length == 0;
   }
 
-  /** Returns the largest number of groups of a cell. */
   int most() {
     return most;
   }
 
-  /** Returns true if cells differ in their number of groups. */
   boolean areUneven() {
     return least < most;
   }
@@ -108,7 +103,6 @@ final class HostGroups {
     return cells.computeIfAbsent(target.index(cell), index -> find(target.place(cell, 0)));
   }
 
-  /** Returns the group of a member. */
   int of(int[] cell, int member) {
     return areSingle() ? member : of(cell).of[member];
   }

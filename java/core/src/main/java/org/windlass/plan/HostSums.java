@@ -10,7 +10,6 @@ final class HostSums {
   private final LinkSums within = new LinkSums();
   private int[] found = new int[8];
 
-  /** Adds the traffic of a route, which moves in the plan's mode. */
   void add(Plan plan, Route route) {
     List<Integer> targets = route.targets();
     if (targets.isEmpty()) {
@@ -43,7 +42,7 @@ final class HostSums {
     }
   }
 
-  /** Adds the bytes that host {@code reader} reads from the route's sources on other hosts. */
+  /** Adds the terms of a route that ranks of host {@code reader} read on other hosts. */
   private void addTerms(Route route, Hosts hosts, int reader) {
     for (int source : route.sources()) {
       int host = hosts.of(source);

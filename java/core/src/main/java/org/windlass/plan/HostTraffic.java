@@ -15,7 +15,6 @@ import org.windlass.internal.Copies;
  * @param within wire bytes that the ranks of a host get from any host, counting every copy, by host
  */
 public record HostTraffic(List<Link> between, List<Within> within) {
-  /** Checks the components. */
   public HostTraffic {
     between = Copies.list(between, "between");
     within = Copies.list(within, "within");

@@ -10,6 +10,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.function.IntConsumer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 
@@ -24,15 +25,14 @@ public final class Hosts {
   private final int ranksPerHost;
 
   /** Host of each rank; null if all hosts have {@link #ranksPerHost} ranks. */
-  private final int[] numbers;
+  private final int @Nullable [] numbers;
 
-  /** Ranks of each host; null if {@link #numbers} is null. */
   private final int[][] ranks;
 
-  private Hosts(int ranksPerHost, int[] numbers) {
+  private Hosts(int ranksPerHost, int @Nullable [] numbers) {
     this.ranksPerHost = ranksPerHost;
     this.numbers = numbers;
-    this.ranks = numbers == null ? null : byHost(numbers);
+    this.ranks = numbers == null ? new int[0][] : byHost(numbers);
   }
 
   private static int[][] byHost(int[] numbers) {
@@ -113,12 +113,11 @@ public final class Hosts {
     return of(rank);
   }
 
-  /** Returns the number of ranks whose hosts are known. */
+  /** Returns the number of ranks whose hosts are known: ranks 0 and up. */
   int known() {
     return numbers == null ? DeviceMesh.MAX_RANKS : numbers.length;
   }
 
-  /** Returns the host of {@code rank}, without checking that it is known. */
   int of(int rank) {
     return numbers == null ? rank / ranksPerHost : numbers[rank];
   }
@@ -132,7 +131,6 @@ public final class Hosts {
     return numbers == null ? OptionalInt.of(ranksPerHost) : OptionalInt.empty();
   }
 
-  /** Returns the host of each rank; empty if all hosts have the same number of ranks. */
   Optional<List<Integer>> numbers() {
     return Optional.ofNullable(numbers).map(n -> Arrays.stream(n).boxed().toList());
   }
@@ -169,7 +167,6 @@ public final class Hosts {
     return false;
   }
 
-  /** Returns true if a host may have ranks of both meshes. */
   boolean mayShare(DeviceMesh one, DeviceMesh other) {
     if (numbers == null) {
       return of(one.lowestRank()) <= of(other.highestRank())

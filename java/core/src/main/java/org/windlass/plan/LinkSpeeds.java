@@ -2,7 +2,6 @@
 package org.windlass.plan;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -10,6 +9,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
@@ -64,7 +64,6 @@ public final class LinkSpeeds {
    * @param bound description of the slowest part, such as {@code what host 0 sends}
    */
   public record Prediction(double seconds, String bound) {
-    /** Checks the components. */
     public Prediction {
       Objects.requireNonNull(bound, "bound");
     }
@@ -79,16 +78,7 @@ public final class LinkSpeeds {
    */
   public static LinkSpeeds read(Path file) throws IOException {
     Objects.requireNonNull(file, "file");
-    try {
-      return parse(
-          file.toString(),
-          JsonText.bytesOf(
-              file,
-              InvalidArgumentException::new,
-              (path, fault) -> new UncheckedIOException(fault)));
-    } catch (UncheckedIOException e) {
-      throw e.getCause();
-    }
+    return parse(file.toString(), JsonText.bytesOf(file, InvalidArgumentException::new));
   }
 
   /**
@@ -106,45 +96,40 @@ public final class LinkSpeeds {
   private static LinkSpeeds parse(String where, byte[] json) {
     Reading reading = new Reading();
     JsonText.object(where, json, InvalidArgumentException::new, reading::read);
-    if (reading.within == null || reading.between == null) {
+    Entry within = reading.within;
+    Entry between = reading.between;
+    if (within == null || between == null) {
       throw new InvalidArgumentException(
-          where + ": " + (reading.within == null ? "within" : "between")
+          where + ": " + (within == null ? "within" : "between")
               + " is missing; a table is such as {\"within\": {\"GBps\": 12}, \"between\":"
               + " {\"GBps\": 3.1, \"us\": 25}}");
     }
+    double latency = between.microseconds == null ? 0 : between.microseconds;
     Map<Pair, Speed> links = new HashMap<>();
-    reading.pairs.forEach(
-        (pair, entry) ->
-            links.put(pair, entry.speed(reading.between.microseconds)));
-    return new LinkSpeeds(reading.within.speed(0), reading.between.speed(0), links);
+    reading.pairs.forEach((pair, entry) -> links.put(pair, entry.speed(latency)));
+    return new LinkSpeeds(within.speed(0), between.speed(0), links);
   }
 
-  /** The fields of a speed object; null if absent. */
+  /** The fields of a speed object; 0 or null if absent. */
   private static final class Entry {
-    Double gigabytes;
-    Double microseconds;
+    double gigabytes;
+    @Nullable Double microseconds;
 
-    /** Returns the speed. {@code other} replaces an absent {@code us}, in microseconds. */
+    /** Returns the speed that was read. If {@code us} is absent, it is {@code other}. */
     Speed speed(double other) {
       return new Speed(gigabytes, (microseconds == null ? other : microseconds) / 1e6);
     }
   }
 
-  /** The fields of the table that have been read so far. */
   private static final class Reading {
-    Entry within;
-    Entry between;
+    @Nullable Entry within;
+    @Nullable Entry between;
     final Map<Pair, Entry> pairs = new HashMap<>();
 
     void read(JsonText json, String key) throws IOException {
       switch (key) {
         case "within" -> within = speed(json, key, Set.of("GBps"), new HashMap<>());
-        case "between" -> {
-          between = speed(json, key, Set.of("GBps", "us"), new HashMap<>());
-          if (between.microseconds == null) {
-            between.microseconds = 0.0;
-          }
-        }
+        case "between" -> between = speed(json, key, Set.of("GBps", "us"), new HashMap<>());
         case "pairs" -> json.elements(key, index -> pair(json, key + "[" + index + "]"));
         default ->
             throw json.bad(
@@ -155,12 +140,7 @@ public final class LinkSpeeds {
     private void pair(JsonText json, String at) throws IOException {
       Map<String, Integer> ends = new HashMap<>();
       Entry entry = speed(json, at, Set.of("src", "dst", "GBps", "us"), ends);
-      for (String end : new String[] {"src", "dst"}) {
-        if (!ends.containsKey(end)) {
-          throw json.bad(at + "." + end + " is missing: the number of a host");
-        }
-      }
-      Pair pair = new Pair(ends.get("src"), ends.get("dst"));
+      Pair pair = new Pair(end(json, at, ends, "src"), end(json, at, ends, "dst"));
       if (pair.source == pair.target) {
         throw json.bad(
             at + " goes from host " + pair.source + " to itself; within says how fast that is");
@@ -169,6 +149,14 @@ public final class LinkSpeeds {
         throw json.bad(
             at + " is the second from host " + pair.source + " to host " + pair.target);
       }
+    }
+
+    private static int end(JsonText json, String at, Map<String, Integer> ends, String end) {
+      Integer host = ends.get(end);
+      if (host == null) {
+        throw json.bad(at + "." + end + " is missing: the number of a host");
+      }
+      return host;
     }
 
     private static Entry speed(
@@ -200,14 +188,14 @@ public final class LinkSpeeds {
               }
             }
           });
-      if (entry.gigabytes == null) {
+      if (entry.gigabytes == 0) {
         throw json.bad(at + ".GBps is missing, in 10^9 bytes a second");
       }
       return entry;
     }
   }
 
-  /** Returns a lower bound for the time in which {@code traffic} moves. */
+  /** Returns a lower bound for the time of {@code traffic}, and the slowest part. */
   public Prediction predict(HostTraffic traffic) {
     Objects.requireNonNull(traffic, "traffic");
     Map<Integer, Double> sent = new TreeMap<>();

@@ -14,10 +14,7 @@ import java.util.stream.IntStream;
 final class LinkSums {
   private static final long NONE = -1;
 
-  /**
-   * Keys of the open-addressing hash table: the source in the upper 32 bits, the target in the
-   * lower.
-   */
+  /** Keys of the hash table: the source in the upper 32 bits, the target in the lower. */
   private long[] ends = new long[64];
 
   private long[] bytes = new long[64];
@@ -32,7 +29,6 @@ final class LinkSums {
     bytes[at] = Math.addExact(bytes[at], more);
   }
 
-  /** Returns the index of a key, and adds the key if it is new. */
   private int place(long key) {
     int at = (int) (key * 0x9E3779B97F4A7C15L >>> 32) & ends.length - 1;
     while (ends[at] != key) {
@@ -64,7 +60,6 @@ final class LinkSums {
     }
   }
 
-  /** Returns the sums, by source, then target. */
   List<Traffic.Link> links() {
     return IntStream.range(0, ends.length)
         .filter(at -> ends[at] != NONE)

@@ -9,22 +9,18 @@ import java.util.Map;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 
-/** Splits a bucket into loads, which are staged one phase after the other. */
+/** Splits a bucket into loads. A source stages one load of it in each phase. */
 final class Loads {
-  /**
-   * Largest number of loads of a bucket, so that a small {@link PlanOptions#bucketBytes} does not
-   * make a plan long.
-   */
+  /** Most loads of a bucket, which bounds the steps if {@code bucketBytes} is small. */
   private static final int MOST_LOADS = 4096;
 
   private Loads() {}
 
-  /** Assigns phases to the loads that one source stages. */
+  /** Assigns phases to the loads of one source. A target reads one load in a phase. */
   static final class Turns {
-    /** Phase of the next load, for each target. */
     private final Map<Integer, Integer> next = new HashMap<>();
 
-    /** Returns the phase of the next load for {@code targets}. */
+    /** Returns the first phase in which none of {@code targets} reads an earlier load. */
     int next(List<Integer> targets) {
       int phase = 0;
       for (int target : targets) {
@@ -37,12 +33,7 @@ final class Loads {
     }
   }
 
-  /**
-   * Checks that a transfer has few enough phases. All ranks throw the same exception, before any
-   * load is made.
-   *
-   * @throws InvalidArgumentException if {@code plans} may take too many phases
-   */
+  /** Throws if {@code plans} may take too many phases, on all ranks before any load is made. */
   static void requireFew(List<Plan> plans) {
     long loads = 0; // most loads that a rank makes for another rank
     for (Plan plan : plans) {
@@ -57,14 +48,16 @@ final class Loads {
     }
   }
 
-  /** Returns the most bytes that are staged at a time, for {@code bytes} in total. */
+  /** Returns the size in bytes of a load, for data of {@code bytes} bytes in total. */
   static long mostBytes(long bytes, Plan plan) {
     return Math.max(plan.options().bucketBytes(), (bytes - 1) / MOST_LOADS + 1);
   }
 
   /**
-   * Splits the bucket into loads of at most {@link #mostBytes}, or of one element. Wider elements
-   * come first, so that all elements are aligned without gaps.
+   * Splits the bucket into loads of at most {@link #mostBytes}, or of one element. Pieces with
+   * wider elements come first, so that all elements are aligned without gaps.
+   *
+   * @param tensors for each of {@code plans}, its number in the transfer
    */
   static List<List<Piece>> of(Bucket bucket, List<Plan> plans, List<Integer> tensors) {
     long most = mostBytes(bucket.bytes(), plans.get(bucket.entries().get(0).tensor()));

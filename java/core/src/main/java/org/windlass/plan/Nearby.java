@@ -9,31 +9,38 @@ import java.util.function.Function;
 import org.windlass.DType;
 
 /**
- * Plans how members of one source cell serve ranks of their own hosts. If ranks of a host need a
- * piece of the cell and do not hold the cell, the members on that host serve them. Those members
- * divide the work into equal {@link Shares}.
+ * Plans how members of one source cell send to ranks of their own hosts. If ranks of a host need a
+ * part of the cell and do not hold the cell, the members on that host send it to them. Those
+ * members divide the work into equal {@link Shares}.
  */
 final class Nearby {
   static final Nearby NONE = new Nearby();
 
-  /** A region that one member sends to ranks of one target cell. */
+  /**
+   * A region that one member sends to ranks of one target cell.
+   *
+   * @param cells the target cell of each dimension
+   */
   record Service(int member, int[] cells, List<Integer> targets, Overlap[] region) {}
 
   /**
-   * The part of the source cell that a rank needs: the target cell, the position at which it
-   * begins, and its size in elements.
+   * The part of the source cell that a rank needs.
+   *
+   * @param cells the target cell of each dimension
+   * @param before number of elements of the source cell in target cells before this one
+   * @param size number of elements
    */
   record Need(int rank, int[] cells, long before, long size) {}
 
   private final List<Service> services = new ArrayList<>();
   private final Map<Integer, List<Service>> byTarget = new HashMap<>();
 
-  /** Returns all services, by host, then by target cell. */
+  /** Returns what all members send, by host, then by target cell. */
   List<Service> services() {
     return services;
   }
 
-  /** Returns the services for {@code rank}; empty if no member is on its host. */
+  /** Returns what members send to {@code rank}; empty if no member is on its host. */
   List<Service> of(int rank) {
     return byTarget.getOrDefault(rank, List.of());
   }
@@ -41,9 +48,11 @@ final class Nearby {
   /**
    * Divides the needs of the ranks of one host among the members on that host.
    *
-   * @param needs by target cell
-   * @param regions computes the region that the piece has in a target cell
-   * @param turn selects the member whose stretch comes first
+   * @param members the members on that host
+   * @param needs needs of ranks with the same target cell, then those with the next one, and so on
+   * @param regions returns the overlap of the source cell with a target cell
+   * @param cutsSmall see {@link Shares#of}
+   * @param turn selects the member that has the first share
    */
   void add(
       List<Integer> members,

@@ -9,13 +9,13 @@ import org.windlass.internal.Spans;
  * and of segments that are contiguous in both local tensors.
  */
 final class Overlap {
-  /** Global intervals as start, end, start, end, ...; intervals that touch are joined. */
+  /** Global intervals as start, end, start, end, ... Adjacent intervals are joined. */
   final long[] bounds;
 
   final long extent;
   final int segments;
 
-  /** Length, start in the source's local tensor, and start in the target's, for each segment. */
+  /** For each segment: length, start in the source's local tensor, start in the target's. */
   private final long[] words;
 
   private Overlap(long[] bounds, long extent, long[] words) {
@@ -25,7 +25,7 @@ final class Overlap {
     this.segments = words.length / 3;
   }
 
-  /** Returns the overlap of two cells, given their global intervals in local order. */
+  /** Returns the overlap of two cells, given as global intervals: start, end, start, end, ... */
   static Overlap of(long[] source, long[] target) {
     Spans spans = new Spans();
     long[] words = new long[3];
@@ -66,7 +66,10 @@ final class Overlap {
     return new Overlap(spans.toArray(), extent, Arrays.copyOf(words, size));
   }
 
-  /** Returns elements {@code from} to {@code to}, counted through the intervals in order. */
+  /**
+   * Returns the elements from number {@code from} to number {@code to}, excluded. Elements are
+   * counted through the intervals in order.
+   */
   Overlap slice(long from, long to) {
     Spans spans = new Spans();
     spans.addSlice(bounds, from, to);
@@ -86,7 +89,6 @@ final class Overlap {
     return new Overlap(spans.toArray(), to - from, Arrays.copyOf(part, size));
   }
 
-  /** Returns an empty overlap. */
   static Overlap none() {
     return new Overlap(new long[2], 0, new long[0]);
   }

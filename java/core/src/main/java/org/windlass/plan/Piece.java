@@ -7,7 +7,8 @@ import org.windlass.DType;
 import org.windlass.internal.Shapes;
 
 /**
- * A part of a route that is a box at both ends, and that may pass through a staging buffer.
+ * A part of a route that is a box in the source's and in the target's local tensor. It may pass
+ * through a staging buffer.
  *
  * @param tensor index of the route's plan in the transfer
  */
@@ -20,12 +21,11 @@ record Piece(int tensor, Route route, Chunk.Box box) {
     return wire().bytesOf(Shapes.numel(box.length()));
   }
 
-  /** Returns the first index of the box in a tensor of exactly its extents. */
+  /** Returns the index of the first element in a staged copy of the box: zeros. */
   long[] corner() {
     return new long[box.length().length];
   }
 
-  /** Splits a box into parts of at most {@code most} elements, across its outermost dimensions. */
   static List<Chunk.Box> cut(Chunk.Box box, long most) {
     long inner = Shapes.numel(box.length());
     if (inner <= most) {

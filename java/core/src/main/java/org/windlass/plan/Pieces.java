@@ -8,19 +8,30 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 
 /**
- * Finds the source cells for a {@link RouteFinder}, and their overlaps with target cells. An
- * instance remembers the results.
+ * Finds the source cells for a {@link RouteFinder}, and their overlaps with target cells. {@link
+ * Grid} defines cells and members. An instance remembers the results.
  */
 final class Pieces {
-  /** A cell of one dimension: its global intervals in local order, and the sum of their lengths. */
+  /**
+   * A cell of one dimension.
+   *
+   * @param bounds its global intervals in local order: start, end, start, end, ...
+   * @param length the sum of their lengths
+   */
   record Slab(int cell, long[] bounds, long length) {}
 
   /**
-   * One source cell in every dimension: the region that its members hold, and how they share the
-   * sending of it.
+   * The source cells of one region, and how the members that hold it share the sending.
+   *
+   * @param cells the source cell of each dimension
+   * @param slabs the same cells with their intervals
+   * @param size number of elements of the region
+   * @param nearby what members send to ranks of their own hosts
+   * @param axis what members send to all others
    */
   record Piece(
       int[] cells,
@@ -31,10 +42,7 @@ final class Pieces {
       Axis axis,
       Shares shares) {}
 
-  /**
-   * Smallest size, in source bytes, of a tensor that is shared evenly even if that makes small
-   * parts.
-   */
+  /** From this size of a tensor in bytes on, members share evenly even if parts are small. */
   private static final long LEAST_EVEN = 1L << 20;
 
   private final Grid source;
@@ -81,7 +89,11 @@ final class Pieces {
     return slab(targetSlabs, target, dim, cell);
   }
 
-  /** Returns the overlap of the piece and a target cell in each dimension. */
+  /**
+   * Returns the overlap of a piece and a target cell in each dimension.
+   *
+   * @param cells the target cell of each dimension
+   */
   Overlap[] overlaps(Piece piece, int[] cells) {
     Overlap[] found = new Overlap[cells.length];
     for (int d = 0; d < cells.length; d++) {
@@ -90,7 +102,6 @@ final class Pieces {
     return found;
   }
 
-  /** Returns the overlap of a source slab and a target cell in dimension {@code dim}. */
   Overlap overlap(int dim, Slab slab, int targetCell) {
     long key = (long) slab.cell << 32 | targetCell;
     return overlaps
@@ -98,7 +109,6 @@ final class Pieces {
         .computeIfAbsent(key, k -> Overlap.of(slab.bounds, targetSlab(dim, targetCell).bounds));
   }
 
-  /** Returns the piece of {@code cells}, and remembers it. */
   Piece of(int[] cells) {
     return pieces.computeIfAbsent(
         source.index(cells),
@@ -113,7 +123,7 @@ final class Pieces {
         });
   }
 
-  /** Returns the piece of slabs whose lengths multiply to {@code size}. */
+  /** Returns the piece of source cells whose lengths multiply to {@code size}. */
   Piece of(Slab[] slabs, long size) {
     int[] cells = new int[slabs.length];
     for (int d = 0; d < slabs.length; d++) {
@@ -142,7 +152,7 @@ final class Pieces {
     return piece(cells, slabs, size, nearby, holes);
   }
 
-  /** Returns a piece whose members share everything except {@code holes}. */
+  /** Returns a piece whose members share the sending of everything except {@code holes}. */
   private Piece piece(
       int[] cells, Slab[] slabs, long size, Nearby nearby, List<Axis.Hole> holes) {
     Axis axis = new Axis(size, groups.most(), holes);
@@ -151,8 +161,9 @@ final class Pieces {
   }
 
   /**
-   * Returns the member from which the root of a gathering reads a cell. It is the root itself if it
-   * holds the cell, otherwise a member on its host. Without either, the turn selects the member.
+   * Returns the member from which the root of {@link TransferMode#GATHER_BROADCAST} reads source
+   * cells. It is the root itself if it holds them, otherwise a member on its host. Without either,
+   * the plan's turn selects the member.
    */
   private int gatheredFrom(int[] cells) {
     int root = source.mesh.rankAtPlace(0);
@@ -176,7 +187,7 @@ final class Pieces {
     return groups;
   }
 
-  /** Adds holes for the parts that the piece's members copy to themselves. */
+  /** Adds holes for the parts that the piece's members need themselves. They copy these. */
   private void addOwnNeeds(Piece piece, List<Axis.Hole> holes) {
     for (int member = 0; member < source.members; member++) {
       Nearby.Need need = need(piece, source.rank(piece.cells, member));
@@ -192,10 +203,12 @@ final class Pieces {
   }
 
   /**
-   * Adds holes for the groups that a target cell lacks, compared to the cell with the most groups.
+   * Adds holes for groups that do not exist. Cells have different numbers of groups, and the axis
+   * has the largest number for each cell. Visits all target cells that begin with {@code
+   * cells[0..d)}.
    *
-   * @param before elements of the piece in target cells less than {@code cells[0..d)}
-   * @param width elements of the fixed dimensions' overlap
+   * @param before elements of the piece in target cells before the first of these
+   * @param width product of the overlaps in dimensions before {@code d}
    */
   private void addLacking(
       Piece piece, int d, long before, long width, int[] cells, List<Axis.Hole> holes) {
@@ -221,9 +234,7 @@ final class Pieces {
     }
   }
 
-  /**
-   * Returns the services within hosts. Adds a hole for everything that ranks of those hosts need.
-   */
+  /** Returns what members send to ranks of their hosts. Adds holes for that. */
   private Nearby nearby(Piece piece, List<Axis.Hole> holes) {
     Map<Integer, List<Integer>> membersOfHosts = new TreeMap<>();
     for (int member = 0; member < source.members; member++) {
@@ -262,10 +273,7 @@ final class Pieces {
     return nearby;
   }
 
-  /**
-   * Returns true if {@code rank} sends parts of the piece. Such a rank copies its own needs to
-   * itself.
-   */
+  /** Returns true if {@code rank} sends parts of the piece. It copies its own part itself. */
   boolean isSender(Piece piece, int rank) {
     int place = source.mesh.placeOf(rank);
     return place >= 0
@@ -273,18 +281,19 @@ final class Pieces {
         && piece.senders.share(source.memberOf(place)) >= 0;
   }
 
-  /** Returns the part of the piece that {@code rank} needs, or null if it needs none. */
-  private Nearby.Need need(Piece piece, int rank) {
+  private Nearby.@Nullable Need need(Piece piece, int rank) {
     int place = target.mesh.placeOf(rank);
-    int[] cells = place < 0 ? null : target.cellsOf(place);
-    long size = place < 0 ? 0 : common(piece, cells);
-    if (size == 0) {
+    if (place < 0) {
       return null;
     }
-    return new Nearby.Need(rank, cells, elementsBefore(piece, cells), size);
+    int[] cells = target.cellsOf(place);
+    long size = common(piece, cells);
+    return size == 0
+        ? null
+        : new Nearby.Need(rank, cells, elementsBefore(piece, cells), size);
   }
 
-  /** Returns the number of elements that the piece and the target cells have in common. */
+  /** Returns the number of elements that a piece has in common with a target's cells. */
   long common(Piece piece, int[] cells) {
     long size = 1;
     for (int d = 0; d < cells.length && size > 0; d++) {
@@ -293,7 +302,7 @@ final class Pieces {
     return size;
   }
 
-  /** Returns the number of elements of the piece in lesser target cells, in row-major order. */
+  /** Returns the number of elements of a piece in target cells before {@code cells}. */
   private long elementsBefore(Piece piece, int[] cells) {
     long before = 0;
     long width = 1;

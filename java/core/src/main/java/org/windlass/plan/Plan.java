@@ -30,21 +30,21 @@ import org.windlass.layout.TensorSpec;
  *
  * <ol>
  *   <li>The target rank itself.
- *   <li>The replicas on its host. They divide the needs of that host's ranks.
- *   <li>All replicas. They divide the needs of the hosts without a replica.
+ *   <li>The replicas on its host. They share the sending to ranks of that host.
+ *   <li>All replicas. They share the sending to hosts without a replica.
  * </ol>
  *
  * <p>If several ranks of a host need the same data from another host, one route goes to all of
  * them. Each element then crosses to that host once, as {@link HostTraffic} counts it.
  *
- * <p>For tensors of 1 MiB and more, replicas send equal amounts to within one hundredth, as far as
- * rows allow. Data for another host counts once. A region is cut through one dimension at the end
- * of a share. If n senders would each have at least n times 4 KiB, all targets of a region get it
- * cut into the same parts. Each part is then read once. Smaller tensors are shared to within one
- * region.
+ * <p>For tensors of 1 MiB and more, replicas send equal amounts. These differ by at most one
+ * hundredth, if rows are small enough. Data for another host counts once. To make amounts equal, a
+ * region may be cut through one dimension into parts from two replicas. If n replicas would each
+ * have at least n times 4 KiB of a region, all of them send a part of it to all its targets. Each
+ * part is then read once. Smaller tensors are not cut, so amounts may differ by one region.
  *
- * <p>With {@code Partial}, a whole group of terms serves a target. The group that contains the
- * target comes first.
+ * <p>With {@code Partial}, each target gets its values from one group of ranks that together hold
+ * all terms. If the target is in such a group, it is that group.
  *
  * <p>A transfer runs these routes. In mode {@link TransferMode#GATHER_BROADCAST} the routes say
  * which rank's elements a target gets; the elements travel through the root.
@@ -258,9 +258,9 @@ public final class Plan {
   }
 
   /**
-   * Returns the bytes that a transfer moves. They are those of all routes. In mode {@link
-   * TransferMode#GATHER_BROADCAST} they are the whole tensor, once to the root and once to each
-   * target.
+   * Returns the bytes that a transfer moves, which are the sum over all routes. In mode {@link
+   * TransferMode#GATHER_BROADCAST} they are those of the whole tensor, once to the root and once to
+   * each target.
    */
   public Traffic traffic() {
     return Traffic.ofPlans(List.of(this));
@@ -277,8 +277,8 @@ public final class Plan {
   }
 
   /**
-   * Returns the ranks that read a route's terms to reduce them. The source of a bucket reads them
-   * once for all targets.
+   * Returns the ranks that read a route's terms to reduce them: the source in mode {@link
+   * TransferMode#STAGED}, which sends the result to all targets, otherwise the targets.
    */
   List<Integer> readers(Route route) {
     boolean isPacked = options.mode() == TransferMode.STAGED && !route.targets().isEmpty();
@@ -290,8 +290,7 @@ public final class Plan {
   }
 
   /**
-   * Returns an upper bound for the wire bytes of a route. The first ranks of both meshes hold the
-   * largest parts.
+   * Returns an upper bound for the wire bytes of a route, which is within one part of each layout.
    */
   long mostRouteBytes() {
     long held = source.localRegion(from.mesh().rankAtPlace(0)).numel();
@@ -301,19 +300,19 @@ public final class Plan {
 
   /**
    * Returns the plan by which the root of {@link TransferMode#GATHER_BROADCAST} gets the whole
-   * tensor.
+   * tensor. The root is its only target.
    */
   Plan gather() {
     Layout whole = DeviceMesh.of(1).at(from.mesh().rankAtPlace(0)).layout(Placement.replicate());
     return of(source, TensorSpec.of("", wire, whole, shape), wire, options);
   }
 
-  /** Returns the plan by which each target cuts its part out of the whole tensor. */
+  /** Returns the plan by which each target copies its part out of the whole tensor. */
   Plan cutOut() {
     return of(gather().target, target, wire, options.withMode(TransferMode.DIRECT));
   }
 
-  /** Returns the routes that run in mode {@link TransferMode#GATHER_BROADCAST}. */
+  /** Returns the routes that a transfer in mode {@link TransferMode#GATHER_BROADCAST} runs. */
   List<Route> gatheringRoutes() {
     Plan gather = gather();
     int root = gather.to.mesh().rankAtPlace(0);
@@ -325,7 +324,6 @@ public final class Plan {
     return routes;
   }
 
-  /** Returns those of {@link #gatheringRoutes()} that {@code rank} takes part in. */
   List<Route> gatheringRoutes(int rank) {
     List<Route> routes = gatheringRoutes();
     routes.removeIf(route -> route.source() != rank && !route.targets().contains(rank));
@@ -347,9 +345,7 @@ public final class Plan {
     return stagingBytes(List.of(this), rank);
   }
 
-  /**
-   * Returns the bytes of staging buffers that one transfer of {@code plans} needs, over all ranks.
-   */
+  /** Returns the staging bytes of one transfer of {@code plans}, summed over all ranks. */
   public static long stagingBytes(List<Plan> plans) {
     List<Plan> all = Copies.list(plans, "plans");
     BitSet ranks = new BitSet();
@@ -362,9 +358,7 @@ public final class Plan {
     return ranks.stream().mapToLong(rank -> Schedule.stagingBytes(all, rank)).sum();
   }
 
-  /**
-   * Returns the bytes of staging buffers that {@code rank} needs in one transfer of {@code plans}.
-   */
+  /** Returns the staging bytes of {@code rank} in one transfer of {@code plans}. */
   public static long stagingBytes(List<Plan> plans, int rank) {
     checkRank(rank);
     return Schedule.stagingBytes(Copies.list(plans, "plans"), rank);
@@ -426,7 +420,6 @@ public final class Plan {
         new Route.Terms(dtype(), wire, op));
   }
 
-  /** Checks that {@code rank} is a rank that a mesh may hold. */
   static void checkRank(int rank) {
     if (rank < 0 || rank >= DeviceMesh.MAX_RANKS) {
       throw new InvalidArgumentException(

@@ -13,13 +13,14 @@ import org.windlass.layout.TensorSpec;
 final class PlanChecks {
   private PlanChecks() {}
 
-  /** Throws the exceptions of {@link Plan#of(TensorSpec, TensorSpec, DType, PlanOptions)}. */
   static void require(TensorSpec from, TensorSpec to, DType wire, PlanOptions options) {
     if (!from.shape().equals(to.shape())) {
       throw new InvalidArgumentException(
           "tensor '" + to.name() + "' has shape " + to.shape() + ", its source has "
               + from.shape());
     }
+    from.layout().check(from.name(), from.paddedExtents());
+    to.layout().check(to.name(), to.paddedExtents());
     requireCountable(from, wire);
     if (to.layout().hasPartial()) {
       throw new InvalidArgumentException(
@@ -51,7 +52,6 @@ final class PlanChecks {
     }
   }
 
-  /** Checks that the number of the tensor's wire bytes fits 64 bits. */
   private static void requireCountable(TensorSpec spec, DType wire) {
     new TensorSpec(spec.name(), spec.shape(), wire, spec.layout(), spec.shape());
   }
@@ -70,7 +70,7 @@ final class PlanChecks {
     }
   }
 
-  /** Checks that every row that a rank holds, and every cut in it, falls on a byte boundary. */
+  /** Checks that rows and cuts of elements smaller than a byte fall on byte boundaries. */
   private static void requireWholeBytes(TensorSpec spec) {
     int last = spec.shape().size() - 1;
     int bits = spec.dtype().bits();

@@ -42,8 +42,8 @@ final class PlanFingerprint {
   }
 
   /**
-   * Adds a list after its negated length, which can't be mistaken for a rank or for part of the
-   * next value.
+   * Adds a list of ranks. Its negated length comes first: it differs from any rank, so lists that
+   * follow one another can't be mistaken for others.
    */
   private static void add(Fingerprint fingerprint, List<Integer> numbers) {
     fingerprint.add(-numbers.size());
@@ -57,7 +57,6 @@ final class PlanFingerprint {
     }
   }
 
-  /** Returns a hash of sizes and ranks. Names do not count. */
   private static long fingerprint(DeviceMesh mesh) {
     Fingerprint fingerprint = new Fingerprint().add(mesh.ndim());
     for (int m = 0; m < mesh.ndim(); m++) {

@@ -6,7 +6,10 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Function;
+import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonObject;
@@ -14,10 +17,7 @@ import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 
-/**
- * Writes and reads a plan as one JSON object: the arguments of the plan, and the fingerprint to
- * check.
- */
+/** Writes and reads a plan as a JSON object: its arguments, and the fingerprint to check. */
 final class PlanJson {
   private static final int VERSION = 1;
   private static final String WHERE = "plan";
@@ -25,58 +25,50 @@ final class PlanJson {
   private PlanJson() {}
 
   static String encode(Plan plan) {
+    Hosts hosts = plan.options().hosts();
     return JsonObject.line(
-        json -> {
-          json.writeNumberField("version", VERSION);
-          json.writeStringField("from", plan.from().qualified());
-          json.writeStringField("to", plan.to().qualified());
-          json.writeFieldName("shape");
-          json.writeArray(plan.shape(), 0, plan.shape().length);
-          if (!Arrays.equals(plan.paddedFrom(), plan.shape())) {
-            json.writeFieldName("padded_from");
-            json.writeArray(plan.paddedFrom(), 0, plan.shape().length);
-          }
-          if (!Arrays.equals(plan.paddedTo(), plan.shape())) {
-            json.writeFieldName("padded_to");
-            json.writeArray(plan.paddedTo(), 0, plan.shape().length);
-          }
-          json.writeStringField("dtype", plan.dtype().toString());
-          json.writeStringField("wire", plan.wire().toString());
-          json.writeStringField("target_dtype", plan.targetDtype().toString());
-          json.writeStringField("mode", plan.options().mode().toString());
-          json.writeNumberField("bucket_bytes", plan.options().bucketBytes());
-          json.writeNumberField("turn", plan.options().turn());
-          Hosts hosts = plan.options().hosts();
-          if (hosts.areSeveral() && hosts.ranksPerHost().isPresent()) {
-            json.writeNumberField("ranks_per_host", hosts.ranksPerHost().getAsInt());
-          }
-          if (hosts.numbers().isPresent()) {
-            json.writeArrayFieldStart("hosts");
-            for (int host : hosts.numbers().get()) {
-              json.writeNumber(host);
-            }
-            json.writeEndArray();
-          }
-          json.writeStringField("fingerprint", hex(plan.fingerprint()));
-        });
+        JsonObject.of(
+            "version", VERSION,
+            "from", plan.from().qualified(),
+            "to", plan.to().qualified(),
+            "shape", Arrays.stream(plan.shape()),
+            "padded_from", padded(plan.paddedFrom(), plan),
+            "padded_to", padded(plan.paddedTo(), plan),
+            "dtype", plan.dtype(),
+            "wire", plan.wire(),
+            "target_dtype", plan.targetDtype(),
+            "mode", plan.options().mode(),
+            "bucket_bytes", plan.options().bucketBytes(),
+            "turn", plan.options().turn(),
+            "ranks_per_host",
+                hosts.areSeveral() && hosts.ranksPerHost().isPresent()
+                    ? hosts.ranksPerHost().getAsInt()
+                    : Optional.empty(),
+            "hosts", hosts.numbers(),
+            "fingerprint", hex(plan.fingerprint())));
   }
 
-  /** The values of the keys that have been read so far. */
+  private static Optional<LongStream> padded(long[] shape, Plan plan) {
+    return Arrays.equals(shape, plan.shape())
+        ? Optional.empty()
+        : Optional.of(Arrays.stream(shape));
+  }
+
   private static final class Fields {
-    Long version;
-    Layout from;
-    Layout to;
-    List<Long> shape;
-    List<Long> paddedFrom;
-    List<Long> paddedTo;
-    DType dtype;
-    DType wire;
-    DType targetDtype;
-    TransferMode mode;
-    Long bucketBytes;
-    Integer turn;
+    @Nullable Long version;
+    @Nullable Layout from;
+    @Nullable Layout to;
+    @Nullable List<Long> shape;
+    @Nullable List<Long> paddedFrom;
+    @Nullable List<Long> paddedTo;
+    @Nullable DType dtype;
+    @Nullable DType wire;
+    @Nullable DType targetDtype;
+    @Nullable TransferMode mode;
+    @Nullable Long bucketBytes;
+    @Nullable Integer turn;
     Hosts hosts = Hosts.one();
-    String fingerprint;
+    @Nullable String fingerprint;
   }
 
   static Plan decode(String text) {
@@ -182,7 +174,7 @@ final class PlanJson {
     }
   }
 
-  private static <T> T require(String key, T value) {
+  private static <T> T require(String key, @Nullable T value) {
     if (value == null) {
       throw new InvalidArgumentException(WHERE + ": " + key + " is missing");
     }

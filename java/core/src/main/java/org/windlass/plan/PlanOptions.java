@@ -36,8 +36,8 @@ public record PlanOptions(TransferMode mode, long bucketBytes, int turn, Hosts h
   }
 
   /**
-   * Returns {@link TransferMode#DIRECT}, {@link #DEFAULT_BUCKET_BYTES}, turn 0, and all ranks on
-   * one host.
+   * Returns mode {@link TransferMode#DIRECT}, {@link #DEFAULT_BUCKET_BYTES}, turn 0, and all ranks
+   * on one host.
    */
   public static PlanOptions defaults() {
     return new PlanOptions(TransferMode.DIRECT, DEFAULT_BUCKET_BYTES, 0, Hosts.one());

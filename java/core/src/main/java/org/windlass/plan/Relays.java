@@ -10,16 +10,16 @@ import java.util.Map;
 /**
  * Chooses the relays of data that crosses between hosts. If several targets of a route live on one
  * host and read from another host, one of them reads the data. That relay then copies the data into
- * its staging buffer, from where the others read it. The targets take turns, so that each relays
- * about as much.
+ * its staging buffer, from where the others read it. A different target relays each part of a
+ * route, so that each relays about as much.
  */
 final class Relays {
   private Relays() {}
 
   /**
-   * Returns the targets, including {@code rank}, that share data which crosses to the host of
-   * {@code rank}. Returns an empty list if nothing crosses or {@code rank} is its only target on
-   * the host.
+   * Returns the targets on the host of {@code rank}, including {@code rank}, that share data from
+   * another host. Returns an empty list if no data crosses, or if {@code rank} is the only target
+   * on its host.
    */
   static List<Integer> sharing(Plan plan, Route route, int rank) {
     Hosts hosts = plan.options().hosts();
@@ -36,8 +36,10 @@ final class Relays {
   }
 
   /**
-   * Returns the ranks that read part {@code part} of a route from the source's staging buffer:
-   * targets, or their relays.
+   * Returns the ranks that read a part of a route from the source's staging buffer: all targets on
+   * the source's host, and a relay on each other host.
+   *
+   * @param part number of the part in the route
    */
   static List<Integer> readers(Plan plan, Route route, int part) {
     Hosts hosts = plan.options().hosts();
@@ -60,15 +62,14 @@ final class Relays {
     return readers;
   }
 
-  /** Returns those of {@code ranks} that live on the host of {@code rank}. */
   static List<Integer> together(Hosts hosts, List<Integer> ranks, int rank) {
     int host = hosts.of(rank);
     return ranks.stream().filter(other -> hosts.of(other) == host).toList();
   }
 
   /**
-   * Returns the rank from which target {@code rank} copies the whole tensor of a gathering: the
-   * root or a relay.
+   * Returns the rank from which target {@code rank} copies the whole tensor in mode {@link
+   * TransferMode#GATHER_BROADCAST}: the root or a relay.
    */
   static int giverOfWhole(Plan plan, int root, int rank) {
     Hosts hosts = plan.options().hosts();
@@ -80,8 +81,9 @@ final class Relays {
   }
 
   /**
-   * Returns the targets that copy the whole tensor from the root of a gathering. They are all
-   * targets on the root's host, and one target on each other host.
+   * Returns the targets that copy the whole tensor from the root in mode {@link
+   * TransferMode#GATHER_BROADCAST}: all targets on the root's host, and one target on each other
+   * host.
    */
   static List<Integer> readersOfWhole(Plan plan, int root) {
     Hosts hosts = plan.options().hosts();

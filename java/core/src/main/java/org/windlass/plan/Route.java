@@ -10,8 +10,9 @@ import org.windlass.layout.Region;
 
 /**
  * One region of one tensor on its way from a source rank to every rank that gets it from there. The
- * ranks of {@link #sources} hold the region, or terms of it, at the same local coordinates. The
- * ranks of {@link #targets} write it at the same local coordinates.
+ * ranks of {@link #sources} hold the region, or with {@code Partial} the terms that are reduced to
+ * it, at the same local coordinates. The ranks of {@link #targets} write it at the same local
+ * coordinates.
  */
 public final class Route {
   private final int source;
@@ -45,10 +46,6 @@ public final class Route {
     this.numel = product;
   }
 
-  /**
-   * Returns a route of a whole tensor of shape {@code shape}, from {@code source} to {@code
-   * targets}.
-   */
   static Route whole(int source, List<Integer> targets, long[] shape, Terms terms) {
     Overlap[] overlaps = new Overlap[shape.length];
     for (int d = 0; d < shape.length; d++) {
@@ -60,15 +57,16 @@ public final class Route {
   }
 
   /**
-   * Returns the part of {@code rank} in this route's reduction. The rank contributes a term and
-   * sends nothing.
+   * Returns this route as {@code rank} takes part in it if another rank sends: {@code rank} only
+   * has a term that is read for the reduction.
    */
   Route reduceOnly(int rank) {
     return new Route(rank, Transport.NONE, sources, List.of(), overlaps, terms);
   }
 
   /**
-   * Returns the rank that sends. For {@link Transport#NONE} it is the rank that contributes a term.
+   * Returns the rank that sends. For {@link Transport#NONE}, no rank sends; it is then the rank
+   * whose tensor another rank reads for the reduction.
    */
   public int source() {
     return source;
@@ -80,8 +78,8 @@ public final class Route {
   }
 
   /**
-   * Returns the ranks whose local tensors make the region. With {@code Partial} it is the whole
-   * group in canonical order, otherwise only the source.
+   * Returns the ranks whose local tensors make the region. With {@code Partial} they are all ranks
+   * of a group, in the order in which their terms are reduced. Otherwise it is only the source.
    */
   public List<Integer> sources() {
     return sources;
@@ -92,9 +90,7 @@ public final class Route {
     return targets;
   }
 
-  /**
-   * Returns the operation that reduces the terms of {@link #sources}; empty if there is one source.
-   */
+  /** Returns the operation that reduces terms; empty if the route has one source. */
   public Optional<ReduceOp> op() {
     return sources.size() > 1 ? terms.op() : Optional.empty();
   }
@@ -114,27 +110,25 @@ public final class Route {
     return numel;
   }
 
-  /** Returns the bytes on the wire for one destination. */
+  /** Returns the bytes that one target gets, in the wire dtype. */
   public long bytes() {
     return terms.wire().bytesOf(numel);
   }
 
-  /** Returns the bytes that one reduction reads in addition to the source's own term. */
+  /** Returns the bytes that one reduction reads from ranks other than the source. */
   public long reduceBytes() {
     return (sources.size() - 1) * termBytes();
   }
 
-  /** Returns the bytes of one source's term. */
   long termBytes() {
     return terms.dtype().bytesOf(numel);
   }
 
-  /** Returns the dtype on the wire. */
   DType wire() {
     return terms.wire();
   }
 
-  /** Returns {@link Chunk#boxes}, which are the same for every rank. */
+  /** Returns the boxes of {@link Chunk#boxes}. They are the same for every rank of the route. */
   List<Chunk.Box> boxes() {
     int ndim = overlaps.length;
     if (numel == 0) {

@@ -13,14 +13,14 @@ import org.windlass.internal.Cut;
 
 /**
  * Finds routes by interval arithmetic, one tensor dimension at a time. The search for a rank starts
- * at its own cell. It visits the overlapping cells of the other layout in order, each by a binary
- * search. The cost therefore depends on the number of routes and not on the size of the mesh,
- * except for these visits:
+ * at its own cells, see {@link Grid}. It visits the overlapping cells of the other layout in order,
+ * each by a binary search. The cost therefore depends on the number of routes and not on the size
+ * of the mesh, except for these visits:
  *
  * <ul>
- *   <li>If the meshes overlap, sharing a source cell visits each of that cell's members once.
- *   <li>If the meshes share hosts, it visits each rank of those members' hosts once.
- *   <li>If there are several hosts, it visits the host of each target rank once.
+ *   <li>If the meshes overlap, each member of a source cell is visited once for that cell.
+ *   <li>If the meshes share hosts, each rank of those members' hosts is visited once for that cell.
+ *   <li>If there are several hosts, the host of each target rank is visited once.
  * </ul>
  *
  * <p>An instance remembers the cells, overlaps and groups that it found. Only one thread may use
@@ -32,16 +32,14 @@ final class RouteFinder {
   private final Pieces pieces;
   private final Route.Terms terms;
 
-  /**
-   * Ranks of the groups of {@code Partial} that were found so far, by source cell and first member.
-   */
+  /** Ranks of the groups that were found, by source cells and first member. */
   private final Map<Long, List<Integer>> groups = new HashMap<>();
 
   /**
-   * A source slab that overlaps a certain target slab.
+   * A source cell of one dimension that overlaps a certain target cell.
    *
    * @param overlap the overlap of both
-   * @param before elements of the source slab in lesser target cells
+   * @param before number of elements of the source cell in target cells before that one
    */
   private record SlabOverlap(Pieces.Slab slab, Overlap overlap, long before) {}
 
@@ -52,7 +50,7 @@ final class RouteFinder {
     this.terms = terms;
   }
 
-  /** Returns the routes whose source is the rank at {@code place} of the source mesh. */
+  /** Returns the routes whose source is the rank at position {@code place} of the source mesh. */
   List<Route> from(int place) {
     Pieces.Piece piece = pieces.of(source.cellsOf(place));
     int member = source.memberOf(place);
@@ -64,9 +62,7 @@ final class RouteFinder {
     return routes;
   }
 
-  /**
-   * Returns the routes that touch {@code rank}, in the order of {@link #from} over all positions.
-   */
+  /** Returns the routes in which {@code rank} takes part, in the order of {@link Plan#routes}. */
   List<Route> touching(int rank) {
     int place = source.mesh.placeOf(rank);
     List<Route> own = place < 0 ? List.of() : from(place);
@@ -145,7 +141,12 @@ final class RouteFinder {
     }
   }
 
-  /** Returns the routes to the rank at {@code place} of the target mesh from other ranks. */
+  /**
+   * Returns the routes to a target rank from other ranks.
+   *
+   * @param place position of the target rank in the target mesh
+   * @param placeInSource its position in the source mesh; -1 if it has none
+   */
   private List<Route> into(int place, int placeInSource) {
     int ndim = source.cuts.length;
     int[] cells = target.cellsOf(place);
@@ -201,7 +202,7 @@ final class RouteFinder {
     return routes;
   }
 
-  /** Returns the source slabs of dimension {@code dim} that overlap a target cell, ascending. */
+  /** Returns the source cells of dimension {@code dim} that overlap a target cell, ascending. */
   private SlabOverlap[] overlaps(int dim, int targetCell) {
     Cut sourceCut = source.cuts[dim];
     Cut targetCut = target.cuts[dim];
@@ -253,17 +254,16 @@ final class RouteFinder {
     return new Demand(piece.axis().place(before), size, piece.axis().copies(before), region);
   }
 
-  /** The part that one member sends of a piece whose sending all members share. */
+  /** The stretch of a piece's {@link Axis} that one member sends. */
   private final class Stretch {
     final Pieces.Piece piece;
     final int share;
     final int rank;
     final List<Integer> sources;
 
-    /** An element of the piece, counted by target cells, at or before the start of the stretch. */
+    /** An element at the start of the stretch, or shortly before it; see {@link Axis#element}. */
     final long first;
 
-    /** Position on the {@link Axis} at which the stretch ends. */
     final double end;
 
     Stretch(Pieces.Piece piece, int share) {
@@ -277,10 +277,10 @@ final class RouteFinder {
     }
 
     /**
-     * Adds the routes of all target cells that begin with {@code cells[0..d)}.
+     * Adds the routes to all target cells that begin with {@code cells[0..d)}.
      *
-     * @param before elements of the piece in lesser target cells
-     * @param width elements of the fixed dimensions' overlap
+     * @param before elements of the piece in target cells before the first of these
+     * @param width product of the overlaps in dimensions before {@code d}
      */
     void collect(int d, long before, long width, int[] cells, List<Route> routes) {
       if (d == cells.length) {
@@ -326,7 +326,13 @@ final class RouteFinder {
     }
   }
 
-  /** Returns the ranks that get copies {@code low} to {@code high} of a target cell. */
+  /**
+   * Returns the ranks that get copies {@code low} to {@code high}, excluded, of the overlap with a
+   * target cell.
+   *
+   * @param before number that names the target cell on the {@link Axis}
+   * @param cells the target cell of each dimension
+   */
   private List<Integer> targets(
       Pieces.Piece piece, long before, int[] cells, int low, int high) {
     if (low >= high) {
@@ -376,7 +382,10 @@ final class RouteFinder {
     return new SomeMembers(target, cells, members);
   }
 
-  /** Returns the ranks of the member's group. All routes that reduce the group share one list. */
+  /**
+   * Returns the ranks whose terms a route from {@code member} reduces; only the member without
+   * {@code Partial}. Routes with the same ranks share one list.
+   */
   private List<Integer> sources(Pieces.Piece piece, int member) {
     if (source.groupSize == 1) {
       return List.of(source.rank(piece.cells(), member));
@@ -394,7 +403,6 @@ final class RouteFinder {
         });
   }
 
-  /** Some members of one cell, as a list of ranks. */
   private static final class SomeMembers extends AbstractList<Integer> {
     private final Grid grid;
     private final int first;
@@ -417,7 +425,6 @@ final class RouteFinder {
     }
   }
 
-  /** Consecutive members of one cell, as a list of ranks. */
   private static final class Members extends AbstractList<Integer> {
     private final Grid grid;
     private final int first;

@@ -15,9 +15,9 @@ import org.windlass.internal.Steps;
 import org.windlass.internal.Steps.Place;
 
 /**
- * Makes the steps of one rank in a transfer, in phases. A rank stages data by writing it into its
- * staging buffer. Data that is staged in one phase is read in the next. Each rank makes its own
- * schedule.
+ * Makes the steps of one rank in a transfer. A step runs in a phase. A rank stages data by writing
+ * it into its staging buffer. Data that is staged in one phase is read in the next. Each rank makes
+ * its own schedule.
  *
  * <p>A rank numbers the boxes that it stages. A reader numbers the boxes that a certain rank stages
  * for it. Both numberings follow the order of buckets, then of tensors, which is the same on all
@@ -53,14 +53,12 @@ final class Schedule {
     }
   }
 
-  /** Passes the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. */
   static void of(List<Plan> plans, int rank, Steps steps) {
     Schedule schedule = new Schedule(plans, rank, steps);
     schedule.direct();
     schedule.indirect();
   }
 
-  /** Returns the bytes that {@code rank} stages in a transfer of {@code plans}. */
   static long stagingBytes(List<Plan> plans, int rank) {
     Schedule schedule = new Schedule(plans, rank, new Measure());
     if (!plans.isEmpty() && plans.get(0).options().hosts().areSeveral()) {
@@ -74,7 +72,6 @@ final class Schedule {
     return half[0] + half[1];
   }
 
-  /** Ignores all steps, for a schedule that only counts bytes. */
   private static final class Measure implements Steps {
     @Override
     public void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers) {}
@@ -92,7 +89,12 @@ final class Schedule {
 
   // ---- direct
 
-  /** A piece that crosses to the {@code sharing} ranks through one of them. */
+  /**
+   * A part of a route that crosses to the host of this rank once.
+   *
+   * @param relay rank that reads the part from the other host
+   * @param sharing ranks of this host that get the part, including the relay
+   */
   private record Relayed(Piece piece, int relay, List<Integer> sharing) {}
 
   /** Smallest part of a route, in bytes, that gets its own relay. */
@@ -122,7 +124,13 @@ final class Schedule {
     relay(relayed);
   }
 
-  /** Adds the parts of a route with their relays. Each part fits in a load. */
+  /**
+   * Divides a route into parts, each with a relay, and appends them to {@code relayed}. Each part
+   * fits in a load.
+   *
+   * @param tensor number of the tensor in the transfer
+   * @param sharing targets of the route on the host of this rank
+   */
   private static void addRelayed(
       int tensor, Plan plan, Route route, List<Integer> sharing, List<Relayed> relayed) {
     boolean isWorth = route.bytes() / sharing.size() >= LEAST_RELAYED;
@@ -139,8 +147,8 @@ final class Schedule {
   }
 
   /**
-   * Stages the parts that this rank relays, one load in each phase. Then finalizes all parts from
-   * the relays' staging buffers.
+   * Stages the parts for which this rank is the relay, one load in each phase. Copies all parts
+   * from their relays' staging buffers to this rank's targets.
    */
   private void relay(List<Relayed> relayed) {
     long all = 0;
@@ -217,8 +225,13 @@ final class Schedule {
   }
 
   /**
-   * Finalizes loads of another rank, from that rank's staging buffer or from a relay's. This rank
-   * may be the relay.
+   * Copies loads that another rank has staged to this rank's targets. If targets on this host share
+   * them, they are copied from a relay's staging buffer. If this rank is the relay, it also stages
+   * its parts.
+   *
+   * @param some the plans in mode {@link TransferMode#STAGED}
+   * @param tensors for each of these plans, its number in the transfer
+   * @param phases for each source, the phases of its next loads; filled on first use
    */
   private void take(
       Bucket bucket,
@@ -258,9 +271,7 @@ final class Schedule {
     return Relays.of(plans.get(piece.tensor()), piece.route(), sharing, part);
   }
 
-  /**
-   * Returns the phases in which {@code source} stages the loads that this rank shares with others.
-   */
+  /** Returns the phases in which {@code source} stages loads that this host's targets share. */
   private List<Integer> turnsOf(int source, List<Plan> some, List<Integer> tensors) {
     Loads.Turns turns = new Loads.Turns();
     List<Integer> phases = new ArrayList<>();
@@ -282,11 +293,7 @@ final class Schedule {
     return phases;
   }
 
-  /**
-   * Stages a load.
-   *
-   * @param part how many pieces of the bucket come before the load
-   */
+  /** Stages a load. {@code part} is the number of pieces of the bucket before the load. */
   private void prepare(int phase, List<Piece> load, int part) {
     long offset = reserve(phase, load.stream().mapToLong(Piece::bytes).sum());
     for (Piece piece : load) {
@@ -303,10 +310,7 @@ final class Schedule {
     copy(target, piece.box().length(), source, staged, piece.wire());
   }
 
-  /**
-   * Moves a piece from the sources' memory to the target's. The data is converted to the wire dtype
-   * on the way.
-   */
+  /** Adds a step from the sources' memory to this rank's target, through the wire dtype. */
   private void move(int phase, Piece piece) {
     write(phase, new Place(piece.tensor(), piece.box().targetStart()), piece);
   }
@@ -360,7 +364,6 @@ final class Schedule {
     }
   }
 
-  /** Returns the pieces that the rank writes as a target of {@code plan}. */
   private List<Piece> written(int tensor, Plan plan) {
     List<Piece> pieces = new ArrayList<>();
     for (Chunk chunk : plan.chunksFor(rank)) {
@@ -373,9 +376,7 @@ final class Schedule {
 
   // ---- stages
 
-  /**
-   * Reserves staging space for a whole tensor in {@code phase}, and returns its offset in bytes.
-   */
+  /** Reserves staging space for a whole tensor. Returns its offset in the phase's half. */
   private long reserve(int phase, Plan whole) {
     return reserve(phase, whole.wire().bytesOf(Shapes.numel(whole.shape())));
   }
@@ -389,16 +390,15 @@ final class Schedule {
     return offset;
   }
 
-  /** Stages the rank's next box, and returns its index as the target of a write. */
+  /**
+   * Reserves the next box to stage. Returns the box's number in a {@link Steps.Place} as target.
+   */
   private int stage(int phase, DType dtype, long[] shape, long offset, List<Integer> readers) {
     steps.stage(phase, dtype.code(), shape, offset, readers);
     return -1 - boxes++;
   }
 
-  /**
-   * Returns the index of the next box that {@code source} stages for this rank, as the source of a
-   * write.
-   */
+  /** Returns the number, as a source, of the next box that {@code source} stages for this rank. */
   private int nextFrom(int source) {
     return -read.merge(source, 1, Integer::sum);
   }

@@ -3,7 +3,7 @@ package org.windlass.plan;
 
 /**
  * The members of a source cell that send parts of it, in the order of their {@link Shares}. They
- * are consecutive members; member 0 follows the last one.
+ * have consecutive numbers; member 0 follows the last one.
  *
  * @param first member that has the first share
  * @param count number of members that send
@@ -15,12 +15,10 @@ record Senders(int first, int count, int members) {
     return new Senders(turn % members, members, members);
   }
 
-  /** Returns one member that sends everything. */
   static Senders sole(int member, int members) {
     return new Senders(member, 1, members);
   }
 
-  /** Returns the member that has share {@code share}. */
   int member(int share) {
     return (first + share) % members;
   }

@@ -6,23 +6,26 @@ import org.windlass.DType;
 /**
  * Divides the sending of data among the ranks that hold it. All data lies on one line, which is
  * divided into equal stretches, one for each sender. If a stretch ends inside a region, the region
- * is cut. With n senders there are at most n - 1 cuts. Shares differ by at most one hundredth, as
- * far as rows allow.
+ * is cut. With n senders there are at most n - 1 cuts. Shares differ by at most one hundredth, if
+ * rows are small enough.
  *
- * <p>If each sender's part of a region is large enough for a pass, the senders use {@link Slices}.
- * Otherwise they use {@link Copies}.
+ * <p>If each sender's part of a region is large enough to be worth a read of its own, the senders
+ * use {@link Slices}. Otherwise they use {@link Copies}.
  */
 abstract sealed class Shares {
-  /** A cut at the end of a region. */
+  /** Row number that means the end of a region. */
   static final long END = Long.MAX_VALUE;
 
-  /** Wire bytes of the smallest part that is worth a pass, divided by the number of senders. */
+  /** Wire bytes of the smallest part of {@link Slices}, divided by the number of senders. */
   private static final long LEAST_SLICE = 4L << 10;
 
-  /** The most by which each end of a stretch may be off, as a fraction of the stretch. */
+  /** Largest error of each end of a stretch, as a fraction of the stretch. */
   private static final double TOLERANCE = 1 / 200.0;
 
-  /** Receives the parts that a sender sends of a demand: some rows, to some copies. */
+  /**
+   * Receives the parts of a demand that a sender sends: rows {@code from} to {@code to}, to copies
+   * {@code lowCopy} to {@code highCopy}. The ends are excluded.
+   */
   interface Sink {
     void add(int share, int lowCopy, int highCopy, long from, long to);
   }
@@ -44,7 +47,7 @@ abstract sealed class Shares {
    *
    * @param total length of the line: elements times copies
    * @param elements number of elements, counting each once
-   * @param cutsSmall whether regions are cut even if that makes small parts
+   * @param cutsSmall true if {@link Copies} cut regions
    */
   static Shares of(int senders, double total, long elements, boolean cutsSmall, DType wire) {
     long each = elements / senders;
@@ -55,15 +58,11 @@ abstract sealed class Shares {
         : new Copies(senders, total, cutsSmall, wire);
   }
 
-  /**
-   * Returns the position at which the stretch of sender {@code share} begins. It is infinite after
-   * the last sender.
-   */
+  /** Returns where the stretch of a sender begins on the line; infinity after the last sender. */
   final double start(int share) {
     return share < senders ? share * total / senders : Double.POSITIVE_INFINITY;
   }
 
-  /** Returns the sender whose stretch contains {@code place}. */
   final int at(double place) {
     int share = (int) Math.min(senders - 1, place * senders / total);
     while (share > 0 && start(share) > place) {
@@ -75,13 +74,10 @@ abstract sealed class Shares {
     return share;
   }
 
-  /**
-   * Calls {@code sink} with the parts that {@code share} sends of a demand, in the order of the
-   * line.
-   */
+  /** Calls {@code sink} with the parts that a sender sends of a demand, in the line's order. */
   abstract void of(int share, Demand demand, Sink sink);
 
-  /** Calls {@code sink} with the parts that each sender sends to copy {@code copy} of a demand. */
+  /** Calls {@code sink} with the parts of a demand that any sender sends to one copy. */
   final void into(Demand demand, int copy, Sink sink) {
     double start = begin(demand, copy);
     double end = start + length(demand);
@@ -97,18 +93,15 @@ abstract sealed class Shares {
     } while (start(++share) < end);
   }
 
-  /**
-   * Returns the position on the line at which the data for copy {@code copy} of a demand begins.
-   */
+  /** Returns where the data for a copy of a demand begins on the line. */
   abstract double begin(Demand demand, int copy);
 
-  /** Returns the length on the line of the data for one copy of a demand. */
   abstract double length(Demand demand);
 
   /**
-   * Returns the row at which the region of a demand is cut.
+   * Returns the row at which the region of a demand is cut: 0 or {@link #END} for no cut.
    *
-   * @param into distance on the line from the region's begin to the requested cut
+   * @param into distance on the line from the start of the region to the exact cut
    * @param width length of one element on the line
    */
   final long cut(Demand demand, double into, double width) {
@@ -122,10 +115,7 @@ abstract sealed class Shares {
     return into <= tolerance ? 0 : demand.cut(into / length, tolerance / width, bits);
   }
 
-  /**
-   * Cuts a region into one part for each sender. Each part goes to all targets of the region, so it
-   * is read once.
-   */
+  /** Cuts a region into one part for each sender. Each part goes to all targets. */
   private static final class Slices extends Shares {
     Slices(int senders, double total, DType wire) {
       super(senders, total, wire);
@@ -153,8 +143,8 @@ abstract sealed class Shares {
 
   /**
    * Lays the copies of a region one after the other on the line. A target gets its copy from one
-   * sender or from two. Copies of small tensors are not cut: the sender in whose stretch a copy
-   * begins sends it.
+   * sender or from two. Copies of small tensors are not cut: each comes from the sender in whose
+   * stretch it begins.
    */
   private static final class Copies extends Shares {
     private final boolean cuts;
@@ -201,7 +191,7 @@ abstract sealed class Shares {
       }
     }
 
-    /** Returns the first copy whose cut at {@code place} is at most {@code most}. */
+    /** Returns the first copy whose {@link #cut} at {@code place} is at most {@code most}. */
     private int first(double place, Demand demand, long most) {
       double guess = (place - demand.start) / demand.size;
       int copy = (int) Math.max(0, Math.min(demand.copies, guess));
@@ -214,7 +204,7 @@ abstract sealed class Shares {
       return copy;
     }
 
-    /** Returns the row of copy {@code copy} of a demand at {@code place}. */
+    /** Returns the row at which a copy is cut by {@code place} on the line. */
     private long cut(double place, Demand demand, int copy) {
       double into = place - begin(demand, copy);
       if (!cuts && into > 0) {

@@ -18,7 +18,6 @@ import org.windlass.internal.Copies;
  */
 public record Totals(
     long sentBytes, long localBytes, long reduceBytes, long buckets, HostTraffic hosts) {
-  /** Checks the components. */
   public Totals {
     Objects.requireNonNull(hosts, "hosts");
   }
@@ -64,7 +63,6 @@ public record Totals(
     return sums.totals();
   }
 
-  /** Adds up totals. */
   private static final class Sums {
     final Bucket.Packing packing = new Bucket.Packing();
     final HostSums hosts = new HostSums();

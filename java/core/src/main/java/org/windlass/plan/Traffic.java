@@ -20,7 +20,6 @@ import org.windlass.internal.Copies;
  */
 public record Traffic(
     List<Link> links, long sentBytes, long localBytes, List<Link> reads, long reduceBytes) {
-  /** Checks the components. */
   public Traffic {
     links = Copies.list(links, "links");
     reads = Copies.list(reads, "reads");
@@ -87,16 +86,10 @@ public record Traffic(
     return sums.traffic();
   }
 
-  /** Adds up the traffic of routes. */
   private static final class Sums {
     private final LinkSums links = new LinkSums();
     private final LinkSums reads = new LinkSums();
 
-    /**
-     * Adds the traffic of a route.
-     *
-     * @param readers the ranks that read the route's terms to reduce them
-     */
     void add(Route route, List<Integer> readers) {
       try {
         for (int target : route.targets()) {

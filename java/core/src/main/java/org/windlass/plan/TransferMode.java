@@ -7,14 +7,11 @@ import java.util.Objects;
 import java.util.stream.Collectors;
 import org.windlass.error.InvalidArgumentException;
 
-/**
- * The ways in which a transfer moves a tensor from sources to targets. All of them give the same
- * bits.
- */
+/** The ways in which a transfer moves a tensor to its targets. All give the same bits. */
 public enum TransferMode {
   /**
-   * Moves data in one pass from source memory to target memory. Data that one route moves to
-   * several ranks is read, reduced and cast once.
+   * Moves data in one pass from source memory to target memory. If a route moves data to several
+   * ranks, the data is read, reduced and cast once.
    *
    * <p>If several targets live on one host and read from another host, one of them relays the data.
    * It copies the data in the wire dtype into its staging buffer, from where the others read it.
@@ -23,9 +20,9 @@ public enum TransferMode {
    */
   DIRECT,
   /**
-   * Moves data in {@link Bucket}s through staging buffers. The source prepares a bucket in its
-   * staging buffer, in the wire dtype. Each target finalizes the bucket from there while the source
-   * prepares the next one.
+   * Moves data in {@link Bucket}s through staging buffers. The source reduces and casts a bucket
+   * into its staging buffer, in the wire dtype. Each target copies the bucket from there, while the
+   * source prepares the next one.
    *
    * <p>For each rank that it sends to, a rank's staging buffer holds at most two buckets of {@link
    * PlanOptions#bucketBytes}. A larger bucket is a single route, which is split into pieces. A

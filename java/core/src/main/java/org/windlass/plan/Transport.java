@@ -9,6 +9,6 @@ public enum Transport {
   BROADCAST,
   /** Copies within one rank. */
   LOCAL,
-  /** Sends nothing: the rank only contributes to a reduction that another rank sends. */
+  /** Sends nothing: another rank reads this rank's tensor for a reduction, and sends the result. */
   NONE
 }

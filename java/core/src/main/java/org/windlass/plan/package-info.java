@@ -15,4 +15,7 @@
  * <p>A plan needs no ranks, no memory and no native library. {@link org.windlass Invalid calls}
  * throw the exceptions that {@code org.windlass} describes.
  */
+@NullMarked
 package org.windlass.plan;
+
+import org.jspecify.annotations.NullMarked;

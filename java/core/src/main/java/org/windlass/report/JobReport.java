@@ -11,15 +11,14 @@ import java.util.stream.Collectors;
 import org.windlass.internal.Copies;
 
 /**
- * Reports the state of the ranks in a job's communicators, as seen from outside; see {@link
- * RunningJob}. {@link #toString} has a table for each communicator.
+ * Reports the state of the ranks in a job's communicators, as {@link RunningJob} sees them from
+ * outside the job. {@link #toString} has a table for each communicator.
  *
  * @param communicators the job's communicators, the oldest first; empty if the job has not begun
- * @param isOver whether the job is over on this host. It is if all ranks on this host are closed,
- *     or their processes have ended, and no other communicator follows
+ * @param isOver true if all ranks on this host are closed, or their processes have ended, and no
+ *     new communicator has followed
  */
 public record JobReport(List<Group> communicators, boolean isOver) {
-  /** Checks the components. */
   public JobReport {
     communicators = Copies.list(communicators, "communicators");
   }
@@ -30,14 +29,13 @@ public record JobReport(List<Group> communicators, boolean isOver) {
    * @param id distinguishes it from all other communicators of this host
    * @param parent the id of the communicator from which it was split or shrunk; empty if there is
    *     none
-   * @param former the number that each of its ranks has in the parent, in rank order; empty without
-   *     a parent
+   * @param former for each of its ranks in order, that rank's number in the parent; empty without a
+   *     parent
    * @param age time since it was made
    * @param report the state of its ranks
    */
   public record Group(
       String id, Optional<String> parent, List<Integer> former, Duration age, Report report) {
-    /** Checks the components. */
     public Group {
       Objects.requireNonNull(id, "id");
       Objects.requireNonNull(parent, "parent");
@@ -47,8 +45,8 @@ public record JobReport(List<Group> communicators, boolean isOver) {
     }
 
     /**
-     * Returns the ranks whose processes ended before they closed the communicator. For ranks on
-     * other hosts, only those that were reported to this host.
+     * Returns the ranks whose processes ended before they closed the communicator. A rank on
+     * another host is included if its end was reported to this host.
      */
     public List<Integer> lost() {
       return report.ranks().stream()
@@ -67,7 +65,6 @@ public record JobReport(List<Group> communicators, boolean isOver) {
           id, ranks, ranks == 1 ? "rank" : "ranks", seconds, origin, report);
     }
 
-    /** Returns a text such as {@code 0-2 5}. */
     private static String ranges(List<Integer> ranks) {
       StringJoiner text = new StringJoiner(" ");
       int next;

@@ -62,7 +62,6 @@ public record KernelProfile(
   /** The work of one engine; {@code busyCycles} is the sum over all cores. */
   public record Work(long instructions, long bytes, long busyCycles) {}
 
-  /** Checks the components. */
   public KernelProfile {
     Objects.requireNonNull(kernel, "kernel");
     engines = Copies.map(engines, "engines");

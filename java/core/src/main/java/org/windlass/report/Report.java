@@ -10,6 +10,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
@@ -30,10 +31,9 @@ import org.windlass.internal.report.RankLook;
  *     access, it is {@code not yet: ...}
  */
 public record Report(List<Rank> ranks, Optional<WindlassException> failure, String peerMemory) {
-  /** Number of ranks that the table names in a list of awaited ranks. */
+  /** Limit of the awaited ranks that a line of the table names. */
   private static final int NAMED = 4;
 
-  /** Checks the components. */
   public Report {
     ranks = Copies.list(ranks, "ranks");
     Objects.requireNonNull(failure, "failure");
@@ -71,7 +71,6 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
 
   /** The process of a rank. */
   public record Process(int pid, ProcessState state) {
-    /** Checks the components. */
     public Process {
       Objects.requireNonNull(state, "state");
     }
@@ -122,7 +121,6 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
       int contested,
       Optional<String> item,
       List<Call> recent) {
-    /** Checks the components. */
     public Rank {
       if (rank < 0 || rank >= Native.WL_MAX_RANKS) {
         throw new InvalidArgumentException(
@@ -142,9 +140,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
       return recent.stream().limit(1).filter(Call::inside).findFirst();
     }
 
-    /**
-     * Returns true if the rank no longer accesses anything: it is closed, or its process has ended.
-     */
+    /** Returns true if the rank is closed or its process has ended: it accesses nothing. */
     public boolean isGone() {
       return closed || process.filter(its -> its.state() == ProcessState.ENDED).isPresent();
     }
@@ -180,7 +176,6 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
       Duration since,
       Duration took,
       Duration waited) {
-    /** Checks the components. */
     public Call {
       Objects.requireNonNull(operation, "operation");
       Objects.requireNonNull(algorithm, "algorithm");
@@ -228,7 +223,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    * @hidden
    */
   @SuppressWarnings("exports")
-  public static Report of(List<RankLook> looks, WindlassException failure, String peerMemory) {
+  public static Report of(
+      List<RankLook> looks, @Nullable WindlassException failure, String peerMemory) {
     long now = Native.wl_clock_ns();
     List<Rank> ranks =
         IntStream.range(0, looks.size())
@@ -252,7 +248,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
 
   /**
    * Returns the ranks for which {@code rank} waits. If the native side reports several, these are
-   * the ranks that have not entered. If all have entered, these are the ranks that are not waiting.
+   * the ranks that have not entered the operation. If all have, these are the ranks that do not
+   * wait themselves.
    */
   private static List<Integer> waitsFor(int rank, List<RankLook> looks) {
     RankLook own = looks.get(rank);
@@ -340,7 +337,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     return closed + last.failure().map(code -> code + " in ").orElse("left ") + last;
   }
 
-  /** Returns how long the rank has been in its present state. */
+  /** Returns how long the rank has been in its present state, for the table. */
   private static String duration(Rank rank) {
     if (rank.recent().isEmpty()) {
       return "";

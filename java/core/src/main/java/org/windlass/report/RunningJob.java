@@ -16,6 +16,7 @@ import java.util.Set;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
@@ -51,31 +52,31 @@ import org.windlass.internal.store.Token;
 public final class RunningJob implements AutoCloseable {
   private static final Pattern PID = Pattern.compile("[0-9]{1,10}");
 
-  /** Time without an open communicator after which the job counts as over. */
+  /** Time without an open communicator after which the job is over, in nanoseconds. */
   private static final long IDLE_NS = 2_000_000_000;
 
   private final String address;
 
-  /** Asks the job's store for the processes that have registered there. */
+  /** Returns the processes that have registered at the job's store. */
   private final Supplier<Set<ProcessName>> source;
 
-  /** Processes to read; guarded by {@link #observed}. */
+  /** Processes whose memory is read; guarded by {@link #observed}. */
   private final Set<ProcessName> processes = new LinkedHashSet<>();
 
-  /** True once {@link #processes} has those of the job's first communicator. */
+  /** True once {@link #processes} has all processes of the job's first communicator. */
   private boolean isComplete;
 
-  /** Time since which no process has an open communicator; 0 while one has. */
+  /** Start of the time without an open communicator; 0 while a process has one. */
   private long idleSinceNs;
 
   private final Observed observed = new Observed();
 
-  /** Communicators that are open for reading, which are closed even if nobody closes this. */
+  /** The open communicators, which are closed even if the observer is never closed. */
   private static final class Observed extends Leaks.Resource {
     /** Communicators by id, in the order in which they were found. */
     final Map<Long, ObservedGroup> groups = new LinkedHashMap<>();
 
-    /** Ids of communicators that all ranks had left while others went on. */
+    /** Ids of communicators that all ranks have left while others went on. */
     final Set<Long> left = new HashSet<>();
 
     boolean isClosed;
@@ -92,19 +93,17 @@ public final class RunningJob implements AutoCloseable {
     }
   }
 
-  /** One search for communicators in the memory of processes. */
+  /** The results of one search for communicators in the memory of processes. */
   private final class Search {
-    /** Ids of the communicators that live processes have. */
     final Set<Long> held = new HashSet<>();
 
-    /** True if one of the processes is alive. */
     boolean isAnyAlive;
 
     /** Failure to read a process; null if all were read. */
-    WindlassException refusal;
+    @Nullable WindlassException refusal;
 
-    /** Failure to read some shared memory as a communicator; null if all was read. */
-    WindlassException other;
+    /** Failure to read a communicator; null if all were read. */
+    @Nullable WindlassException other;
 
     void read(ProcessName process) {
       try {
@@ -212,7 +211,7 @@ public final class RunningJob implements AutoCloseable {
     }
   }
 
-  private WindlassException nothingIn(long pid, WindlassException other) {
+  private WindlassException nothingIn(long pid, @Nullable WindlassException other) {
     String ranks =
         ProcessHandle.of(pid).stream().flatMap(ProcessHandle::descendants).map(ProcessHandle::pid)
             .filter(this::hasCommunicator)
@@ -272,8 +271,8 @@ public final class RunningJob implements AutoCloseable {
   }
 
   /**
-   * Reports the communicators in which some rank is left. If there are none, reports those with
-   * lost ranks, or else the first one.
+   * Returns the report of the communicators in which some rank is left. Without any, reports those
+   * with lost ranks. Without these, reports the first one.
    */
   private JobReport reportOf(Search search) {
     long now = Native.wl_clock_ns();
@@ -298,12 +297,11 @@ public final class RunningJob implements AutoCloseable {
     for (JobReport.Group group : over) {
       long id = Long.parseUnsignedLong(group.id(), 16);
       observed.left.add(id);
-      observed.groups.remove(id).close();
+      Objects.requireNonNull(observed.groups.remove(id)).close();
     }
     return new JobReport(living, false);
   }
 
-  /** True if no process has had an open communicator for a while. */
   private boolean isIdle(long now) {
     idleSinceNs = idleSinceNs == 0 ? now : idleSinceNs;
     return now - idleSinceNs >= IDLE_NS;

@@ -12,7 +12,7 @@ package org.windlass.transfer;
  */
 public record Progress(int tensors, int totalTensors, long bytes, long totalBytes) {
   /**
-   * Returns the sum of two progresses. For packages of Windlass.
+   * Adds each component of {@code other}. For packages of Windlass.
    *
    * @hidden
    */

@@ -10,8 +10,9 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.stream.Collectors;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
@@ -37,8 +38,8 @@ import org.windlass.plan.TransferMode;
 
 /**
  * A {@link TransferBuilder}'s transfer, bound to memory on every rank. Each {@link #run} moves
- * every tensor once, in the {@link TransferMode} of its plan. The memory of the views, and staging
- * memory, stays until the transfer is closed.
+ * every tensor once, in the {@link TransferMode} of its plan. The memory of the views and of the
+ * staging buffers is not freed before {@link #close}.
  */
 public final class Transfer implements AutoCloseable {
   /**
@@ -49,7 +50,8 @@ public final class Transfer implements AutoCloseable {
   public static final long ANY_VERSION = Native.WL_ANY_VERSION;
 
   /**
-   * Value of {@link #move} for "no version follows". For packages of Windlass.
+   * Version that a rank names in its last {@link #move}: no version follows. For packages of
+   * Windlass.
    *
    * @hidden
    */
@@ -61,7 +63,7 @@ public final class Transfer implements AutoCloseable {
   private final TransferHandle handle;
   private final Memory[] memories;
 
-  /** Padding of this rank's targets in host memory, and in device memory. */
+  /** Views of the padding of this rank's targets in host memory, and then in device memory. */
   private final Tensor[] padding;
 
   private final Tensor[] devicePadding;
@@ -82,12 +84,8 @@ public final class Transfer implements AutoCloseable {
     this.tensors = tensors;
     this.handle = handle;
     this.memories = memories;
-    Map<Boolean, List<Tensor>> padded =
-        tensors.stream()
-            .flatMap(t -> t.padding(communicator.rank()).stream())
-            .collect(Collectors.partitioningBy(Tensor::isOnDevice));
-    this.padding = padded.get(false).toArray(Tensor[]::new);
-    this.devicePadding = padded.get(true).toArray(Tensor[]::new);
+    this.padding = padding(tensors, communicator.rank(), false);
+    this.devicePadding = padding(tensors, communicator.rank(), true);
     this.tensorBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).toArray();
     this.totalBytes = Arrays.stream(tensorBytes).sum();
     String what = "Transfer of " + tensors.size() + " tensors of rank " + communicator.rank();
@@ -95,10 +93,18 @@ public final class Transfer implements AutoCloseable {
     this.cleanable = Leaks.watch(this, bound);
   }
 
+  private static Tensor[] padding(List<BoundTensor> tensors, int rank, boolean isOnDevice) {
+    return tensors.stream()
+        .flatMap(tensor -> tensor.padding(rank).stream())
+        .filter(view -> view.isOnDevice() == isOnDevice)
+        .toArray(Tensor[]::new);
+  }
+
   /**
    * Creates a transfer on all ranks. Collective.
    *
-   * @param isOfLink true if a link closes it
+   * @param isOfLink true if a link closes the transfer, so that leaks report only the link
+   * @param memo cached steps of earlier transfers
    */
   static Transfer create(
       Communicator communicator,
@@ -110,7 +116,11 @@ public final class Transfer implements AutoCloseable {
     TransferConfig config =
         new TransferConfig(
             TransferWords.of(
-                tensors.stream().map(Transfer::bound).toList(), communicator.rank(), memo));
+                tensors,
+                tensor -> binding(tensor.from(), tensor.source()),
+                tensor -> binding(tensor.to(), tensor.target()),
+                communicator.rank(),
+                memo));
     Memory[] memories = hold(tensors);
     try {
       long handle =
@@ -131,20 +141,12 @@ public final class Transfer implements AutoCloseable {
     }
   }
 
-  private static TransferWords.Bound bound(BoundTensor tensor) {
-    return new TransferWords.Bound(
-        tensor.from(),
-        binding(tensor.from(), tensor.source()),
-        tensor.to(),
-        binding(tensor.to(), tensor.target()),
-        tensor.plan());
-  }
-
   /**
-   * Returns the binding of a view. Every rank binds both ends of every tensor, if only as empty. A
-   * tensor therefore has the same binding index on all ranks.
+   * Returns the binding of a view, which is empty if this rank has no elements. Every rank has a
+   * binding for the source and target of every tensor. So a tensor has the same binding index on
+   * all ranks.
    */
-  private static TransferWords.Binding binding(TensorSpec spec, Tensor view) {
+  private static TransferWords.Binding binding(TensorSpec spec, @Nullable Tensor view) {
     if (view == null || view.numel() == 0) {
       return TransferWords.Binding.empty(spec);
     }
@@ -158,7 +160,7 @@ public final class Transfer implements AutoCloseable {
         view.strides());
   }
 
-  /** Pins the memory of every view. Views of the same memory share one pin. */
+  /** Pins the memory of every view, each memory once. Returns the memories. */
   private static Memory[] hold(List<BoundTensor> tensors) {
     Map<Memory, Boolean> held = new LinkedHashMap<>();
     for (BoundTensor tensor : tensors) {
@@ -178,16 +180,17 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Moves every tensor once. Its version follows the last one that this transfer ran. Collective.
+   * Moves every tensor once, as the version after the last one that this transfer has run. The
+   * first version is 1. Collective.
    */
   public void run() {
     run(lastVersion + 1);
   }
 
   /**
-   * Moves every tensor once. Outputs are complete when it returns. Collective.
+   * Moves every tensor once. Collective. When it returns, this rank's targets are complete.
    *
-   * @param version must be the same on every rank
+   * @param version number that errors and reports show; the same on every rank
    */
   public void run(long version) {
     run(version, Deadline.DEFAULT);
@@ -228,13 +231,13 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Runs the transfer under the version that ranks name. Collective. Each rank names a version,
-   * {@link #ANY_VERSION}, or {@link #FINISHED}. A rank whose view was closed takes no part. It
-   * throws, and must abort the communicator.
+   * Moves every tensor once, as the version on which all ranks agree. Collective. A rank whose view
+   * was closed takes no part. It throws, and must abort the communicator.
    *
-   * @param named the version that this rank names
-   * @param version receives the version that all ranks name, even if the call throws; unchanged if
-   *     nothing has moved
+   * @param number the number of the transfer's registration, the same on all ranks
+   * @param named the version that this rank names, {@link #ANY_VERSION}, or {@link #FINISHED}
+   * @param version element 0 receives the version that all ranks name, even if the call throws;
+   *     unchanged if nothing has moved
    * @hidden
    */
   public void move(long number, long named, long[] version, long deadlineNs) {
@@ -273,8 +276,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Returns the number of moves that have begun to write to targets; the largest number once
-   * closed. Thread-safe.
+   * Returns how many moves have begun to write to targets; {@link Long#MAX_VALUE} if the transfer
+   * was closed. Thread-safe.
    *
    * @hidden
    */
@@ -313,8 +316,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Clears padding in device memory before anything moves. A failure ends the communicator, so that
-   * no rank uses an incomplete target.
+   * Clears padding in device memory, before anything moves. Returns a {@code wl_code}. A failure
+   * ends the communicator, so that no rank uses an incomplete target.
    */
   private int clearOnDevice() {
     int code = Native.WL_OK;
@@ -324,8 +327,8 @@ public final class Transfer implements AutoCloseable {
     return code;
   }
 
-  /** Returns the exception of a run if the memory of a view was closed; otherwise null. */
-  private ClosedException closedView() {
+  /** Returns the exception for a view whose memory was closed; null if there is none. */
+  private @Nullable ClosedException closedView() {
     for (Memory memory : memories) {
       if (!memory.usable()) {
         return closedView(memory);
@@ -361,8 +364,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Returns the names of this rank's targets that a run has not written completely; all names once
-   * closed.
+   * Returns the names of this rank's targets that a run has not written completely. If the transfer
+   * was closed, these are the names of all targets.
    *
    * @hidden
    */
@@ -378,13 +381,18 @@ public final class Transfer implements AutoCloseable {
     return List.copyOf(names);
   }
 
-  /** Returns the bytes written of each tensor on {@code rank}, or on all ranks if it is -1. */
+  /** Returns the bytes written of each tensor, on {@code rank}, or on all ranks for -1. */
   private long[] moved(int rank) {
+    return query("progress", () -> handle.moved(rank, tensors.size()));
+  }
+
+  /** Returns the result of a native query. */
+  private <T> T query(String what, Supplier<T> query) {
     if (!handle.pin()) {
-      throw new ClosedException("progress: the transfer was closed");
+      throw new ClosedException(what + ": the transfer was closed");
     }
     try {
-      return handle.moved(rank, tensors.size());
+      return query.get();
     } finally {
       handle.unpin();
       Reference.reachabilityFence(this);
@@ -396,22 +404,17 @@ public final class Transfer implements AutoCloseable {
     return totalBytes;
   }
 
-  /** Returns the bytes of staging buffers of this rank; 0 in direct mode. */
+  /**
+   * Returns the bytes of staging buffers of this rank. 0 in mode {@link TransferMode#DIRECT},
+   * unless this rank relays data between hosts.
+   */
   public long stagingBytes() {
-    if (!handle.pin()) {
-      throw new ClosedException("stagingBytes: the transfer was closed");
-    }
-    try {
-      return Native.wl_transfer_staging_bytes(handle.handle);
-    } finally {
-      handle.unpin();
-      Reference.reachabilityFence(this);
-    }
+    return query("stagingBytes", () -> Native.wl_transfer_staging_bytes(handle.handle));
   }
 
   /**
-   * Checks that ranks with the same part of a tensor hold the same bits. Collective. A run does not
-   * check that.
+   * Checks that ranks with the same part of a source hold the same bits. Collective. {@link #run}
+   * does not check that.
    *
    * @throws VerificationFailedException on every rank; it names the tensor, the index of the first
    *     element that differs, and both ranks
@@ -447,7 +450,10 @@ public final class Transfer implements AutoCloseable {
     return handle;
   }
 
-  /** Releases the views after a run in progress. Idempotent. */
+  /**
+   * Ends the transfer, and returns at once. The views' memory is unpinned now, or when a run in
+   * progress is over. Idempotent.
+   */
   @Override
   public void close() {
     bound.closed();
@@ -462,7 +468,7 @@ public final class Transfer implements AutoCloseable {
   private static final class Bound extends Leaks.Resource {
     private final TransferHandle handle;
 
-    Bound(String what, TransferHandle handle) {
+    Bound(@Nullable String what, TransferHandle handle) {
       super(what);
       this.handle = handle;
     }

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.Tensor;
@@ -50,8 +51,8 @@ public final class TransferBuilder {
   private Moving moving = Moving.DEFAULT;
   private boolean registered;
 
-  /** Last default that was set after all tensors; null for none. */
-  private String unused;
+  /** The {@code default} method that was called after the last tensor was added; or null. */
+  private @Nullable String unused;
 
   private TransferBuilder(Communicator communicator) {
     this.communicator = communicator;
@@ -68,8 +69,8 @@ public final class TransferBuilder {
   }
 
   /**
-   * Sets the dtype in which floating-point tensors that are added after this call cross ranks. By
-   * default, the wire adds no rounding: {@link Plan#defaultWire}.
+   * Sets the wire dtype of the floating-point tensors that are added after this call: the dtype in
+   * which data crosses ranks. By default, this adds no rounding: see {@link Plan#defaultWire}.
    */
   public TransferBuilder defaultWire(DType dtype) {
     moving = moving.withWire(dtype);
@@ -91,7 +92,7 @@ public final class TransferBuilder {
     return this;
   }
 
-  /** Plans the tensors that follow as if ranks lived on these hosts. */
+  /** Plans the tensors that are added after this call as if ranks lived on these hosts. */
   TransferBuilder hosts(Hosts hosts) {
     this.hosts = hosts;
     return this;
@@ -108,15 +109,23 @@ public final class TransferBuilder {
     return this;
   }
 
-  /** Adds a tensor that keeps its name and dtype. */
+  /**
+   * Adds a tensor that keeps its name and dtype.
+   *
+   * @param shape extents of the whole tensor
+   * @param from layout before the transfer
+   * @param source this rank's piece under {@code from}, or null
+   * @param to layout after the transfer, without {@code Partial}
+   * @param target this rank's piece under {@code to}, or null
+   */
   public TransferBuilder add(
       String name,
       long[] shape,
       DType dtype,
       Layout from,
-      Tensor source,
+      @Nullable Tensor source,
       Layout to,
-      Tensor target) {
+      @Nullable Tensor target) {
     Objects.requireNonNull(from, "from");
     Objects.requireNonNull(to, "to");
     return add(
@@ -135,7 +144,8 @@ public final class TransferBuilder {
    *     its layout holds no {@code Partial}
    * @param target this rank's piece of {@code to}, or null
    */
-  public TransferBuilder add(TensorSpec from, Tensor source, TensorSpec to, Tensor target) {
+  public TransferBuilder add(
+      TensorSpec from, @Nullable Tensor source, TensorSpec to, @Nullable Tensor target) {
     if (registered) {
       throw new InvalidArgumentException("add: the builder was registered already; make another");
     }
@@ -195,12 +205,12 @@ public final class TransferBuilder {
     }
   }
 
-  /** Returns the plans of the tensors added so far, in order. */
+  /** Returns the plans of the tensors added so far, in the order of {@code add}. */
   public List<Plan> plans() {
     return tensors.stream().map(BoundTensor::plan).toList();
   }
 
-  /** Returns the bytes of staging buffers of this rank for the tensors added so far. */
+  /** Returns the bytes of staging buffers that this rank needs for the tensors added so far. */
   public long stagingBytes() {
     return Plan.stagingBytes(plans(), communicator.rank());
   }
@@ -220,8 +230,9 @@ public final class TransferBuilder {
   }
 
   /**
-   * Registers a transfer that a link may own. For packages of Windlass.
+   * Registers a transfer. For packages of Windlass.
    *
+   * @param isOfLink true if a link owns the transfer, whose ranks have compared their plans already
    * @hidden
    */
   @SuppressWarnings("exports")

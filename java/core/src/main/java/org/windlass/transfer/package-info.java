@@ -4,4 +4,7 @@
  * org.windlass.transfer.TransferBuilder} binds tensors to memory, and its {@link
  * org.windlass.transfer.Transfer} moves them, any number of times.
  */
+@NullMarked
 package org.windlass.transfer;
+
+import org.jspecify.annotations.NullMarked;

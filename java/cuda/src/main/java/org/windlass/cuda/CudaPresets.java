@@ -3,17 +3,17 @@ package org.windlass.cuda;
 
 import java.util.Optional;
 
-/** Checks whether this process can use Bytedeco's CUDA presets. */
+/** Checks whether this process can use Bytedeco's Java classes for CUDA: the presets. */
 public final class CudaPresets {
   private static final String RUNTIME = "org.bytedeco.cuda.global.cudart";
 
   private CudaPresets() {}
 
   /**
-   * Returns the reason why this process can't call the presets. Their classes or natives may be
-   * missing from the class path, or there may be no driver. Empty if calls work.
+   * Returns the reason why this process can't call CUDA through Bytedeco's classes: their classes
+   * or natives are not on the class path, or there is no driver. Empty if calls work.
    */
-  public static Optional<String> refusal() {
+  public static Optional<String> problem() {
     try {
       Class.forName(RUNTIME);
       return Optional.empty();
@@ -25,10 +25,7 @@ public final class CudaPresets {
     }
   }
 
-  /**
-   * Returns the reason of a failed load. After the first attempt, the JVM reports it only as the
-   * cause of the error.
-   */
+  /** Returns the reason of a failed load, which later errors have only as their cause. */
   private static String reason(LinkageError refused) {
     boolean again = refused instanceof NoClassDefFoundError && refused.getCause() != null;
     return again ? refused.getCause().getMessage() : refused.getMessage();

@@ -12,11 +12,11 @@ public final class DevicePointers {
   private DevicePointers() {}
 
   /**
-   * Returns a tensor over device memory that starts at {@code pointer}'s position, like
-   * {@link Tensor#ofDevice}. The limit of a pointer, such as one that was given a capacity, says
-   * how many bytes there are. A pointer of cudaMalloc has no limit. The memory must then hold all
-   * bytes of the shape. The tensor keeps {@code pointer} reachable, and frees nothing. The memory
-   * must outlive its use.
+   * Returns a tensor over device memory that starts at {@code pointer}'s position, like {@link
+   * Tensor#ofDevice}. The pointer's limit, if it has one, says how many bytes there are. A pointer
+   * of cudaMalloc has no limit. Its memory must hold all bytes of the shape. The tensor keeps
+   * {@code pointer} reachable, and frees nothing. Free the memory only after the last use of the
+   * tensor.
    *
    * @throws InvalidArgumentException if {@code pointer} is a null pointer, or holds too few bytes
    */
@@ -36,7 +36,7 @@ public final class DevicePointers {
     return Tensor.ofDevice(address, bytes, pointer, dtype, shape);
   }
 
-  /** Returns the bytes of one unit of position and limit. Any number does if both are 0. */
+  /** Returns the bytes of one unit of position and limit; any number if both are 0. */
   private static long elementBytes(Pointer pointer) {
     int size = pointer.sizeof();
     if (size <= 0 && (pointer.position() != 0 || pointer.limit() > 0)) {
@@ -48,9 +48,6 @@ public final class DevicePointers {
     return size;
   }
 
-  /**
-   * Returns the number of bytes of the shape. Returns 0 for an invalid shape, which Tensor refuses.
-   */
   private static long bytesOf(DType dtype, long[] shape) {
     try {
       long numel = 1;

@@ -7,16 +7,17 @@ import org.windlass.Collectives;
 import org.windlass.StreamCollectives;
 
 /**
- * Enqueues collectives on streams of the presets. The driver API and the runtime API have the same
- * stream class.
+ * Enqueues collectives on CUDA streams of Bytedeco's classes, the presets {@code
+ * org.bytedeco:cuda}. A stream of the driver API ({@code CUstream}) and one of the runtime API
+ * ({@code cudaStream_t}) are both a {@link CUstream_st} there.
  */
 public final class DeviceStreams {
   private DeviceStreams() {}
 
   /**
    * Returns a rank's collectives on {@code stream}, like {@link Collectives#onStream(long)}. A null
-   * pointer is the legacy default stream, as in the presets. The stream must live until the
-   * operations enqueued on it are over.
+   * pointer is the legacy default stream. The stream must exist until all operations enqueued on it
+   * are over.
    */
   public static StreamCollectives on(Collectives comm, CUstream_st stream) {
     return comm.onStream(Objects.requireNonNull(stream, "stream").address());

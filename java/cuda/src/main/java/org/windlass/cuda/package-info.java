@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Adapters between Bytedeco's CUDA presets, {@code org.bytedeco:cuda}, and Windlass: pointers as
- * tensors and back, and streams for calls. The program itself depends on the presets. Nothing here
- * needs their natives, the CUDA toolkit or a driver.
+ * Adapters between Windlass and Bytedeco's CUDA presets, which are Java classes for CUDA: {@code
+ * org.bytedeco:cuda}. They convert pointers to tensors and back, and take streams. Programs that
+ * use them depend on the presets themselves. Nothing here needs the presets' native libraries, the
+ * CUDA toolkit or a driver.
  */
 package org.windlass.cuda;

@@ -25,31 +25,13 @@ import org.windlass.internal.store.Member;
  * <p>So a member never takes the key of a killed process for an owner. If such a key is in the way,
  * the member waits for its lease to expire. If a key stays longer, its process is alive.
  */
-final class Admission {
-  /** Time beyond a lease's term that a member waits for its keys to expire. */
+record Admission(
+    EtcdConnection etcd, KeptLease lease, Owner nobody, Member member, Call call) {
+  /** Time that a member waits for keys of a killed process, beyond the term of a lease. */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
   private static final List<Integer> RANK_ZERO = List.of(0);
 
-  private final EtcdConnection etcd;
-  private final KeptLease lease;
-  private final Owner nobody;
-  private final Member member;
-  private final Call call;
-
-  /** Limit that starts when a key is first in the way. Null before that. */
-  private Deadline patience;
-
-  /** The state of the store without an owner is {@code nobody}. */
-  Admission(EtcdConnection etcd, KeptLease lease, Owner nobody, Member member, Call call) {
-    this.etcd = etcd;
-    this.lease = lease;
-    this.nobody = nobody;
-    this.member = member;
-    this.call = call;
-  }
-
-  /** Returns the owner of the store that this member has entered. */
   Owner enter() {
     ByteSequence own = Statement.of(member).toBytes(lease.id());
     if (member.rank() == 0) {
@@ -105,6 +87,7 @@ final class Admission {
    */
   private long claim(Owner owner, ByteSequence key, ByteSequence value) {
     Op put = Op.put(key, value, PutOption.builder().withLeaseId(lease.id()).build());
+    Deadline patience = null; // begins when the key is first in the way
     while (true) {
       TxnResponse response = owner.change(etcd, call, key, 0, put);
       long revision = response.getHeader().getRevision();
@@ -115,24 +98,17 @@ final class Admission {
       if (owner.created() > 0 && !owner.isIn(found.get(1).getKvs())) {
         return 0;
       }
-      awaitGone(key, found.get(0).getKvs().get(0), revision);
+      String other = Statement.of(found.get(0).getKvs().get(0).getValue()).who();
+      patience = patience == null ? Deadline.of(lease.term().plus(GRACE)) : patience;
+      if (patience.isOver()) {
+        throw mismatch(
+            other + " is there already, and two may not have one rank; where that is another job,"
+                + " give each a WINDLASS_JOB of its own");
+      }
+      CompletableFuture<Void> change = etcd.nextChange(revision, false, key);
+      change.completeOnTimeout(null, patience.leftNs(), TimeUnit.NANOSECONDS);
+      etcd.await(call, other + " is there already, in ", List.of(), change);
     }
-  }
-
-  /** Waits for a change of a key, at most until the lease of a killed process has expired. */
-  private void awaitGone(ByteSequence key, KeyValue found, long revision) {
-    String other = Statement.of(found.getValue()).who();
-    if (patience == null) {
-      patience = Deadline.of(lease.term().plus(GRACE));
-    }
-    if (patience.isOver()) {
-      throw mismatch(
-          other + " is there already, and two may not have one rank; where that is another job,"
-              + " give each a WINDLASS_JOB of its own");
-    }
-    CompletableFuture<Void> change = etcd.nextChange(revision, false, key);
-    change.completeOnTimeout(null, patience.leftNs(), TimeUnit.NANOSECONDS);
-    etcd.await(call, other + " is there already, in ", List.of(), change);
   }
 
   private Owner awaitOwner() {

@@ -22,11 +22,6 @@ record EtcdAddress(List<String> endpoints, String prefix) {
   private static final Pattern ENDPOINT =
       Pattern.compile("([A-Za-z0-9.-]+|\\[[0-9A-Fa-f:.]+\\]):(?<port>[0-9]{1,5})");
 
-  /**
-   * Parses an address.
-   *
-   * @throws org.windlass.error.InvalidArgumentException if the text is not an address
-   */
   static EtcdAddress parse(String text) {
     Matcher form = FORM.matcher(text);
     String wrong = "it has no endpoints, or no prefix of letters, digits and . _ - /";
@@ -50,12 +45,10 @@ record EtcdAddress(List<String> endpoints, String prefix) {
     return port >= 1 && port <= HostAndPort.LAST_PORT;
   }
 
-  /** Returns the endpoints in the form that jetcd takes. */
   String[] uris() {
     return endpoints.stream().map(endpoint -> "http://" + endpoint).toArray(String[]::new);
   }
 
-  /** Returns the address as it was given. */
   @Override
   public String toString() {
     return SCHEME + "://" + String.join(",", endpoints) + "/" + prefix;

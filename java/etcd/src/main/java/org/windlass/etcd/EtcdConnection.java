@@ -44,15 +44,10 @@ final class EtcdConnection implements AutoCloseable {
 
   /** Variable that names a file of PEM certificates which vouch for the etcd. It turns TLS on. */
   static final String AUTHORITIES = "WINDLASS_ETCD_CA";
-
-  /** Interval of pings. By default, a server accepts no interval below 5 s. */
-  private static final Duration PING = Duration.ofSeconds(6);
-
+  private static final Duration PING = Duration.ofSeconds(6); // a server accepts none below 5 s
   private static final Duration PONG = Duration.ofSeconds(3);
 
-  /** Most bytes of one answer, such as a page of keys. */
-  private static final int ANSWER = 8 << 20;
-
+  private static final int LONGEST_ANSWER = 16 << 20;
   private static final long RETRY_MS = 50;
   private static final String NO_ANSWER = "no answer of ";
   private static final Pattern CAUSE = Pattern.compile("cause=([^\n]*)");
@@ -68,11 +63,6 @@ final class EtcdConnection implements AutoCloseable {
 
   private boolean isClosed;
 
-  /**
-   * Begins to connect in the background.
-   *
-   * @param variables the environment, which may have credentials
-   */
   EtcdConnection(EtcdAddress address, Map<String, String> variables) {
     this.address = address.toString();
     ClientBuilder builder =
@@ -82,7 +72,7 @@ final class EtcdConnection implements AutoCloseable {
             .keepaliveTime(PING)
             .keepaliveTimeout(PONG)
             .keepaliveWithoutCalls(false)
-            .maxInboundMessageSize(ANSWER);
+            .maxInboundMessageSize(LONGEST_ANSWER);
     String user = variables.getOrDefault(USER, "");
     String password = variables.getOrDefault(PASSWORD, "");
     if (user.isEmpty() != password.isEmpty()) {
@@ -110,7 +100,6 @@ final class EtcdConnection implements AutoCloseable {
     return client.getKVClient();
   }
 
-  /** Obtains a lease of {@code seconds}, which ends with this connection. */
   KeptLease keepLease(long seconds, Call call) {
     lease = new KeptLease(this, seconds, call);
     return lease;
@@ -205,10 +194,8 @@ final class EtcdConnection implements AutoCloseable {
   }
 
   /**
-   * Returns the result of {@code event}, which is cancelled if it does not arrive.
-   *
-   * @param lacking what is missing at the deadline; the name of the store follows
-   * @param faultyRanks the ranks that should have caused the event
+   * Returns the result of {@code event}, which is cancelled if it does not arrive. At the deadline,
+   * the message says that {@code lacking} the store, by the fault of these ranks.
    */
   <T> T await(Call call, String lacking, List<Integer> faultyRanks, CompletableFuture<T> event) {
     try {
@@ -273,7 +260,6 @@ final class EtcdConnection implements AutoCloseable {
     return cause.find() ? cause.group(1) : text.lines().findFirst().orElse("");
   }
 
-  /** Returns the messages of a failure and its causes, each once. */
   static String text(Throwable failure) {
     StringBuilder text = new StringBuilder();
     for (Throwable each = failure; each != null; each = each.getCause()) {

@@ -11,8 +11,7 @@ import org.windlass.internal.store.StoreProvider;
 
 /** Provides stores in etcd. {@link EtcdAddress} has the form of their addresses. */
 public final class EtcdProvider implements StoreProvider {
-  /** Seconds for which the keys of a killed process stay at most. */
-  private final long leaseSeconds;
+  private final long leaseSeconds; // seconds for which the keys of a killed process stay at most
 
   public EtcdProvider() {
     this(10);

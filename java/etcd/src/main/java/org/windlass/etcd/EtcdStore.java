@@ -8,21 +8,15 @@ import io.etcd.jetcd.kv.TxnResponse;
 import io.etcd.jetcd.op.Op;
 import io.etcd.jetcd.options.DeleteOption;
 import io.etcd.jetcd.options.GetOption;
-import io.etcd.jetcd.options.OptionsUtil;
 import io.etcd.jetcd.options.PutOption;
-import java.nio.ByteBuffer;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
@@ -38,29 +32,23 @@ import org.windlass.internal.store.Waits;
  *
  * <p>Held keys are removed when the store is closed, or when the lease of a killed process expires.
  * The store is lost if etcd does not answer for the term of a lease, or if the connection breaks
- * during a change. If another member of etcd takes over, calls continue otherwise.
+ * during a change. If another etcd server takes over, the store is kept, unless a change was in
+ * progress.
  *
- * <p>A member checks {@link Limits#TOTAL} each time it has written {@link #UNMEASURED} bytes. So
- * each member may exceed the limit by that much.
+ * <p>{@link Limits#TOTAL} bounds what each member has written. The quota of etcd bounds all.
  */
 final class EtcdStore implements Store {
-  private static final long UNMEASURED = 64 << 10;
-
-  /** Most keys in one answer. */
-  private static final int PAGE = 2048;
+  private static final int MOST_KEYS = 1 << 14; // most keys that one call lists
 
   private final EtcdConnection etcd;
-
-  /** Lease of the keys that this member holds. */
   private final KeptLease lease;
-
   private final Owner owner;
 
   /** All-gathers in progress, by name. */
   private final Map<String, RoundsByKeys> rounds = new ConcurrentHashMap<>();
 
-  /** Bytes written since the last check of the limit. */
-  private final AtomicLong unmeasured = new AtomicLong();
+  /** Number of bytes of each key that this member has written. */
+  private final Map<String, Long> written = new ConcurrentHashMap<>();
 
   EtcdStore(EtcdConnection etcd, KeptLease lease, Owner owner) {
     this.etcd = etcd;
@@ -98,27 +86,25 @@ final class EtcdStore implements Store {
   public Optional<byte[]> awaitOther(String key, byte[] seen, Duration deadline) {
     Limits.key(key);
     Limits.value(seen);
-    byte[] own = copy(seen);
     Call call = call("await " + key, deadline);
     while (true) {
       TxnResponse response = read(call, key);
       byte[] now = value(found(response));
-      if (!Arrays.equals(now, own)) {
+      if (!Arrays.equals(now, seen)) {
         return Optional.ofNullable(now);
       }
       long revision = response.getHeader().getRevision();
       CompletableFuture<Void> change =
           etcd.nextChange(revision, false, owner.value(key), owner.key());
-      etcd.await(call, Waits.lacking(own), List.of(), change);
+      etcd.await(call, Waits.lacking(seen), List.of(), change);
     }
   }
 
   @Override
   public boolean compareAndSet(String key, byte[] expected, byte[] value, Duration deadline) {
     Limits.value(expected);
-    byte[] own = copy(expected);
     Call call = call("compare and set " + key, deadline);
-    return change(call, key, seen -> Arrays.equals(seen, own), value, owner.lease());
+    return change(call, key, seen -> Arrays.equals(seen, expected), value, owner.lease());
   }
 
   @Override
@@ -131,26 +117,20 @@ final class EtcdStore implements Store {
   public List<String> keys(String prefix, Duration deadline) {
     Limits.prefix(prefix);
     Call call = call("keys " + prefix, deadline);
-    List<String> found = new ArrayList<>();
-    long[] listing = new long[1];
-    int start = owner.value("").size();
-    range(
-        call,
-        owner.value(prefix),
-        GetOption.builder().withKeysOnly(true),
-        each -> {
-          int bytes = each.getKey().size() - start;
-          if (bytes == 0 || bytes > Limits.KEY) {
-            return; // no member has written this
-          }
-          listing[0] += bytes + 2;
-          if (listing[0] > Limits.LISTING) {
-            throw Waits.during(call.name(), Limits.tooManyKeys());
-          }
-          found.add(owner.keyOf(each.getKey()));
-        });
-    Collections.sort(found);
-    return found;
+    GetOption all =
+        GetOption.builder().isPrefix(true).withKeysOnly(true).withLimit(MOST_KEYS).build();
+    GetResponse found =
+        read(call, Op.get(owner.value(prefix), all)).getGetResponses().get(0);
+    List<String> keys =
+        found.getKvs().stream()
+            .map(each -> owner.keyOf(each.getKey()))
+            .filter(key -> !key.isEmpty() && Limits.bytes(key) <= Limits.KEY) // of a member
+            .sorted()
+            .toList();
+    if (found.isMore() || keys.stream().mapToInt(Limits::listing).sum() > Limits.LISTING) {
+      throw Waits.during(call.name(), Limits.tooManyKeys());
+    }
+    return keys;
   }
 
   /** Runs {@code onRankZero} at once: the owner of the store is rank 0, and is present. */
@@ -177,10 +157,6 @@ final class EtcdStore implements Store {
   @Override
   public void close() {
     etcd.close();
-  }
-
-  private static byte[] copy(byte[] value) {
-    return value == null ? null : value.clone();
   }
 
   private Call call(String name, Duration deadline) {
@@ -210,31 +186,37 @@ final class EtcdStore implements Store {
   }
 
   /**
-   * Changes a key if its value fulfils a condition. If another member changes the key meanwhile,
-   * tries again.
+   * Changes a key if its value, null for none, fulfils a condition. If another member changes the
+   * key meanwhile, tries again.
    *
-   * @param condition test of the present value, which is null for an absent key
    * @param value null to remove the key
    * @param newLease lease of a key that was absent; another key keeps its lease
-   * @return true if the value fulfilled the condition
    */
   private boolean change(
       Call call, String key, Predicate<byte[]> condition, byte[] value, long newLease) {
     Limits.key(key);
     Limits.value(value);
-    byte[] own = copy(value);
     // A key that may be absent is taken to be absent, which saves a request if it is.
-    boolean mayBeAbsent = own != null && condition.test(null);
+    boolean mayBeAbsent = value != null && condition.test(null);
     KeyValue seen = mayBeAbsent ? null : found(read(call, key));
     while (condition.test(value(seen))) {
-      if (own == null && seen == null) {
+      if (value == null && seen == null) {
         return true;
       }
-      requireRoom(call, key, value(seen), own);
-      Op[] ops = ops(key, own, seen == null ? newLease : seen.getLease());
+      requireRoom(call, key, value);
+      long keyLease = seen == null ? newLease : seen.getLease();
       long modified = seen == null ? 0 : seen.getModRevision();
-      TxnResponse response = owner.change(etcd, call, owner.value(key), modified, ops);
+      ByteSequence place = owner.value(key);
+      Op op =
+          value == null
+              ? Op.delete(place, DeleteOption.DEFAULT)
+              : Op.put(
+                  place,
+                  ByteSequence.from(value),
+                  PutOption.builder().withLeaseId(keyLease).build());
+      TxnResponse response = owner.change(etcd, call, place, modified, op);
       if (response.isSucceeded()) {
+        written.compute(key, (any, before) -> value == null ? null : cost(key, value));
         return true;
       }
       if (!owner.isIn(response.getGetResponses().get(1).getKvs())) {
@@ -245,70 +227,16 @@ final class EtcdStore implements Store {
     return false;
   }
 
-  /** Operations that give a key a value, or remove the key if the value is null. */
-  private Op[] ops(String key, byte[] value, long keyLease) {
-    ByteSequence place = owner.value(key);
-    ByteSequence size = owner.size(key);
-    if (value == null) {
-      DeleteOption one = DeleteOption.DEFAULT;
-      return new Op[] {Op.delete(place, one), Op.delete(size, one)};
+  private void requireRoom(Call call, String key, byte[] value) {
+    long before = written.getOrDefault(key, 0L);
+    long all = written.values().stream().mapToLong(Long::longValue).sum();
+    long more = cost(key, value) - before;
+    if (more > 0 && all + more > Limits.TOTAL) {
+      throw Waits.during(call.name(), Limits.full(all, more));
     }
-    PutOption option = PutOption.builder().withLeaseId(keyLease).build();
-    ByteSequence bytes = number(cost(key, value));
-    return new Op[] {Op.put(place, ByteSequence.from(value), option), Op.put(size, bytes, option)};
   }
 
-  /** Checks that the store has room for a change. */
-  private void requireRoom(Call call, String key, byte[] before, byte[] value) {
-    long after = cost(key, value);
-    if (after <= cost(key, before) || unmeasured.addAndGet(after) <= UNMEASURED) {
-      return;
-    }
-    ByteSequence size = owner.size(key);
-    long[] sizes = new long[2]; // other keys, this key
-    range(
-        call,
-        owner.size(""),
-        GetOption.builder(),
-        each -> sizes[each.getKey().equals(size) ? 1 : 0] += number(each.getValue()));
-    if (sizes[0] + after > Limits.TOTAL) {
-      throw Waits.during(call.name(), Limits.full(sizes[0] + sizes[1], after - sizes[1]));
-    }
-    unmeasured.set(0);
-  }
-
-  /** Number of bytes that {@code key} counts with a value; 0 if the value is null. */
   private static long cost(String key, byte[] value) {
     return value == null ? 0 : Limits.cost(key) + value.length;
-  }
-
-  private static ByteSequence number(long value) {
-    return ByteSequence.from(ByteBuffer.allocate(Long.BYTES).putLong(value).array());
-  }
-
-  /** Decodes a number; 0 for bytes that no member has written. */
-  private static long number(ByteSequence stored) {
-    byte[] bytes = stored.getBytes();
-    return bytes.length == Long.BYTES ? Math.max(0, ByteBuffer.wrap(bytes).getLong()) : 0;
-  }
-
-  /** Passes all keys with a prefix to {@code reader}, as they were at one revision of etcd. */
-  private void range(
-      Call call, ByteSequence prefix, GetOption.Builder option, Consumer<KeyValue> reader) {
-    option.withRange(OptionsUtil.prefixEndOf(prefix)).withLimit(PAGE);
-    ByteSequence from = prefix;
-    for (long revision = 0; ; ) {
-      TxnResponse response = read(call, Op.get(from, option.withRevision(revision).build()));
-      GetResponse page = response.getGetResponses().get(0);
-      page.getKvs().forEach(reader);
-      if (!page.isMore()) {
-        return;
-      }
-      if (revision == 0) {
-        revision = response.getHeader().getRevision();
-      }
-      ByteSequence last = page.getKvs().get(page.getKvs().size() - 1).getKey();
-      from = last.concat(ByteSequence.from(new byte[1])); // the next possible key
-    }
   }
 }

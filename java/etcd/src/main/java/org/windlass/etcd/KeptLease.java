@@ -15,7 +15,6 @@ import org.windlass.internal.Deadline;
  * times per term. If this process ends, the lease expires.
  */
 final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoCloseable {
-  /** Reason for errors after a lease has expired. */
   static final String GONE = "its lease has run out; this process was held up, or etcd was";
 
   private static final long CLOSE_MS = 2_000;
@@ -28,7 +27,6 @@ final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoClo
   private final long id;
   private final Duration term;
 
-  /** Reason why the last attempt to renew the lease failed. */
   private volatile String why = "no answer";
 
   private volatile boolean isKept = true;
@@ -54,11 +52,9 @@ final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoClo
     return term;
   }
 
-  /** Ignores the news that the lease was renewed. */
   @Override
   public void onNext(LeaseKeepAliveResponse response) {}
 
-  /** Keeps the reason of a failed renewal. The client tries again. */
   @Override
   public void onError(Throwable failure) {
     why = EtcdConnection.text(failure);

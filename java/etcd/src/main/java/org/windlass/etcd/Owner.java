@@ -19,7 +19,6 @@ import java.util.List;
  * PREFIX/NAME/LEASE/member/WHO       statement of a member that wants to enter, under its lease
  * PREFIX/NAME/LEASE/admitted/WHO     copy of that statement, which the owner has made
  * PREFIX/NAME/LEASE/value/KEY        value of a key of the store
- * PREFIX/NAME/LEASE/size/KEY         number of bytes that key and value count
  * </pre>
  *
  * <p>LEASE is the owner's lease in hexadecimal digits. Since etcd never gives out a lease twice,
@@ -52,18 +51,17 @@ record Owner(String root, long created, long lease) {
 
   /**
    * Changes a key. The transaction fails if the store no longer has this owner, or if another
-   * revision than {@code modified} changed the key last. Then it reads the key and the owner's key.
-   *
-   * @param modified 0 for an absent key
+   * revision than {@code modified}, 0 for an absent key, changed the key last. Then it reads the
+   * key and the owner's key.
    */
   TxnResponse change(
-      EtcdConnection etcd, Call call, ByteSequence key, long modified, Op... ops) {
+      EtcdConnection etcd, Call call, ByteSequence key, long modified, Op op) {
     Cmp isSame = new Cmp(key, Cmp.Op.EQUAL, CmpTarget.modRevision(modified));
     Op read = Op.get(key, GetOption.DEFAULT);
     Op readOwner = Op.get(key(), GetOption.DEFAULT);
     return etcd.change(
         call,
-        () -> etcd.kv().txn().If(isPresent(), isSame).Then(ops).Else(read, readOwner).commit());
+        () -> etcd.kv().txn().If(isPresent(), isSame).Then(op).Else(read, readOwner).commit());
   }
 
   /**
@@ -77,7 +75,6 @@ record Owner(String root, long created, long lease) {
     return place("admitted/", who);
   }
 
-  /** Returns the key of the admission for a member's statement. */
   ByteSequence admitted(ByteSequence member) {
     return admitted(rest(member(""), member));
   }
@@ -86,13 +83,8 @@ record Owner(String root, long created, long lease) {
     return place("value/", key);
   }
 
-  /** Returns the key of the store whose value is at {@code place}. */
   String keyOf(ByteSequence place) {
     return rest(value(""), place);
-  }
-
-  ByteSequence size(String key) {
-    return place("size/", key);
   }
 
   private ByteSequence place(String kind, String name) {

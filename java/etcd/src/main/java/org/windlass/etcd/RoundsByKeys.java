@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.etcd;
 
-import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
-import java.io.DataInputStream;
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collection;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
@@ -24,6 +19,7 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Limits;
+import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.store.OthersGoneException;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.RoundFailures;
@@ -37,8 +33,7 @@ import org.windlass.internal.store.Store;
  * NAME/rank/R    {@link Head} of a process's values; R is its lowest rank
  * NAME/all       {@link Head} of all values, by the process of rank 0
  * NAME/I/rank/R  piece I of a long value, from 1 on; NAME/I/all likewise
- * NAME/failed    {@link Head} of the first failure: its code, faulty ranks and message stand in
- *                place of size, ranks and values; rank 0's process removes it
+ * NAME/failed    the first failure; rank 0's process removes it
  * </pre>
  *
  * <p>A process holds its keys, and writes pieces before their head. Each round replaces the values.
@@ -48,7 +43,6 @@ final class RoundsByKeys {
   /** Time between two looks for a failure, while this waits for a key. */
   private static final Duration LOOK_INTERVAL = Duration.ofSeconds(1);
 
-  /** Extra time for messages after a deadline. */
   private static final Duration LAST_WORD = Duration.ofSeconds(2);
 
   private static final int PIECE = Limits.VALUE / 2;
@@ -98,17 +92,17 @@ final class RoundsByKeys {
     }
 
     static Head of(byte[] value) {
-      try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(value))) {
-        int number = in.readInt();
-        int size = in.readInt();
-        List<Integer> ranks = new ArrayList<>();
-        for (int left = in.readInt(); left > 0; left--) {
-          ranks.add(in.readInt());
-        }
-        return new Head(number, size, ranks, in.readInt(), in.readAllBytes());
-      } catch (IOException e) {
-        throw unreadable();
-      }
+      return decoded(
+          value,
+          in -> {
+            int number = in.readInt();
+            int size = in.readInt();
+            List<Integer> ranks = new ArrayList<>();
+            for (int left = in.readInt(); left > 0; left--) {
+              ranks.add(in.readInt());
+            }
+            return new Head(number, size, ranks, in.readInt(), in.readAllBytes());
+          });
     }
   }
 
@@ -118,23 +112,26 @@ final class RoundsByKeys {
     round = next;
     until = Deadline.of(Duration.ofMillis(next.limitMs()));
     try {
-      put(RANK + first(), next.own().keySet(), next.own()::get);
-      byte[][] said = new byte[size][];
+      put(RANK + first(), next.own());
+      Map<Integer, byte[]> said = new TreeMap<>();
       if (isCollector()) {
-        next.own().forEach((rank, own) -> said[rank] = own);
+        said.putAll(next.own());
         for (int rank = 0; rank < size; rank++) {
-          if (said[rank] == null) {
+          if (!said.containsKey(rank)) {
             take(RANK + rank, rank, said);
           }
         }
-        put(ALL, IntStream.range(0, size).boxed().toList(), rank -> said[rank]);
+        put(ALL, said);
       } else {
         take(ALL, 0, said);
+      }
+      if (said.size() < size) {
+        throw unreadable();
       }
       if (next.isLast()) {
         end();
       }
-      return Arrays.asList(said);
+      return List.copyOf(said.values());
     } catch (OthersGoneException e) {
       cleanUp();
       throw e;
@@ -168,20 +165,14 @@ final class RoundsByKeys {
     return name + "/" + (piece == 0 ? "" : piece + "/") + key;
   }
 
-  /** Writes the values of {@code ranks} in this round. */
-  private void put(String key, Collection<Integer> ranks, IntFunction<byte[]> said) {
-    byte[] all =
-        Encoding.bytes(
-            out -> {
-              for (int rank : ranks) {
-                Encoding.putArray(out, said.apply(rank));
-              }
-            });
+  private void put(String key, Map<Integer, byte[]> said) {
+    byte[] all = Encoding.bytes(out -> Encoding.putArrays(out, said.values()));
+    List<Integer> ranks = List.copyOf(said.keySet());
     int pieces = all.length / PIECE;
     for (int i = pieces; i >= 0; i--) {
       byte[] piece = Arrays.copyOfRange(all, i * PIECE, Math.min(all.length, (i + 1) * PIECE));
       byte[] value =
-          i > 0 ? piece : new Head(number, size, List.copyOf(ranks), pieces, piece).toBytes();
+          i > 0 ? piece : new Head(number, size, ranks, pieces, piece).toBytes();
       String place = place(i, key);
       if (held.containsKey(place)) {
         store.set(place, value, until.left());
@@ -193,7 +184,7 @@ final class RoundsByKeys {
   }
 
   /** Waits for this round's value of a key, which {@code rank} writes, and adds its content. */
-  private void take(String key, int rank, byte[][] said) {
+  private void take(String key, int rank, Map<Integer, byte[]> said) {
     Head head = await(key, rank);
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     all.writeBytes(head.begin());
@@ -201,17 +192,13 @@ final class RoundsByKeys {
       all.writeBytes(
           store.get(place(i, key), until.left()).orElseThrow(() -> RoundFailures.left(rank)));
     }
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(all.toByteArray()))) {
-      for (int each : head.ranks()) {
-        if (each < 0 || each >= size || said[each] != null) {
-          throw unreadable();
-        }
-        said[each] = Encoding.array(in);
-      }
-    } catch (IOException e) {
-      throw unreadable();
+    List<byte[]> values = decoded(all.toByteArray(), Encoding::arrays);
+    boolean isRight = head.ranks().contains(rank) && head.ranks().size() == values.size();
+    for (int i = 0; isRight && i < values.size(); i++) {
+      int each = head.ranks().get(i);
+      isRight = each >= 0 && each < size && said.put(each, values.get(i)) == null;
     }
-    if (said[rank] == null || key.equals(ALL) && Arrays.asList(said).contains(null)) {
+    if (!isRight) {
       throw unreadable();
     }
   }
@@ -263,10 +250,6 @@ final class RoundsByKeys {
     }
   }
 
-  /**
-   * Returns the failure of a round whose deadline has passed. It names the ranks that have not
-   * joined.
-   */
   private WindlassException late() {
     Set<Integer> missing = new TreeSet<>(IntStream.range(0, size).boxed().toList());
     for (String place : store.keys(place(0, RANK), LAST_WORD)) {
@@ -288,9 +271,15 @@ final class RoundsByKeys {
   }
 
   private static WindlassException failure(byte[] told) {
-    Head head = Head.of(told);
-    return WindlassException.of(
-        head.size(), new String(head.begin(), StandardCharsets.UTF_8), head.ranks());
+    return decoded(told, Encoding::failure);
+  }
+
+  private static <T> T decoded(byte[] value, Encoding.Reading<T> reading) {
+    try {
+      return Encoding.read(value, reading);
+    } catch (MalformedException e) {
+      throw unreadable();
+    }
   }
 
   private static WindlassException unreadable() {
@@ -301,8 +290,7 @@ final class RoundsByKeys {
 
   /** Publishes a failure, and returns it, or the one that another process published before. */
   private WindlassException tell(WindlassException why) {
-    byte[] message = why.getMessage().getBytes(StandardCharsets.UTF_8);
-    byte[] told = new Head(number, why.code().number(), why.faultyRanks(), 0, message).toBytes();
+    byte[] told = Encoding.bytes(out -> Encoding.putFailure(out, why));
     String place = place(0, FAILED);
     return store.compareAndSet(place, null, told, LAST_WORD)
         ? why
@@ -340,7 +328,6 @@ final class RoundsByKeys {
     forget();
   }
 
-  /** Waits until no other process holds a key. */
   private void awaitOthersGone(Deadline end) {
     for (String place : store.keys(place(0, RANK), end.left())) {
       byte[] said = held.containsKey(place) ? null : store.get(place, end.left()).orElse(null);
@@ -350,7 +337,6 @@ final class RoundsByKeys {
     }
   }
 
-  /** Removes the keys of this process. */
   private void forget() {
     held.forEach((place, value) -> store.compareAndSet(place, value, null, LAST_WORD));
     held.clear();

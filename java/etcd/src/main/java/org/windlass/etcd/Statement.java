@@ -2,12 +2,11 @@
 package org.windlass.etcd;
 
 import io.etcd.jetcd.ByteSequence;
-import java.io.ByteArrayInputStream;
-import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Texts;
 
@@ -19,8 +18,7 @@ import org.windlass.internal.store.Texts;
  * @param who the member's name in errors
  */
 record Statement(int protocol, String library, String who) {
-  /** Number to raise with every change of how the library uses etcd. */
-  static final int PROTOCOL = 4;
+  static final int PROTOCOL = 5; // number to raise with every change of how the library uses etcd
 
   static Statement of(Member member) {
     String host = "a host without a name";
@@ -47,10 +45,17 @@ record Statement(int protocol, String library, String who) {
 
   /** Decodes a statement. Its protocol is -1 if the bytes are not a statement. */
   static Statement of(ByteSequence bytes) {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes.getBytes()))) {
-      return new Statement(
-          in.readInt(), Texts.printable(in.readUTF()), Texts.printable(in.readUTF()));
-    } catch (IOException e) {
+    try {
+      return Encoding.read(
+          bytes.getBytes(),
+          in -> {
+            int protocol = in.readInt();
+            String library = Texts.printable(in.readUTF());
+            String who = Texts.printable(in.readUTF());
+            in.readAllBytes(); // the lease, and what another version adds
+            return new Statement(protocol, library, who);
+          });
+    } catch (MalformedException e) {
       return new Statement(-1, "?", "someone who says nothing that can be read");
     }
   }

@@ -29,17 +29,22 @@ public final class BarrierStage {
    */
   @FunctionalInterface
   public interface Body<T, R> extends Serializable {
-    /** Runs in the task of the partition that has {@code rows}. */
+    /**
+     * Runs in the task of one partition.
+     *
+     * @param rows the elements of the partition
+     * @return result of the partition; an exception fails the task
+     */
     R run(Iterator<T> rows) throws Exception;
   }
 
   /**
-   * Runs {@code body} on every partition of {@code rows}, on all of them at once. The executors
-   * need a slot for each. If one task fails, Spark runs all again, at most
-   * {@code spark.stage.maxConsecutiveAttempts} times. Spark does so only with a barrier stage that
-   * ends in a shuffle, such as this one.
+   * Runs {@code body} on all partitions of {@code rows} at the same time. The executors need a slot
+   * for each partition. If one task fails, Spark runs all of them again, at most {@code
+   * spark.stage.maxConsecutiveAttempts} times. Spark does so only for a barrier stage that ends in
+   * a shuffle, as this one does.
    *
-   * @return the results of the partitions, in their order; results must be serializable
+   * @return the results in the order of partitions; a result must be serializable
    */
   public static <T, R> List<R> call(JavaRDD<T> rows, Body<T, R> body) {
     Objects.requireNonNull(body, "body");
@@ -50,7 +55,7 @@ public final class BarrierStage {
     return JavaPairRDD.fromJavaRDD(results.toJavaRDD()).partitionBy(each).values().collect();
   }
 
-  /** A body in the form that Spark calls. Its result follows the number of its partition. */
+  /** A body in the form that Spark calls. It returns the number of its partition and the result. */
   private static final class Task<T, R>
       extends AbstractFunction1<
           scala.collection.Iterator<T>, scala.collection.Iterator<Tuple2<Integer, R>>>

@@ -24,9 +24,7 @@ public final class SparkCommunicator {
 
   private SparkCommunicator() {}
 
-  /**
-   * Creates a communicator with {@link CommunicatorOptions#defaults} and a deadline of 60 seconds.
-   */
+  /** Creates a communicator with default options and a deadline of 60 seconds. */
   public static Communicator of(BarrierTaskContext task) {
     return of(task, CommunicatorOptions.defaults(), DEADLINE);
   }

@@ -13,7 +13,7 @@ import java.util.concurrent.TimeoutException;
 import org.apache.spark.BarrierTaskContext;
 import org.windlass.launch.Rendezvous;
 
-/** The all-gather of a barrier stage, for one of its tasks. */
+/** Exchanges messages between the tasks of a barrier stage, on behalf of one task. */
 final class StageRendezvous implements Rendezvous {
   private final BarrierTaskContext task;
 
@@ -31,7 +31,7 @@ final class StageRendezvous implements Rendezvous {
     return task.getTaskInfos().length;
   }
 
-  /** Runs on a thread of its own: Spark's call takes neither a deadline nor an interrupt. */
+  /** Calls Spark on its own thread: that call takes neither a deadline nor an interrupt. */
   @Override
   public List<byte[]> allGather(byte[] own, Duration deadline) throws Exception {
     String said = Base64.getEncoder().encodeToString(own);
@@ -56,10 +56,7 @@ final class StageRendezvous implements Rendezvous {
     }
   }
 
-  /**
-   * Decodes a message. Returns the raw characters of one that is not from a start; its reader
-   * reports the error.
-   */
+  /** Decodes a message. If it is no message of a start, returns its characters. */
   private static byte[] decoded(String said) {
     try {
       return Base64.getDecoder().decode(said);

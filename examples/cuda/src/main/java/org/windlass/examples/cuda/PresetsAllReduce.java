@@ -40,7 +40,7 @@ public final class PresetsAllReduce {
     } catch (UnsupportedException e) {
       refuse(e.getMessage());
     }
-    CudaPresets.refusal().ifPresent(PresetsAllReduce::refuse);
+    CudaPresets.problem().ifPresent(PresetsAllReduce::refuse);
     try (var group = LocalGroup.of(ranks)) {
       group.run(PresetsAllReduce::sumOnGpu);
     }

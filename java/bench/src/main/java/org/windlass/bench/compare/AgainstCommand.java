@@ -43,9 +43,7 @@ final class AgainstCommand implements Runnable {
   /** A cell counts as slower if its ratio exceeds this value in every run. */
   private static final double SLOWER = 1.15;
 
-  /**
-   * Largest number of times that a round is repeated until the builds of each cell are comparable.
-   */
+  /** Largest number of times that a round is repeated until builds are comparable. */
   private static final int MOST_TRIES = 3;
 
   @Spec private CommandSpec spec;
@@ -80,10 +78,7 @@ final class AgainstCommand implements Runnable {
 
   @Mixin private CellOptions options;
 
-  /**
-   * Number of times that a process measures its first cell and discards the result. Compiler
-   * threads take cores from the ranks for some tenths of a second.
-   */
+  /** Number of discarded measurements: compiler threads of a process take cores from ranks. */
   private static final int WARM_UPS = 4;
 
   /** Cells that one process measures with one kind of buffers. */
@@ -93,7 +88,6 @@ final class AgainstCommand implements Runnable {
     }
   }
 
-  /** Runs the command and exits with its status. */
   public static void main(String[] args) {
     ComparisonOptions.execute(new AgainstCommand(), args);
   }
@@ -127,12 +121,8 @@ final class AgainstCommand implements Runnable {
       if (!kind.equals("window") && !kind.equals("plain")) {
         throw new InvalidArgumentException("--buffers: '" + kind + "' is neither window nor plain");
       }
-      Map<Cell, List<Cell>> together = new TreeMap<>();
-      for (Cell cell : options.cells()) {
-        Cell key = new Cell(cell.op(), cell.ranks(), 0);
-        together.computeIfAbsent(key, none -> new ArrayList<>()).add(cell);
-      }
-      together.forEach((key, cells) -> groups.add(new Group(kind, key.op(), key.ranks(), cells)));
+      Cell.grouped(options.cells())
+          .forEach((key, cells) -> groups.add(new Group(kind, key.op(), key.ranks(), cells)));
     }
     // Barriers have no buffers.
     groups.removeIf(
@@ -158,11 +148,7 @@ final class AgainstCommand implements Runnable {
     return cells;
   }
 
-  /**
-   * Measures the cells of a group with all builds.
-   *
-   * @param left cells without a round that counts; cells that get one are removed
-   */
+  /** Measures a group with all builds. Removes the cells that count from {@code left}. */
   private void round(
       List<Build> order, Group group, Set<Cell> left, Map<String, BuildRounds> cells)
       throws InterruptedException {
@@ -293,13 +279,7 @@ final class AgainstCommand implements Runnable {
     return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, format, value);
   }
 
-  /** Returns the mean over the cells that have a round, or NaN if none has. */
   private static double geometricMean(Map<String, BuildRounds> cells, Build build) {
-    return Math.exp(
-        cells.values().stream()
-            .mapToDouble(each -> Math.log(each.ratio(build)))
-            .filter(each -> !Double.isNaN(each))
-            .average()
-            .orElse(Double.NaN));
+    return Row.geometricMean(cells.values().stream().mapToDouble(each -> each.ratio(build)));
   }
 }

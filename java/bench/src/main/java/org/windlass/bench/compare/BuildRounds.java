@@ -13,9 +13,7 @@ import org.windlass.bench.sample.Times;
  * and the time of an empty call shows this.
  */
 final class BuildRounds {
-  /**
-   * Largest difference between the empty calls of the builds in a round that counts, as a share.
-   */
+  /** Largest difference between the builds' empty calls in a round that counts, as a share. */
   private static final double MOST_APART = 0.25;
 
   /** Alternative limit, as a share of the builds' shortest median. The larger limit applies. */
@@ -32,9 +30,7 @@ final class BuildRounds {
   private int leftOut;
   private int slowHere;
 
-  /**
-   * Adds the round and returns true if the builds' empty calls are alike. Otherwise returns false.
-   */
+  /** Adds the round, or returns false if the builds' empty calls differ. */
   boolean add(Map<Build, Times> round) {
     DoubleSummaryStatistics empty =
         round.values().stream().mapToDouble(Times::empty).summaryStatistics();

@@ -4,6 +4,9 @@ package org.windlass.bench.compare;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
 import org.windlass.bench.data.ByteSize;
 import org.windlass.bench.side.Operation;
 
@@ -27,6 +30,16 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
     return cells.stream().distinct().sorted().toList();
   }
 
+  /** Returns the operation and number of ranks, which one process measures at several sizes. */
+  Cell group() {
+    return new Cell(op, ranks, 0);
+  }
+
+  static Map<Cell, List<Cell>> grouped(List<Cell> cells) {
+    return cells.stream()
+        .collect(Collectors.groupingBy(Cell::group, TreeMap::new, Collectors.toList()));
+  }
+
   /** Returns the bytes of all ranks' inputs or of all ranks' outputs, whichever is larger. */
   long totalBytes() {
     return Operation.named(op)
@@ -35,15 +48,11 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
         .orElse(0L);
   }
 
-  /** Returns the name of the cell's row of panels in the chart. */
   String family() {
     return Redistribution.isNamed(op) ? Redistribution.parse(op).meshes() : op;
   }
 
-  /**
-   * Returns the title of the cell's panel. A barrier's panel covers all numbers of ranks, and other
-   * panels cover all sizes.
-   */
+  /** Returns the title of the cell's panel, which covers all sizes, or a barrier's ranks. */
   String panel() {
     return op.equals(BARRIER) || Redistribution.isNamed(op) ? op : op + ", " + ranks + " ranks";
   }

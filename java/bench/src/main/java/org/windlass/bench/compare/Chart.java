@@ -4,8 +4,11 @@ package org.windlass.bench.compare;
 import java.math.BigDecimal;
 import java.math.MathContext;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 import java.util.function.ToLongFunction;
 import java.util.stream.Collectors;
@@ -50,20 +53,15 @@ final class Chart {
     }
   }
 
-  /**
-   * Returns the chart of the rows that hold times.
-   *
-   * @param about subject of the panels
-   */
   static String of(List<Row> rows, String about) {
     List<Row> measured = rows.stream().filter(row -> row.note().isEmpty()).toList();
-    List<String> families = measured.stream().map(row -> row.cell().family()).distinct().toList();
+    Map<String, List<Row>> families = by(row -> row.cell().family(), measured);
     Chart chart = new Chart();
     int columns = 1;
-    for (int i = 0; i < families.size(); i++) {
-      String family = families.get(i);
-      List<Row> own = measured.stream().filter(row -> row.cell().family().equals(family)).toList();
-      columns = Math.max(columns, chart.family(own, LEGEND + i * PANEL_HEIGHT));
+    int top = LEGEND;
+    for (List<Row> family : families.values()) {
+      columns = Math.max(columns, chart.family(family, top));
+      top += PANEL_HEIGHT;
     }
     int width = Math.max(columns * PANEL_WIDTH, 5 * PANEL_WIDTH / 2);
     return String.format(
@@ -72,9 +70,14 @@ final class Chart {
             + " font-family=\"sans-serif\" font-size=\"10\" fill=\"#222222\">%n"
             + "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>%n%s%s</svg>%n",
         width,
-        LEGEND + families.size() * PANEL_HEIGHT,
+        top,
         legend(measured, about),
         chart.svg);
+  }
+
+  private static <K> Map<K, List<Row>> by(Function<Row, K> key, List<Row> rows) {
+    return rows.stream()
+        .collect(Collectors.groupingBy(key, LinkedHashMap::new, Collectors.toList()));
   }
 
   private static String legend(List<Row> rows, String about) {
@@ -116,7 +119,7 @@ final class Chart {
 
   /** Draws the panels of a family, which share their vertical axis, and returns how many. */
   private int family(List<Row> rows, int top) {
-    List<String> titles = rows.stream().map(row -> row.cell().panel()).distinct().toList();
+    Map<String, List<Row>> panels = by(row -> row.cell().panel(), rows);
     boolean barrier = rows.get(0).cell().op().equals(Cell.BARRIER);
     ToLongFunction<Cell> x = barrier ? Cell::ranks : Cell::bytes;
     double[] times =
@@ -125,12 +128,12 @@ final class Chart {
             .filter(time -> time > 0)
             .toArray();
     double[] across = rows.stream().mapToDouble(row -> x.applyAsLong(row.cell())).toArray();
-    for (int i = 0; i < titles.size(); i++) {
-      String title = titles.get(i);
-      List<Row> own = rows.stream().filter(row -> row.cell().panel().equals(title)).toList();
-      new Panel(i * PANEL_WIDTH, top, across, times).draw(title, lines(own, x));
+    int left = 0;
+    for (Map.Entry<String, List<Row>> panel : panels.entrySet()) {
+      new Panel(left, top, across, times).draw(panel.getKey(), lines(panel.getValue(), x));
+      left += PANEL_WIDTH;
     }
-    return titles.size();
+    return panels.size();
   }
 
   private static List<Line> lines(List<Row> rows, ToLongFunction<Cell> x) {
@@ -155,7 +158,6 @@ final class Chart {
         words);
   }
 
-  /** Logarithmic axes in a rectangle. */
   private final class Panel {
     private final int left;
     private final int top;

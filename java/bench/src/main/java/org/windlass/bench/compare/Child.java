@@ -23,7 +23,6 @@ final class Child implements AutoCloseable {
   private final Thread atExit = new Thread(this::kill);
   private final BlockingQueue<String> lines = new LinkedBlockingQueue<>();
 
-  /** Thrown if a child prints no further line. The message has the reason. */
   static final class Stopped extends Exception {
     private static final long serialVersionUID = 1L;
 
@@ -32,11 +31,7 @@ final class Child implements AutoCloseable {
     }
   }
 
-  /**
-   * Starts the command.
-   *
-   * @param errors file that gets its standard error; existing content is replaced
-   */
+  /** Starts the command, with its standard error in the file {@code errors}. */
   Child(List<String> command, Duration deadline, Path errors) {
     this.deadline = deadline;
     this.errors = errors;
@@ -61,11 +56,7 @@ final class Child implements AutoCloseable {
     lines.add(END);
   }
 
-  /**
-   * Returns the next line.
-   *
-   * @throws Stopped if the process ended without one, or let the deadline pass
-   */
+  /** Returns the next line. Throws if the process ends first, or lets the deadline pass. */
   String next() throws Stopped, InterruptedException {
     String line = lines.poll(deadline.toMillis(), TimeUnit.MILLISECONDS);
     if (line == null) {

@@ -38,7 +38,6 @@ final class CompareCommand implements Runnable {
 
   @Mixin private ComparisonOptions options;
 
-  /** Runs the command and exits with its status. */
   public static void main(String[] args) {
     ComparisonOptions.execute(new CompareCommand(), args);
   }

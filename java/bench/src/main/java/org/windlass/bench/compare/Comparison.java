@@ -9,7 +9,6 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.function.Consumer;
 import org.windlass.bench.sample.Times;
 
@@ -32,10 +31,8 @@ record Comparison(
     Path logs,
     PrintWriter progress) {
 
-  /** A cell as measured by one contender. */
   record Entry(Cell cell, Contender contender) {}
 
-  /** Times measured so far, and the reasons for missing ones. */
   static final class Results {
     final List<Contender> contenders;
     final Map<Entry, List<Times>> times = new LinkedHashMap<>();
@@ -78,10 +75,7 @@ record Comparison(
       return entry.contender() == Contender.WAIT ? bytes + ":" + waitNanos(entry.cell()) : "" + bytes;
     }
 
-    /**
-     * Returns Windlass's median of a cell so far, minus the time of an empty sample on as many
-     * ranks, in nanoseconds.
-     */
+    /** Returns Windlass's median of a cell, minus an empty sample's, in nanoseconds. */
     private long waitNanos(Cell cell) {
       List<Times> ofRanks = new ArrayList<>();
       times.forEach(
@@ -115,18 +109,10 @@ record Comparison(
     }
   }
 
-  /**
-   * Runs all rounds.
-   *
-   * @param afterRound called after each round with all rows so far
-   */
+  /** Runs all rounds. After each, passes all rows so far to {@code afterRound}. */
   void run(Consumer<List<Row>> afterRound) throws InterruptedException {
     Results results = new Results(contenders);
-    Map<Cell, List<Cell>> groups = new TreeMap<>();
-    for (Cell cell : cells) {
-      Cell group = new Cell(cell.op(), cell.ranks(), 0);
-      groups.computeIfAbsent(group, key -> new ArrayList<>()).add(cell);
-    }
+    Map<Cell, List<Cell>> groups = Cell.grouped(cells);
     long start = System.nanoTime();
     int done = 0;
     for (int round = 0; round < rounds; round++) {
@@ -153,7 +139,6 @@ record Comparison(
     }
   }
 
-  /** Measures one round of an operation at a number of ranks with one contender. */
   private void measure(Contender contender, List<Cell> group, Results results)
       throws InterruptedException {
     List<Entry> left = new ArrayList<>();

@@ -62,10 +62,7 @@ final class ComparisonOptions {
 
   @Mixin private RootOption root;
 
-  /**
-   * Runs {@code command}, prints its output after it has ended, and exits. The exit status is the
-   * command's, or that of an output failure.
-   */
+  /** Runs {@code command}, prints its output after it has ended, and exits. */
   static void execute(Runnable command, String[] args) {
     CommandLine line = new CommandLine(command);
     PrintWriter err = new PrintWriter(System.err, true);
@@ -86,10 +83,7 @@ final class ComparisonOptions {
     System.exit(status == 0 ? written : status);
   }
 
-  /**
-   * Writes {@code text} to standard output. Does not report an error if the reader has closed the
-   * pipe.
-   */
+  /** Writes to standard output. A reader that has closed the pipe is no error. */
   private static int write(String text, PrintWriter err) {
     try (FileOutputStream out = new FileOutputStream(FileDescriptor.out)) {
       out.write(text.getBytes(Charset.defaultCharset()));
@@ -103,7 +97,6 @@ final class ComparisonOptions {
     }
   }
 
-  /** Prints the error in the format of the windlass command and returns its exit status. */
   private static int refuse(PrintWriter err, WindlassException fault) {
     err.println("windlass: " + fault.code() + ": " + fault.getMessage());
     err.println("hint: scripts/bench --help shows what it takes");
@@ -150,7 +143,6 @@ final class ComparisonOptions {
     return rows;
   }
 
-  /** Throws unless the value of an option is in 1 to {@code most}. */
   static void requireUpTo(long most, String option, long value) {
     if (value < 1 || value > most) {
       throw new InvalidArgumentException(option + ": " + value + " is not in 1 to " + most);
@@ -186,7 +178,6 @@ final class ComparisonOptions {
     return fault.getMessage();
   }
 
-  /** Writes NAME.svg and NAME.md, and prints the latter. */
   void report(String name, String table, String chart, CommandLine line) {
     try {
       Files.writeString(folder().resolve(name + ".svg"), chart);
@@ -198,10 +189,7 @@ final class ComparisonOptions {
     line.getOut().flush();
   }
 
-  /**
-   * Throws if a cell has no times from one of {@code ours}: Windlass failed or produced wrong
-   * bytes.
-   */
+  /** Throws if a cell has no times from one of {@code ours}. */
   static void requireMeasured(List<Row> rows, List<Contender> ours) {
     for (Row row : rows) {
       if (ours.contains(row.contender()) && !row.note().isEmpty()) {

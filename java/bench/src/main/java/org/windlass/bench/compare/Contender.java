@@ -32,10 +32,7 @@ enum Contender {
   GATHER_BROADCAST,
   ALLTOALLW;
 
-  /**
-   * Variants of Windlass in collectives with ranks as threads. {@link #PROCESSES} has those with
-   * ranks as processes.
-   */
+  /** Variants of Windlass in collectives, with ranks as threads, and as processes. */
   static final List<Contender> THREADS = List.of(WINDOW, PLAIN);
 
   static final List<Contender> PROCESSES = List.of(WINDOW_PROCESSES, PLAIN_PROCESSES);
@@ -46,29 +43,14 @@ enum Contender {
   static final List<Contender> REDISTRIBUTIONS =
       List.of(DIRECT, STAGED, GATHER_BROADCAST, ALLTOALLW);
 
-  /**
-   * Returns the peer with this name.
-   *
-   * @throws InvalidArgumentException if there is no such peer
-   */
   static Contender peer(String name) {
     return named(name, PEERS, "--peers: no peer ");
   }
 
-  /**
-   * Returns the side of redistributions with this name.
-   *
-   * @throws InvalidArgumentException if there is no such side of redistributions
-   */
   static Contender redistribution(String name) {
     return named(name, REDISTRIBUTIONS, "--sides: no side ");
   }
 
-  /**
-   * Returns the variants of Windlass in collectives for these kinds of ranks.
-   *
-   * @throws InvalidArgumentException if a launch is neither threads nor processes
-   */
   static List<Contender> launched(List<String> launches) {
     List<Contender> all = new ArrayList<>();
     for (String launch : launches) {
@@ -181,7 +163,6 @@ enum Contender {
         SideMain.class.getName());
   }
 
-  /** Returns the command that runs a program that measures a side. */
   static List<String> jvm(String libraries, String classPath, String program) {
     return List.of(
         System.getProperty("java.home") + "/bin/java",

@@ -26,7 +26,6 @@ import org.windlass.plan.Plan;
 final class ExchangePlan {
   private ExchangePlan() {}
 
-  /** Writes the plan into {@code folder} and returns the file. */
   static Path write(Path folder, Redistribution what, long bytes) {
     Path file = folder.resolve(what.toString().replace(':', '_') + "-" + bytes + ".plan");
     try {

@@ -2,10 +2,15 @@
 package org.windlass.bench.compare;
 
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
-import java.util.OptionalDouble;
+import java.util.Map;
+import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 import org.windlass.bench.data.ByteSize;
@@ -14,30 +19,34 @@ import org.windlass.bench.data.ByteSize;
 final class Grid {
   private Grid() {}
 
-  /**
-   * Appends a table with a line for each operation and number of ranks, and a column for each size.
-   */
-  static void append(StringBuilder text, String title, List<Cell> cells, List<String> values) {
-    if (cells.isEmpty()) {
+  /** Appends a table: operations and numbers of ranks as lines, sizes as columns. */
+  static <T> void append(
+      StringBuilder text,
+      String title,
+      List<T> all,
+      Function<T, Cell> cell,
+      Function<T, String> value) {
+    if (all.isEmpty()) {
       return;
     }
-    List<Long> sizes = List.copyOf(new TreeSet<>(cells.stream().map(Cell::bytes).toList()));
+    Map<Cell, Map<Long, String>> lines = new LinkedHashMap<>();
+    for (T each : all) {
+      Cell at = cell.apply(each);
+      lines
+          .computeIfAbsent(at.group(), group -> new HashMap<>())
+          .put(at.bytes(), value.apply(each));
+    }
+    Set<Long> sizes = new TreeSet<>();
+    lines.values().forEach(line -> sizes.addAll(line.keySet()));
     List<String> head = new ArrayList<>(List.of(title, "ranks"));
     sizes.forEach(size -> head.add(size == 0 ? "no bytes" : ByteSize.format(size)));
-    text.append(line(head)).append(line(head.stream().map(each -> "---").toList()));
-    cells.stream()
-        .map(cell -> new Cell(cell.op(), cell.ranks(), 0))
-        .distinct()
-        .forEach(
-            group -> {
-              List<String> line =
-                  new ArrayList<>(List.of(group.op(), Integer.toString(group.ranks())));
-              for (long size : sizes) {
-                int at = cells.indexOf(new Cell(group.op(), group.ranks(), size));
-                line.add(at < 0 ? "" : values.get(at));
-              }
-              text.append(line(line));
-            });
+    text.append(line(head)).append(line(Collections.nCopies(head.size(), "---")));
+    lines.forEach(
+        (group, values) -> {
+          List<String> line = new ArrayList<>(List.of(group.op(), "" + group.ranks()));
+          sizes.forEach(size -> line.add(values.getOrDefault(size, "")));
+          text.append(line(line));
+        });
     text.append('\n');
   }
 
@@ -45,7 +54,6 @@ final class Grid {
     return cells.stream().collect(Collectors.joining(" | ", "| ", " |\n"));
   }
 
-  /** Appends the rows that have a note instead of times. */
   static void appendMissing(StringBuilder text, List<Row> rows) {
     List<Row> missing = rows.stream().filter(row -> !row.note().isEmpty()).toList();
     if (!missing.isEmpty()) {
@@ -64,12 +72,9 @@ final class Grid {
     return significant(value) + (Double.isNaN(floor) ? "" : " (" + significant(floor) + ")");
   }
 
-  /**
-   * Formats the geometric mean with {@link #significant}, or returns "-" if there are no values.
-   */
   static String geometricMean(DoubleStream values) {
-    OptionalDouble logs = values.map(Math::log).average();
-    return logs.isPresent() ? significant(Math.exp(logs.getAsDouble())) : "-";
+    double mean = Row.geometricMean(values);
+    return Double.isNaN(mean) ? "-" : significant(mean);
   }
 
   /** Formats a value with two decimal places, one from 10 on, and none from 100 on. */

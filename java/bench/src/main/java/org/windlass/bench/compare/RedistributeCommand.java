@@ -63,7 +63,6 @@ final class RedistributeCommand implements Runnable {
 
   @Mixin private ComparisonOptions options;
 
-  /** Runs the command and exits with its status. */
   public static void main(String[] args) {
     ComparisonOptions.execute(new RedistributeCommand(), args);
   }

@@ -30,16 +30,10 @@ record Redistribution(String meshes, String placements, DType targetDtype) {
   static final List<String> PLACEMENTS = List.of("R.S0.R.S1", "R.R.R.S1", "R.P.R.S1");
   static final DType DTYPE = DType.F32;
 
-  /** Returns true if the operation's name is that of a redistribution. */
   static boolean isNamed(String op) {
     return op.indexOf(':') >= 0;
   }
 
-  /**
-   * Parses the name of a redistribution.
-   *
-   * @throws InvalidArgumentException if the name is malformed
-   */
   static Redistribution parse(String name) {
     String[] parts = name.split(":");
     if (parts.length != 3 || parts[0].split("-").length != 2) {
@@ -66,7 +60,6 @@ record Redistribution(String meshes, String placements, DType targetDtype) {
     return target().mesh().highestRank() + 1;
   }
 
-  /** Returns the cell for a square matrix with {@code side} rows. */
   Cell cell(long side) {
     return new Cell(toString(), ranks(), DTYPE.bytesOf(side * side));
   }
@@ -85,7 +78,6 @@ record Redistribution(String meshes, String placements, DType targetDtype) {
         .sum();
   }
 
-  /** Returns Windlass's workload for a matrix of {@code bytes} bytes. */
   RedistributeWorkload workload(long bytes, TransferMode mode) {
     return new RedistributeWorkload(
         TensorSpec.of("bench", DTYPE, source(), shape(bytes)),

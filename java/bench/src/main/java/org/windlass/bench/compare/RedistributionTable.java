@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.compare;
 
-import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
-import org.windlass.bench.sample.Times;
 
 /**
  * Formats redistributions as Markdown: throughputs, and the ratios of the direct mode's throughput
@@ -17,76 +15,48 @@ final class RedistributionTable {
   private static final Map<Contender, Double> GOALS =
       Map.of(Contender.GATHER_BROADCAST, 4.0, Contender.ALLTOALLW, 8.0);
 
-  private final List<Row> rows;
-  private final StringBuilder text = new StringBuilder();
-
-  private RedistributionTable(List<Row> rows) {
-    this.rows = rows.stream().filter(row -> row.note().isEmpty()).toList();
-  }
+  private RedistributionTable() {}
 
   static String of(List<Row> rows) {
-    RedistributionTable table = new RedistributionTable(rows);
-    List<Contender> others =
-        Contender.REDISTRIBUTIONS.stream().filter(each -> each != Contender.DIRECT).toList();
-    Contender.REDISTRIBUTIONS.forEach(table::throughput);
-    others.forEach(table::ratios);
-    others.forEach(table::sum);
-    Grid.appendMissing(table.text, rows);
-    return table.text.toString();
+    StringBuilder text = new StringBuilder();
+    Contender.REDISTRIBUTIONS.forEach(
+        each ->
+            Grid.append(
+                text,
+                "GB/s, " + each + " (the floor's)",
+                Row.measured(rows, each),
+                Row::cell,
+                RedistributionTable::throughput));
+    Map<Contender, List<Ratio>> others = new LinkedHashMap<>();
+    Contender.REDISTRIBUTIONS.stream()
+        .filter(each -> each != Contender.DIRECT)
+        .forEach(each -> others.put(each, Ratio.of(rows, each, Contender.DIRECT)));
+    others.forEach(
+        (other, ratios) ->
+            Grid.append(
+                text,
+                "Direct, times " + other,
+                ratios,
+                Ratio::cell,
+                each -> Grid.significant(each.value())));
+    others.forEach((other, ratios) -> sum(text, other, ratios));
+    Grid.appendMissing(text, rows);
+    return text.toString();
   }
 
-  private List<Row> of(Contender contender) {
-    return rows.stream().filter(row -> row.contender() == contender).toList();
+  /** Returns the throughput in bytes written to all targets. */
+  private static String throughput(Row row) {
+    double kilobytes = Redistribution.parse(row.cell().op()).targetBytes(row.cell().bytes()) / 1e3;
+    return Grid.pair(kilobytes / row.times().median(), kilobytes / row.times().floor());
   }
 
-  /** Appends the throughput of a contender in bytes written to all targets. */
-  private void throughput(Contender contender) {
-    List<Row> own = of(contender);
-    List<String> values = new ArrayList<>();
-    for (Row row : own) {
-      double kilobytes = Redistribution.parse(row.cell().op()).targetBytes(row.cell().bytes()) / 1e3;
-      Times times = row.times();
-      values.add(Grid.pair(kilobytes / times.median(), kilobytes / times.floor()));
-    }
-    Grid.append(
-        text,
-        "GB/s, " + contender + " (the floor's)",
-        own.stream().map(Row::cell).toList(),
-        values);
-  }
-
-  /** Ratio of the direct mode's throughput to another contender's at a cell. */
-  private record Ratio(Cell cell, double value) {}
-
-  private List<Ratio> against(Contender other) {
-    List<Ratio> ratios = new ArrayList<>();
-    for (Row row : of(other)) {
-      Optional<Row> direct =
-          of(Contender.DIRECT).stream().filter(each -> each.cell().equals(row.cell())).findFirst();
-      direct.ifPresent(
-          each ->
-              ratios.add(new Ratio(row.cell(), row.times().median() / each.times().median())));
-    }
-    return ratios;
-  }
-
-  private void ratios(Contender other) {
-    List<Ratio> ratios = against(other);
-    Grid.append(
-        text,
-        "Direct, times " + other,
-        ratios.stream().map(Ratio::cell).toList(),
-        ratios.stream().map(each -> Grid.significant(each.value())).toList());
-  }
-
-  private void sum(Contender other) {
-    List<Ratio> ratios = against(other);
+  private static void sum(StringBuilder text, Contender other, List<Ratio> ratios) {
     if (ratios.isEmpty()) {
       return;
     }
     Ratio least = ratios.stream().min(Comparator.comparingDouble(Ratio::value)).orElseThrow();
     text.append(
-        "Direct is " + Grid.geometricMean(ratios.stream().mapToDouble(Ratio::value))
+        "Direct is " + Ratio.mean(ratios)
             + " times as fast as " + other + " in the geometric mean over " + ratios.size()
             + " cells, at least " + Grid.significant(least.value()) + " (" + least.cell() + ")");
     if (GOALS.containsKey(other)) {

@@ -30,6 +30,16 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
           + "note";
   private static final int COLUMNS = 13;
 
+  static List<Row> measured(List<Row> rows, Contender contender) {
+    return rows.stream()
+        .filter(row -> row.contender == contender && row.note.isEmpty())
+        .toList();
+  }
+
+  boolean isAtSameCell(Row other) {
+    return cell.equals(other.cell);
+  }
+
   static Row of(Cell cell, Contender contender, List<Times> rounds, double floor, String note) {
     Times times =
         new Times(
@@ -43,18 +53,12 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
     return new Row(cell, contender, rounds.size(), times, note);
   }
 
-  /**
-   * Returns the median of the values that are numbers, or NaN if there are none. The median of an
-   * even count is the mean of the middle two.
-   */
+  /** Returns the median of the numbers, or NaN without any. Two in the middle give their mean. */
   static double median(List<Times> times, ToDoubleFunction<Times> value) {
     return middle(times.stream().mapToDouble(value), (a, b) -> (a + b) / 2);
   }
 
-  /**
-   * Returns the median of the values that are numbers, or NaN if there are none. {@code mean}
-   * combines the middle two of an even count.
-   */
+  /** Returns the median of the numbers, or NaN without any. {@code mean} joins the middle two. */
   static double middle(DoubleStream values, DoubleBinaryOperator mean) {
     double[] sorted = values.filter(each -> !Double.isNaN(each)).sorted().toArray();
     int middle = sorted.length / 2;
@@ -64,6 +68,12 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
     return sorted.length % 2 == 1
         ? sorted[middle]
         : mean.applyAsDouble(sorted[middle - 1], sorted[middle]);
+  }
+
+  /** Returns the geometric mean of the numbers, or NaN without any. */
+  static double geometricMean(DoubleStream values) {
+    return Math.exp(
+        values.map(Math::log).filter(each -> !Double.isNaN(each)).average().orElse(Double.NaN));
   }
 
   static void write(Path file, List<Row> rows) {
@@ -76,11 +86,7 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
     }
   }
 
-  /**
-   * Reads the rows of a CSV file.
-   *
-   * @throws InvalidArgumentException if the file isn't one that {@link #write} wrote
-   */
+  /** Reads the rows of a CSV file that {@link #write} wrote. */
   static List<Row> read(Path file) {
     List<String> lines;
     try {
@@ -118,7 +124,6 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
         cell, Contender.parse(words[3]), Integer.parseInt(words[4]), times, words[COLUMNS - 1]);
   }
 
-  /** Returns the line of the CSV file. */
   @Override
   public String toString() {
     return String.format(

@@ -3,8 +3,8 @@ package org.windlass.bench.compare;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 
 /** Formats the comparison as Markdown: ratios, their means, and cells that miss the goal. */
 final class Table {
@@ -36,32 +36,29 @@ final class Table {
 
   private void times() {
     for (Contender ours : Contender.OURS) {
-      List<Row> own = rows.stream().filter(row -> row.contender() == ours).toList();
       Grid.append(
           text,
           "Microseconds, " + ours + " buffers (the floor's)",
-          own.stream().map(Row::cell).toList(),
-          own.stream().map(row -> Grid.pair(row.times().median(), row.times().floor())).toList());
+          rows.stream().filter(row -> row.contender() == ours).toList(),
+          Row::cell,
+          row -> Grid.pair(row.times().median(), row.times().floor()));
     }
   }
 
-  /**
-   * Appends 99th percentiles of Windlass and its peers, and counts those that are near their
-   * medians.
-   */
+  /** Appends 99th percentiles, and counts those that are near their medians. */
   private void tails() {
     List<Contender> peers =
         List.of(Contender.OPENMPI, Contender.OPENMPI_BOUND, Contender.WAIT).stream()
             .filter(peer -> !measured(peer).isEmpty())
             .toList();
     for (Contender ours : Contender.OURS) {
-      List<Row> own = measured(ours);
       String beside = peers.stream().map(peer -> ", " + peer + "'s").collect(Collectors.joining());
       Grid.append(
           text,
           "Microseconds of the 99th percentile, " + ours + " buffers (an empty call's)" + beside,
-          own.stream().map(Row::cell).toList(),
-          own.stream().map(row -> tails(row, peers)).toList());
+          measured(ours),
+          Row::cell,
+          row -> tails(row, peers));
     }
     for (Contender each : Contender.values()) {
       List<Row> cells = measured(each);
@@ -84,7 +81,7 @@ final class Table {
     for (Contender peer : peers) {
       String p99 =
           measured(peer).stream()
-              .filter(row -> row.cell().equals(own.cell()))
+              .filter(own::isAtSameCell)
               .map(row -> Grid.significant(row.times().p99()))
               .findFirst()
               .orElse("-");
@@ -95,45 +92,27 @@ final class Table {
 
   /** Appends the time with processes as a multiple of the time with threads. */
   private void launches() {
-    List<Row> all = new ArrayList<>();
-    List<Double> ofThreads = new ArrayList<>();
+    List<Ratio> all = new ArrayList<>();
     for (int buffers = 0; buffers < Contender.PROCESSES.size(); buffers++) {
       Contender threads = Contender.THREADS.get(buffers);
-      List<Row> own = new ArrayList<>();
-      List<Double> ratios = new ArrayList<>();
-      for (Row row : measured(Contender.PROCESSES.get(buffers))) {
-        measured(threads).stream()
-            .filter(each -> each.cell().equals(row.cell()))
-            .forEach(
-                each -> {
-                  own.add(row);
-                  ratios.add(row.times().median() / each.times().median());
-                });
-      }
+      List<Ratio> own = Ratio.of(rows, Contender.PROCESSES.get(buffers), threads);
       Grid.append(
           text,
           "Processes of threads' time, " + threads + " buffers",
-          own.stream().map(Row::cell).toList(),
-          ratios.stream().map(Grid::significant).toList());
+          own,
+          Ratio::cell,
+          each -> Grid.significant(each.value()));
       all.addAll(own);
-      ofThreads.addAll(ratios);
     }
     if (!all.isEmpty()) {
+      // Rank switches take little of the time in some cells.
+      Map<Boolean, List<Ratio>> cells =
+          all.stream().collect(Collectors.partitioningBy(each -> switchesLittle(each.cell())));
       text.append(
-          "Geometric mean: " + mean(all, ofThreads, true)
-              + " over cells of 2 ranks or of 64 KiB and more, " + mean(all, ofThreads, false)
+          "Geometric mean: " + Ratio.mean(cells.get(true))
+              + " over cells of 2 ranks or of 64 KiB and more, " + Ratio.mean(cells.get(false))
               + " over the others.\n\n");
     }
-  }
-
-  /**
-   * Averages either the cells in which rank switches take little of the time, or the other cells.
-   */
-  private static String mean(List<Row> rows, List<Double> ratios, boolean switchesLittle) {
-    return Grid.geometricMean(
-        IntStream.range(0, rows.size())
-            .filter(i -> switchesLittle(rows.get(i).cell()) == switchesLittle)
-            .mapToDouble(ratios::get));
   }
 
   private static boolean switchesLittle(Cell cell) {
@@ -141,18 +120,16 @@ final class Table {
   }
 
   private List<Row> measured(Contender contender) {
-    return rows.stream()
-        .filter(row -> row.contender() == contender && row.note().isEmpty())
-        .toList();
+    return Row.measured(rows, contender);
   }
 
   private void ratios(Contender ours) {
-    List<Verdict> own = verdicts.stream().filter(each -> each.ours() == ours).toList();
     Grid.append(
         text,
         "Of the best peer's time, " + ours + " buffers (of the floor's)",
-        own.stream().map(Verdict::cell).toList(),
-        own.stream().map(each -> Grid.pair(each.ofPeer(), each.ofFloor())).toList());
+        verdicts.stream().filter(each -> each.ours() == ours).toList(),
+        Verdict::cell,
+        each -> Grid.pair(each.ofPeer(), each.ofFloor()));
   }
 
   private void sums() {

@@ -18,9 +18,7 @@ record Verdict(
   private static final double OF_LARGER = 1.15;
   private static final long SMALL_BYTES = 4 << 10;
 
-  /**
-   * Returns the verdicts on those of Windlass's rows for which a peer has a time too, in order.
-   */
+  /** Returns the verdicts on those of Windlass's rows for which a peer has a time too. */
   static List<Verdict> of(List<Row> rows) {
     return rows.stream()
         .filter(row -> Contender.OURS.contains(row.contender()) && row.note().isEmpty())

@@ -34,7 +34,6 @@ public final class Buffers implements AutoCloseable {
     window = plain ? null : comm.window(Math.max(bytes, ALIGNMENT));
   }
 
-  /** Returns a new tensor in this memory. */
   public Tensor tensor(DType dtype, long... shape) {
     if (window != null) {
       return window.tensor(dtype, shape);
@@ -49,12 +48,7 @@ public final class Buffers implements AutoCloseable {
     return tensor.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
   }
 
-  /**
-   * Checks that a bench can verify a buffer of this size.
-   *
-   * @param option name of the option that asks for the size
-   * @throws InvalidArgumentException if {@code bytes} is too large to verify
-   */
+  /** Throws if a buffer that {@code option} asks for is too large to verify. */
   public static void requireAddressable(String option, long bytes) {
     if (bytes > Integer.MAX_VALUE) {
       throw new InvalidArgumentException(

@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.data;
 
+import java.util.Locale;
 import org.windlass.error.InvalidArgumentException;
 
 /** Parses and formats sizes as people write them: 4, 64K, 1M, 2G, in powers of 1,024. */
 public final class ByteSize {
   private ByteSize() {}
 
-  /**
-   * Parses the value of an option and returns the size in bytes.
-   *
-   * @throws InvalidArgumentException if {@code text} is not a size of at least 1
-   */
+  /** Parses the value of an option, a size of at least 1, and returns it in bytes. */
   public static long parse(String option, String text) {
-    int digits = text.length();
-    int shift = 0;
-    if (!text.isEmpty()) {
-      shift =
-          switch (text.charAt(text.length() - 1)) {
-            case 'k', 'K' -> 10;
-            case 'm', 'M' -> 20;
-            case 'g', 'G' -> 30;
-            default -> 0;
-          };
-      digits -= shift == 0 ? 0 : 1;
-    }
+    String last = text.substring(Math.max(0, text.length() - 1)).toUpperCase(Locale.ROOT);
+    int unit = last.isEmpty() ? 0 : "KMG".indexOf(last) + 1;
+    int shift = 10 * unit;
+    int digits = text.length() - (unit > 0 ? 1 : 0);
     try {
       long count = Long.parseLong(text.substring(0, digits));
       if (count > 0 && count <= Long.MAX_VALUE >> shift) {

@@ -22,16 +22,12 @@ public final class Digits {
 
   private Digits() {}
 
-  /**
-   * Returns the digit in iteration 0 of the element at row-major {@code index} of a global tensor.
-   */
+  /** Returns the digit in iteration 0 of the element at {@code index} of a global tensor. */
   public static int of(long index) {
     return (int) (index * GOLDEN >>> 61);
   }
 
-  /**
-   * Returns the digit of term {@code term} of an element, for ranks that hold terms of a reduction.
-   */
+  /** Returns the digit of a term of an element, for ranks that hold terms. */
   public static int of(long index, int term) {
     return of(index) + TERM_STEP * term & COUNT - 1;
   }
@@ -79,9 +75,7 @@ public final class Digits {
     };
   }
 
-  /**
-   * Rounds {@code value} to the accumulator of {@code dtype}: f64 for f64, f32 for other floats.
-   */
+  /** Rounds to the accumulator of {@code dtype}: f64 for f64, f32 for other floats. */
   private static double accumulated(DType dtype, double value) {
     return dtype == DType.F64 || !dtype.isFloating() ? value : (float) value;
   }
@@ -122,7 +116,6 @@ public final class Digits {
     return dtype.bits() == 64 ? -1L : (1L << dtype.bits()) - 1;
   }
 
-  /** Returns the bits of element {@code index} of {@code elementBytes} bytes. */
   static long bitsAt(ByteBuffer memory, int index, int elementBytes) {
     return switch (elementBytes) {
       case 1 -> memory.get(index) & 0xffL;
@@ -132,61 +125,29 @@ public final class Digits {
     };
   }
 
-  /** Writes the elements whose digits in iteration 0 are {@code digits}. Allocates nothing. */
-  public static void write(
-      ByteBuffer memory, byte[] digits, long[] bits, int elementBytes, long iteration) {
-    int shift = (int) iteration;
+  private static void put(ByteBuffer memory, int index, int elementBytes, long bits) {
     switch (elementBytes) {
-      case 1 -> {
-        for (int i = 0; i < digits.length; i++) {
-          memory.put(i, (byte) bits[digits[i] + shift & COUNT - 1]);
-        }
-      }
-      case 2 -> {
-        for (int i = 0; i < digits.length; i++) {
-          memory.putShort(2 * i, (short) bits[digits[i] + shift & COUNT - 1]);
-        }
-      }
-      case 4 -> {
-        for (int i = 0; i < digits.length; i++) {
-          memory.putInt(4 * i, (int) bits[digits[i] + shift & COUNT - 1]);
-        }
-      }
-      default -> {
-        for (int i = 0; i < digits.length; i++) {
-          memory.putLong(8 * i, bits[digits[i] + shift & COUNT - 1]);
-        }
-      }
+      case 1 -> memory.put(index, (byte) bits);
+      case 2 -> memory.putShort(2 * index, (short) bits);
+      case 4 -> memory.putInt(4 * index, (int) bits);
+      default -> memory.putLong(8 * index, bits);
     }
   }
 
-  /**
-   * Writes all of {@code memory} as term {@code term} of the elements from 0 on. Allocates nothing.
-   */
-  public static void write(ByteBuffer memory, int term, long[] bits, int elementBytes, long iteration) {
+  /** Writes the elements whose digits in iteration 0 are {@code digits}. Allocates nothing. */
+  public static void write(
+      ByteBuffer memory, byte[] digits, long[] bits, int elementBytes, long iteration) {
+    for (int i = 0; i < digits.length; i++) {
+      put(memory, i, elementBytes, bits[digits[i] + (int) iteration & COUNT - 1]);
+    }
+  }
+
+  /** Writes all of {@code memory} as a term of the elements from 0 on. Allocates nothing. */
+  public static void write(
+      ByteBuffer memory, int term, long[] bits, int elementBytes, long iteration) {
     int count = memory.limit() / elementBytes;
-    int shift = (int) iteration;
-    switch (elementBytes) {
-      case 1 -> {
-        for (int i = 0; i < count; i++) {
-          memory.put(i, (byte) bits[of(i, term) + shift & COUNT - 1]);
-        }
-      }
-      case 2 -> {
-        for (int i = 0; i < count; i++) {
-          memory.putShort(2 * i, (short) bits[of(i, term) + shift & COUNT - 1]);
-        }
-      }
-      case 4 -> {
-        for (int i = 0; i < count; i++) {
-          memory.putInt(4 * i, (int) bits[of(i, term) + shift & COUNT - 1]);
-        }
-      }
-      default -> {
-        for (int i = 0; i < count; i++) {
-          memory.putLong(8 * i, bits[of(i, term) + shift & COUNT - 1]);
-        }
-      }
+    for (int i = 0; i < count; i++) {
+      put(memory, i, elementBytes, bits[of(i, term) + (int) iteration & COUNT - 1]);
     }
   }
 

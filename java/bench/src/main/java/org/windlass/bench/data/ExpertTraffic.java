@@ -4,6 +4,7 @@ package org.windlass.bench.data;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
@@ -21,15 +22,11 @@ public record ExpertTraffic(
     int ranks, int tokens, int hidden, int topK, int experts, DType dtype) {
   public static final float WEIGHT = 0.125f;
 
-  /**
-   * Number of values that a token's elements cycle through. They are multiples of 8, exact in every
-   * float dtype used here.
-   */
+  /** Number of values that a token's elements cycle through: multiples of 8, always exact. */
   private static final int VALUES = 8;
 
   private static final int SEED = 20261125;
 
-  /** Checks the components. */
   public ExpertTraffic {
     if (dtype != DType.BF16 && dtype != DType.F16 && dtype != DType.F32) {
       throw new InvalidArgumentException(
@@ -49,21 +46,15 @@ public record ExpertTraffic(
     return (long) tokens * hidden * dtype.bytes();
   }
 
-  /** Returns the number of expert slots of one rank's tokens: {@code tokens * topK}. */
   public int slots() {
     return tokens * topK;
   }
 
-  /**
-   * Returns the router's choice on a rank, of shape [tokens, topK]. The experts of a token differ.
-   */
+  /** Returns the router's choice on a rank, [tokens, topK]. The experts of a token differ. */
   public int[] ids(int rank) {
     Random random = new Random(SEED + rank);
     int[] ids = new int[slots()];
-    int[] deck = new int[experts];
-    for (int expert = 0; expert < experts; expert++) {
-      deck[expert] = expert;
-    }
+    int[] deck = IntStream.range(0, experts).toArray();
     for (int token = 0; token < tokens; token++) {
       for (int slot = 0; slot < topK; slot++) {
         int drawn = slot + random.nextInt(experts - slot);
@@ -78,11 +69,7 @@ public record ExpertTraffic(
 
   /** Returns the choices of all ranks, of shape [ranks, tokens, topK]. */
   public int[] idsOfAll() {
-    int[] all = new int[ranks * slots()];
-    for (int rank = 0; rank < ranks; rank++) {
-      System.arraycopy(ids(rank), 0, all, rank * slots(), slots());
-    }
-    return all;
+    return IntStream.range(0, ranks).flatMap(rank -> IntStream.of(ids(rank))).toArray();
   }
 
   /** Writes and checks the tokens of one rank. Allocates nothing after construction. */
@@ -98,7 +85,6 @@ public record ExpertTraffic(
 
     private final byte[] sums;
 
-    /** Creates a writer of the tokens of {@code rank} in {@code tokens}. */
     public Tokens(int rank, Tensor tokens) {
       this.rank = rank;
       this.memory = tokens.asByteBuffer();
@@ -119,12 +105,10 @@ public record ExpertTraffic(
       return bytes;
     }
 
-    /** Returns the index in {@link #values} at which a token's elements begin. */
     private int first(int token, long iteration) {
       return (int) ((token * 5L + rank * 3L + iteration) % VALUES * dtype.bytes());
     }
 
-    /** Writes all tokens of {@code iteration}. */
     public void rewrite(long iteration) {
       int bytes = hidden * dtype.bytes();
       for (int token = 0; token < tokens; token++) {
@@ -132,7 +116,6 @@ public record ExpertTraffic(
       }
     }
 
-    /** Checks the combined sums of the tokens of {@code iteration}. */
     public void verify(Tensor found, long iteration) {
       int bytes = hidden * dtype.bytes();
       ByteBuffer all = found.asByteBuffer();

@@ -3,6 +3,7 @@ package org.windlass.bench.data;
 
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
+import java.util.function.ToIntBiFunction;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.internal.Failures;
@@ -18,32 +19,22 @@ import org.windlass.internal.Structs;
 public final class Floor {
   private Floor() {}
 
-  /** Measures an all-to-all with {@code bytes} from each of {@code ranks} ranks to each rank. */
-  public static double allToAllMicros(int ranks, long bytes, int iterations) {
-    return measure(Native.WL_OP_ALL_TO_ALL, ranks, bytes, iterations);
-  }
-
-  /** Measures a broadcast of {@code bytes} from one rank to the other {@code ranks - 1}. */
-  public static double broadcastMicros(int ranks, long bytes, int iterations) {
-    return measure(Native.WL_OP_BROADCAST, ranks, bytes, iterations);
-  }
-
-  /** Measures an all-gather of {@code bytes} from each of {@code ranks} ranks. */
-  public static double allGatherMicros(int ranks, long bytes, int iterations) {
-    return measure(Native.WL_OP_ALL_GATHER, ranks, bytes, iterations);
-  }
-
-  /** Measures a reduce-scatter of f32 sums with {@code bytes} to each of {@code ranks} ranks. */
-  public static double reduceScatterMicros(int ranks, long bytes, int iterations) {
-    return measure(Native.WL_OP_REDUCE_SCATTER, ranks, bytes, iterations);
-  }
-
   /**
-   * Measures an all-reduce of f32 sums with a buffer of {@code bytes} on each of {@code ranks}
-   * ranks.
+   * Measures a collective, whose sums are of f32.
+   *
+   * @param operation number of the operation in the C ABI
+   * @param bytes size as {@code windlass bench} counts it
    */
-  public static double allReduceMicros(int ranks, long bytes, int iterations) {
-    return measure(Native.WL_OP_ALL_REDUCE, ranks, bytes, iterations);
+  public static double operationMicros(int operation, int ranks, long bytes, int iterations) {
+    return median(
+        (median, scratch) -> {
+          long config = scratch.config(Structs.FloorConfig.SIZE);
+          scratch.configInt(Structs.FloorConfig.OPERATION, operation);
+          scratch.configInt(Structs.FloorConfig.RANKS, ranks);
+          scratch.configInt(Structs.FloorConfig.ITERATIONS, iterations);
+          scratch.configLong(Structs.FloorConfig.BYTES, bytes);
+          return Native.wl_floor_measure(config, median, scratch.error());
+        });
   }
 
   /** Measures a contiguous copy of {@code bytes} of source, with a cast if the dtypes differ. */
@@ -64,32 +55,25 @@ public final class Floor {
     return micros;
   }
 
-  /**
-   * Measures {@code copies} contiguous copies of {@code bytes} of source, with a cast if the dtypes
-   * differ.
-   */
+  /** Measures several contiguous copies of a source, with a cast if the dtypes differ. */
   public static double copiesMicros(long bytes, int copies, DType from, DType to, int iterations) {
     return copies(0, 0, bytes, copies, from, to, iterations);
   }
 
   private static double copies(
       long memory, long memoryBytes, long bytes, int copies, DType from, DType to, int iterations) {
-    double[] median = new double[1];
-    try (Scratch scratch = Scratch.take()) {
-      int code =
-          Native.wl_floor_copy(
-              memory,
-              memoryBytes,
-              bytes,
-              copies,
-              from.code(),
-              to.code(),
-              iterations,
-              median,
-              scratch.error());
-      Failures.check(code, scratch);
-    }
-    return median[0];
+    return median(
+        (median, scratch) ->
+            Native.wl_floor_copy(
+                memory,
+                memoryBytes,
+                bytes,
+                copies,
+                from.code(),
+                to.code(),
+                iterations,
+                median,
+                scratch.error()));
   }
 
   /**
@@ -98,7 +82,6 @@ public final class Floor {
    * @param ids experts of all ranks' tokens, of shape [ranks, tokens, topK]; -1 for none
    */
   public static double expertsMicros(ExpertTraffic of, int[] ids, int iterations) {
-    double[] median = new double[1];
     ByteBuffer experts =
         Structs.experts(
             of.dtype().code(),
@@ -109,31 +92,24 @@ public final class Floor {
             of.tokens(),
             Integer.MAX_VALUE);
     ByteBuffer list = NativeMemory.copy(ids);
-    try (Scratch scratch = Scratch.take()) {
-      int code =
-          Native.wl_floor_experts(
-              NativeMemory.address(experts),
-              NativeMemory.address(list),
-              iterations,
-              median,
-              scratch.error());
-      Failures.check(code, scratch);
-    }
+    double micros =
+        median(
+            (median, scratch) ->
+                Native.wl_floor_experts(
+                    NativeMemory.address(experts),
+                    NativeMemory.address(list),
+                    iterations,
+                    median,
+                    scratch.error()));
     Reference.reachabilityFence(experts);
     Reference.reachabilityFence(list);
-    return median[0];
+    return micros;
   }
 
-  private static double measure(int operation, int ranks, long bytes, int iterations) {
+  private static double median(ToIntBiFunction<double[], Scratch> call) {
     double[] median = new double[1];
     try (Scratch scratch = Scratch.take()) {
-      long config = scratch.config(Structs.FloorConfig.SIZE);
-      scratch.configInt(Structs.FloorConfig.OPERATION, operation);
-      scratch.configInt(Structs.FloorConfig.RANKS, ranks);
-      scratch.configInt(Structs.FloorConfig.ITERATIONS, iterations);
-      scratch.configLong(Structs.FloorConfig.BYTES, bytes);
-      int code = Native.wl_floor_measure(config, median, scratch.error());
-      Failures.check(code, scratch);
+      Failures.check(call.applyAsInt(median, scratch), scratch);
     }
     return median[0];
   }

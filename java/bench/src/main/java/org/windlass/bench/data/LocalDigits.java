@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.data;
 
+import java.util.stream.IntStream;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
@@ -9,10 +10,7 @@ import org.windlass.layout.Region;
 public final class LocalDigits {
   private LocalDigits() {}
 
-  /**
-   * Returns the digit of each element that {@code rank} holds of a tensor of {@code shape} under
-   * {@code layout}.
-   */
+  /** Returns the digit of each element that {@code rank} holds of a tensor. */
   public static byte[] of(Layout layout, long[] shape, int rank) {
     Region region = layout.localRegion(shape, rank);
     Buffers.requireAddressable("--shape", region.numel());
@@ -46,10 +44,7 @@ public final class LocalDigits {
     } while (d >= 0);
   }
 
-  /**
-   * Returns the index of the reduction term that {@code rank} holds, in row-major order of the
-   * partial dimensions.
-   */
+  /** Returns the reduction term that {@code rank} holds, in row-major order. */
   static int term(Layout layout, int rank) {
     int[] coordinates = layout.mesh().coordinates(rank);
     int term = 0;
@@ -63,12 +58,9 @@ public final class LocalDigits {
 
   /** Returns the number of terms of an element: 1 without a partial placement. */
   public static int terms(Layout layout) {
-    int terms = 1;
-    for (int m = 0; m < layout.mesh().ndim(); m++) {
-      if (layout.placements().get(m) instanceof Placement.Partial) {
-        terms *= layout.mesh().size(m);
-      }
-    }
-    return terms;
+    return IntStream.range(0, layout.mesh().ndim())
+        .filter(m -> layout.placements().get(m) instanceof Placement.Partial)
+        .map(m -> layout.mesh().size(m))
+        .reduce(1, Math::multiplyExact);
   }
 }

@@ -21,7 +21,6 @@ public final class Pattern {
   private final LongBuffer words;
   private final long[] chunk = new long[CHUNK];
 
-  /** Creates a writer of the input of {@code rank} in {@code memory}. */
   public Pattern(int rank, ByteBuffer memory) {
     this.rank = rank;
     this.bytes = memory.duplicate().order(ByteOrder.LITTLE_ENDIAN);
@@ -32,7 +31,6 @@ public final class Pattern {
     return (index + 1) * POSITION + (rank + 1) * RANK + (iteration + 1) * ITERATION;
   }
 
-  /** Returns the byte at {@code position} of the input of {@code rank} in {@code iteration}. */
   static byte byteAt(int rank, long position, long iteration) {
     return (byte) (word(rank, position >> 3, iteration) >>> ((position & 7) << 3));
   }

@@ -18,19 +18,19 @@ public final class Sums {
   private final long[] inputBits;
   private final long[] sumBits;
 
-  /**
-   * Creates the terms and sums for {@code ranks} ranks.
-   *
-   * @throws UnsupportedException if elements of {@code dtype} cannot be summed
-   */
   public Sums(DType dtype, int ranks) {
-    if (!dtype.canReduce(ReduceOp.SUM)) {
-      throw new UnsupportedException("elements of " + dtype + " have no sum");
-    }
+    require(dtype);
     this.dtype = dtype;
     this.ranks = ranks;
     this.inputBits = Digits.encode(dtype, ReduceOp.SUM);
     this.sumBits = Digits.encodeReduced(dtype, ReduceOp.SUM, ranks);
+  }
+
+  /** Throws an UnsupportedException if elements of {@code dtype} cannot be summed. */
+  public static void require(DType dtype) {
+    if (!dtype.canReduce(ReduceOp.SUM)) {
+      throw new UnsupportedException("elements of " + dtype + " have no sum");
+    }
   }
 
   /** Returns true if the sums are exact in every order of addition. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.sample;
 
-import java.util.Map;
 import org.windlass.DType;
 import org.windlass.kernel.Target;
 
@@ -10,12 +9,6 @@ import org.windlass.kernel.Target;
  *
  * @param launch kind of ranks, {@code threads} or {@code processes}
  * @param buffers location of tensors: {@code window}, {@code plain} or {@code device}
- * @param details further fields of a result, such as the layouts of a redistribution
  */
 public record BenchCase(
-    String op,
-    Target target,
-    String launch,
-    String buffers,
-    DType dtype,
-    Map<String, Object> details) {}
+    String op, Target target, String launch, String buffers, DType dtype) {}

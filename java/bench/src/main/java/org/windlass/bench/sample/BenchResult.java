@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.sample;
 
-import com.fasterxml.jackson.core.JsonGenerator;
-import java.io.IOException;
-import java.math.BigDecimal;
-import java.math.RoundingMode;
-import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
-import java.util.OptionalDouble;
+import java.util.Optional;
 import java.util.stream.Collectors;
 import org.windlass.Algorithm;
 import org.windlass.bench.data.ByteSize;
@@ -19,128 +14,73 @@ import org.windlass.internal.json.JsonObject;
  * The result of one measurement: one line of {@code windlass bench}. Times are in microseconds.
  */
 public record BenchResult(BenchCase measured, Workload workload, Sampler.Measurement measurement) {
-  private double medianMicros() {
-    return micros(measurement.samples(), 0.5);
-  }
+  private static final String ROW = "%-14s %5s %8s %10s %10s %10s %10s %10s %10s %8s %10s %8s%n";
+  private static final String HEAD =
+      "op,ranks,bytes,iterations,median us,p99 us,min us,stream us,empty us,GB/s,floor us,x floor";
 
-  private double p99Micros() {
-    return micros(measurement.samples(), 0.99);
-  }
-
-  private double minMicros() {
-    return measurement.samples()[0] / 1e3;
-  }
-
-  private double streamMicros() {
-    return measurement.streamNanos() / 1e3;
-  }
-
-  private double emptyMicros() {
-    return micros(measurement.emptySamples(), 0.5);
+  private Times times() {
+    return Times.of(measurement);
   }
 
   private double algorithmGBps() {
-    return workload.receivedBytes() / (medianMicros() * 1e3);
+    return workload.receivedBytes() / (times().median() * 1e3);
   }
 
-  private static double micros(long[] samples, double quantile) {
-    return Stamps.quantile(samples, quantile) / 1e3;
-  }
-
-  /**
-   * Returns the line as one JSON object. The result is always verified, since a sampler throws if
-   * it finds a wrong byte.
-   */
+  /** Returns the line as JSON. A sampler throws for a wrong byte, so it is verified. */
   public String toJson() {
-    Map<String, Object> fields = new LinkedHashMap<>();
-    fields.put("op", measured.op());
-    if (!workload.by().isEmpty()) {
-      fields.put("by", workload.by());
-    }
-    fields.put("target", measured.target().toString().toLowerCase(Locale.ROOT));
-    fields.put("launch", measured.launch());
-    fields.put("algorithm", measurement.algorithm().orElse(Algorithm.AUTO).toString());
-    fields.put("buffers", measured.buffers());
-    fields.put("ranks", workload.ranks());
-    fields.put("bytes", workload.bytes());
-    fields.put("dtype", measured.dtype().toString());
-    fields.putAll(measured.details());
+    Times times = times();
+    Map<String, Object> fields =
+        JsonObject.of(
+            "op", measured.op(),
+            "by", Optional.of(workload.by()).filter(by -> !by.isEmpty()),
+            "target", measured.target(),
+            "launch", measured.launch(),
+            "algorithm", measurement.algorithm().orElse(Algorithm.AUTO),
+            "buffers", measured.buffers(),
+            "ranks", workload.ranks(),
+            "bytes", workload.bytes(),
+            "dtype", measured.dtype());
+    fields.putAll(workload.details());
     fields.put("iterations", measurement.samples().length);
-    fields.put("median_us", medianMicros());
-    fields.put("p99_us", p99Micros());
-    fields.put("min_us", minMicros());
-    fields.put("stream_us", streamMicros());
-    fields.put("empty_us", emptyMicros());
+    fields.put("median_us", times.median());
+    fields.put("p99_us", times.p99());
+    fields.put("min_us", times.min());
+    fields.put("stream_us", times.stream());
+    fields.put("empty_us", times.empty());
     fields.put("algbw_GBps", algorithmGBps());
     measurement.floorMicros().ifPresent(floor -> fields.put("floor_us", floor));
     fields.putAll(measurement.seen());
     fields.put("verified", true);
-    return JsonObject.line(
-        json -> {
-          for (Map.Entry<String, Object> field : fields.entrySet()) {
-            json.writeFieldName(field.getKey());
-            write(json, field.getValue());
-          }
-        });
+    fields.replaceAll(
+        (name, value) -> value instanceof Double it ? JsonObject.decimal(it, 3) : value);
+    return JsonObject.line(fields);
   }
 
-  private static void write(JsonGenerator json, Object value) throws IOException {
-    if (value instanceof Double number) {
-      json.writeNumber(BigDecimal.valueOf(number).setScale(3, RoundingMode.HALF_UP));
-    } else if (value instanceof Number number) {
-      json.writeNumber(number.longValue());
-    } else if (value instanceof Boolean truth) {
-      json.writeBoolean(truth);
-    } else {
-      json.writeString(value.toString());
-    }
-  }
-
-  private static final String ROW = "%-14s %5s %8s %10s %10s %10s %10s %10s %10s %8s %10s %8s%n";
-
-  /** Returns the head of the table of results. */
   public static String tableHead() {
-    return String.format(
-        Locale.ROOT,
-        ROW,
-        "op",
-        "ranks",
-        "bytes",
-        "iterations",
-        "median us",
-        "p99 us",
-        "min us",
-        "stream us",
-        "empty us",
-        "GB/s",
-        "floor us",
-        "x floor");
+    return String.format(ROW, (Object[]) HEAD.split(","));
   }
 
-  /** Returns the result as a row of the table. */
   public String toTableRow() {
-    OptionalDouble floor = measurement.floorMicros();
+    Times times = times();
     return String.format(
-        Locale.ROOT,
-        ROW,
-        workload.by().isEmpty() ? measured.op() : "by " + workload.by(),
-        workload.ranks(),
-        ByteSize.format(workload.bytes()),
-        measurement.samples().length,
-        decimal(medianMicros()),
-        decimal(p99Micros()),
-        decimal(minMicros()),
-        decimal(streamMicros()),
-        decimal(emptyMicros()),
-        decimal(algorithmGBps()),
-        floor.isPresent() ? decimal(floor.getAsDouble()) : "-",
-        floor.isPresent() ? decimal(medianMicros() / floor.getAsDouble()) : "-")
+            Locale.ROOT,
+            ROW,
+            workload.by().isEmpty() ? measured.op() : "by " + workload.by(),
+            workload.ranks(),
+            ByteSize.format(workload.bytes()),
+            measurement.samples().length,
+            decimal(times.median()),
+            decimal(times.p99()),
+            decimal(times.min()),
+            decimal(times.stream()),
+            decimal(times.empty()),
+            decimal(algorithmGBps()),
+            decimal(times.floor()),
+            decimal(times.median() / times.floor()))
         + seenLine();
   }
 
-  /**
-   * Returns the workload's other observations on a separate line, or an empty text without any.
-   */
+  /** Returns the workload's other observations on a separate line, if there are any. */
   private String seenLine() {
     if (measurement.seen().isEmpty()) {
       return "";
@@ -151,6 +91,6 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
   }
 
   private static String decimal(double value) {
-    return String.format(Locale.ROOT, "%.2f", value);
+    return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, "%.2f", value);
   }
 }

@@ -38,7 +38,6 @@ final class Crew implements AutoCloseable {
     }
   }
 
-  /** A rank's window for decisions and stamps. */
   private static final class Talk {
     final Window window;
     final Tensor decision;
@@ -55,15 +54,11 @@ final class Crew implements AutoCloseable {
     }
   }
 
-  /** Returns true if all ranks live in this process. */
   private boolean isWhole() {
     return group.size() == ranks;
   }
 
-  /**
-   * Returns true if this process has rank 0. It then decides for all processes and knows all
-   * stamps.
-   */
+  /** Returns true if this process has rank 0, decides for all and knows all stamps. */
   boolean isFirst() {
     return group.communicators().get(0).rank() == 0;
   }
@@ -90,10 +85,7 @@ final class Crew implements AutoCloseable {
         .get(0);
   }
 
-  /**
-   * Sends the stamps of all ranks to the process of rank 0. The call is collective over all
-   * processes.
-   */
+  /** Sends the stamps of all ranks to the process of rank 0. The call is collective. */
   void gather(Stamps stamps) {
     if (isWhole()) {
       return;

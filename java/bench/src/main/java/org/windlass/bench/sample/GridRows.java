@@ -3,7 +3,6 @@ package org.windlass.bench.sample;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.windlass.error.InvalidArgumentException;
 import org.windlass.gpu.CudaGrids;
 
 /**
@@ -14,21 +13,15 @@ public record GridRows(List<String> rows) {
   private static final String TITLE = "windlass-cuda-grids 1";
   private static final String END = "end";
 
-  /** Copies the rows into an immutable list. */
   public GridRows {
     rows = List.copyOf(rows);
   }
 
-  /** Returns an empty table. */
   public static GridRows none() {
     return new GridRows(List.of());
   }
 
-  /**
-   * Parses a table and makes this process use it from now on. Comments are left out.
-   *
-   * @throws InvalidArgumentException if a line is wrong; the message names it
-   */
+  /** Parses a table without its comments. This process uses it from now on. */
   public static GridRows of(String text) {
     CudaGrids.use(text);
     return new GridRows(
@@ -40,10 +33,7 @@ public record GridRows(List<String> rows) {
             .toList());
   }
 
-  /**
-   * Returns a table in which {@code others} replace all rows of the GPU, operation and ranks in
-   * {@code key}.
-   */
+  /** Returns a table in which {@code others} replace all rows that begin with {@code key}. */
   GridRows with(String key, List<String> others) {
     List<String> all = new ArrayList<>(rows);
     all.removeIf(row -> row.startsWith(key + " "));
@@ -51,7 +41,6 @@ public record GridRows(List<String> rows) {
     return new GridRows(all);
   }
 
-  /** Returns the whole table as text. */
   public String text() {
     StringBuilder text = new StringBuilder(TITLE + "\n# GPU, SMs, operation, ranks, of those on a GPU, from and to bytes, cores\n");
     rows.forEach(row -> text.append(row).append('\n'));

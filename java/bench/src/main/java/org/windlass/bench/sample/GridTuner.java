@@ -21,9 +21,7 @@ public final class GridTuner implements AutoCloseable {
   /** Largest number of cores that a rank takes without a table. */
   private static final int MOST_CORES = 64;
 
-  /**
-   * Largest ratio of a chosen median to the smallest median. Within it, fewer cores are preferred.
-   */
+  /** Largest ratio to the smallest median up to which fewer cores are preferred. */
   private static final double SLACK = 1.03;
 
   /** Largest number of bytes that a row can cover. */
@@ -35,11 +33,7 @@ public final class GridTuner implements AutoCloseable {
   private final CudaDriver.Device device;
   private final int mostCores;
 
-  /**
-   * The result with one number of cores.
-   *
-   * @param medianMicros median of the samples, in microseconds
-   */
+  /** The result with one number of cores. */
   public record Tried(int cores, double medianMicros) {}
 
   /**
@@ -51,13 +45,11 @@ public final class GridTuner implements AutoCloseable {
    * @param chosen the result with the fewest cores whose median is within 3 % of the smallest
    */
   public record Choice(long bytes, long rowBytes, List<Tried> tried, Tried chosen) {
-    /** Copies the results into an immutable list. */
     public Choice {
       tried = List.copyOf(tried);
       Objects.requireNonNull(chosen, "chosen");
     }
 
-    /** Chooses among the results of an operation. */
     static Choice of(Operation operation, int ranks, long bytes, List<Tried> tried) {
       double least = tried.stream().mapToDouble(Tried::medianMicros).min().orElseThrow();
       Tried chosen =
@@ -70,18 +62,12 @@ public final class GridTuner implements AutoCloseable {
       return new Choice(bytes, rowBytes, tried, chosen);
     }
 
-    /** Returns the result with the most cores. */
     public Tried whole() {
       return tried.get(tried.size() - 1);
     }
   }
 
-  /**
-   * Creates a tuner for the ranks of this process.
-   *
-   * @param group ranks of this process, which use this tuner's tables from now on
-   * @throws UnsupportedException if the ranks have GPUs of several kinds
-   */
+  /** Creates a tuner for the ranks of this process, which use its tables from now on. */
   public GridTuner(LocalGroup group, Operation operation) {
     this.operation = operation;
     this.ranks = group.communicators().get(0).size();
@@ -104,7 +90,6 @@ public final class GridTuner implements AutoCloseable {
     return device.major() + "." + device.minor() + " " + device.multiprocessors();
   }
 
-  /** Returns the start of all rows of this tuner. */
   private String key() {
     return String.join(
         " ", kind(device), operation.toString(), String.valueOf(ranks), String.valueOf(sharers));
@@ -119,16 +104,12 @@ public final class GridTuner implements AutoCloseable {
     return kind(device) + ", " + device.name();
   }
 
-  /**
-   * Measures a workload of the operation and chooses a number of cores. The call is collective over
-   * all processes.
-   */
+  /** Measures a workload and chooses a number of cores. The call is collective. */
   public Choice choose(Workload workload, Function<Workload, Sampler> samplers) {
     List<Tried> tried = new ArrayList<>();
     for (int cores = 1; ; cores = Math.min(2 * cores, mostCores)) {
       CudaGrids.use(new GridRows(List.of(row(key(), 0, MOST_BYTES, cores))).text());
-      long[] samples = samplers.apply(workload).run().samples();
-      tried.add(new Tried(cores, Stamps.quantile(samples, 0.5) / 1e3));
+      tried.add(new Tried(cores, Times.of(samplers.apply(workload).run()).median()));
       if (cores == mostCores) {
         return Choice.of(operation, ranks, workload.bytes(), tried);
       }

@@ -41,13 +41,7 @@ public final class LineUp {
     this.spinNs = parties <= cores ? SPIN_NS : 0;
   }
 
-  /**
-   * Returns once all ranks have called it as often as this rank.
-   *
-   * @throws org.windlass.error.WindlassException if the communicator has ended, so that a rank
-   *     cannot arrive
-   * @throws DeadlineExceededException if a rank has not arrived within the communicator's deadline
-   */
+  /** Returns once all ranks have called it as often. Throws if one cannot arrive in time. */
   public void await() {
     int sense = words.peek(SENSE);
     if (words.increment(ARRIVED) == parties) {

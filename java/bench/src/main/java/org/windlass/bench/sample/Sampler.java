@@ -48,10 +48,7 @@ public final class Sampler {
   /** Largest share of a measurement that a warm JVM may spend on compilation. */
   private static final double SETTLED = 0.03;
 
-  /**
-   * Largest number of warm-ups for each process. The JVMs of all processes compile on the same
-   * cores.
-   */
+  /** Largest number of warm-ups of a process. All JVMs compile on the same cores. */
   private static final int MOST_WARM_UPS = 4;
 
   /** Limit of the time of all rounds, warm-up and floors, as a multiple of the requested time. */
@@ -120,12 +117,10 @@ public final class Sampler {
     }
   }
 
-  /** Returns the total compilation time in milliseconds: 0 in a JVM that only interprets. */
   private static long compiledMs() {
     return COMPILATION == null ? 0 : COMPILATION.getTotalCompilationTime();
   }
 
-  /** Returns the largest value of all processes. */
   private double largest(double own) {
     if (group.size() == workload.ranks()) {
       return own;
@@ -196,10 +191,7 @@ public final class Sampler {
         workload.seen(group.communicators().get(0).report()));
   }
 
-  /**
-   * Returns the floor in microseconds. One process measures it while the others sleep. Returns NaN
-   * in the others, and if the workload moves no bytes.
-   */
+  /** Returns the floor. One process measures it, and the others return NaN. */
   private double floor(int iterations) {
     if (workload.isOnDevices()) {
       return floorOfDevices(iterations);
@@ -210,7 +202,6 @@ public final class Sampler {
     return micros;
   }
 
-  /** Measures the floor while all ranks' devices copy at the same time. */
   private double floorOfDevices(int iterations) {
     Stamps stamps = new Stamps(workload.ranks(), iterations);
     forEachRank(
@@ -230,7 +221,7 @@ public final class Sampler {
     return micros;
   }
 
-  /** Returns the algorithm of rank 0's last call, which is the operation's. */
+  /** Returns the algorithm of rank 0's last call, which all ranks use; empty if it has only one. */
   private Optional<Algorithm> algorithm() {
     return group.communicators().get(0).report().ranks().get(0).recent().stream()
         .findFirst()
@@ -242,10 +233,7 @@ public final class Sampler {
     return batches.stream().mapToInt(Stamps::iterations).sum();
   }
 
-  /**
-   * Collects batches for half of {@code time} to compile the loop, then returns those of the other
-   * half.
-   */
+  /** Returns the batches of the second half of {@code time}. The first compiles the loop. */
   private List<Stamps> warmed(double time, IntFunction<Stamps> batch) {
     collect(time / 2, 1, batch);
     return collect(time / 2, 1, batch);
@@ -275,9 +263,7 @@ public final class Sampler {
     return batches;
   }
 
-  /**
-   * Runs one unmeasured call, whose memory and threads are cold, then samples {@code iterations}.
-   */
+  /** Runs one unmeasured call, since memory and threads are cold, and then samples. */
   private Stamps sample(int iterations) {
     Stamps stamps = new Stamps(workload.ranks(), iterations);
     long first = next;
@@ -333,7 +319,6 @@ public final class Sampler {
     return stamps;
   }
 
-  /** Returns the mean time of a call over all batches of a stream, in nanoseconds. */
   private static double mean(List<Stamps> batches) {
     double nanos = 0;
     long calls = 0;

@@ -15,7 +15,6 @@ public final class Stamps {
   private final long[][] ready;
   private final long[][] leave;
 
-  /** Allocates the memory of all stamps. */
   public Stamps(int ranks, int iterations) {
     this.iterations = iterations;
     this.ready = new long[ranks][PAD + iterations + PAD];
@@ -30,18 +29,15 @@ public final class Stamps {
     return iterations;
   }
 
-  /** Records both stamps of a rank in an iteration, in nanoseconds. */
   public void set(int rank, int iteration, long readyNanos, long leaveNanos) {
     ready[rank][PAD + iteration] = readyNanos;
     leave[rank][PAD + iteration] = leaveNanos;
   }
 
-  /** Returns when the rank was ready, in nanoseconds. */
   public long ready(int rank, int iteration) {
     return ready[rank][PAD + iteration];
   }
 
-  /** Returns when the rank left, in nanoseconds. */
   public long leave(int rank, int iteration) {
     return leave[rank][PAD + iteration];
   }

@@ -21,7 +21,6 @@ public record Times(
     double emptyP99) {
   private static final int NUMBERS = 7;
 
-  /** Returns the times of a measurement, converted to microseconds. */
   public static Times of(Sampler.Measurement measurement) {
     long[] samples = measurement.samples();
     long[] empty = measurement.emptySamples();
@@ -35,11 +34,7 @@ public record Times(
         Stamps.quantile(empty, 0.99) / 1e3);
   }
 
-  /**
-   * Parses the times in {@code words} from index {@code from} on.
-   *
-   * @throws IllegalArgumentException if these words are not times
-   */
+  /** Parses the times in {@code words} from index {@code from} on. */
   public static Times parse(String[] words, int from) {
     int count = words.length - from;
     if (count != NUMBERS && count != NUMBERS - 1) {

@@ -31,89 +31,75 @@ public record DeviceSide(Algorithm algorithm) implements Side {
   }
 
   @Override
-  public Side.Rank open(Communicator comm, Operation operation, long bytes, DType dtype) {
-    return new Rank(comm, operation, bytes, dtype, algorithm);
+  public Rank open(Communicator comm, Operation operation, long bytes, DType dtype) {
+    int rank = comm.rank();
+    int ranks = comm.size();
+    long count = bytes / dtype.bytes();
+    boolean inPlace = operation == Operation.BROADCAST;
+    Window window =
+        comm.deviceWindow(
+            aligned(operation.inputBytes(ranks, bytes))
+                + aligned(operation.outputBytes(ranks, bytes)));
+    DistributedTensor in = window.tensor(dtype, operation.inputShape(ranks, count));
+    DistributedTensor other = window.tensor(dtype, operation.outputShape(ranks, count));
+    DistributedTensor out = inPlace ? in : other;
+    Tensor inOnHost = Tensor.allocate(dtype, operation.inputShape(ranks, count));
+    Tensor outOnHost =
+        inPlace ? inOnHost : Tensor.allocate(dtype, operation.outputShape(ranks, count));
+    IntConsumer call = LibrarySide.call(comm, operation, in, out, algorithm);
+    // Pairs of tensors to copy for the bytes of the operation.
+    List<DistributedTensor[]> copies = new ArrayList<>();
+    boolean rowsIn = in.numel() > other.numel();
+    boolean rowsOut = in.numel() < other.numel();
+    for (int row = 0; row < (rowsIn || rowsOut ? ranks : 1); row++) {
+      copies.add(
+          new DistributedTensor[] {
+            rowsIn ? in.select(0, row) : in, rowsOut ? other.select(0, row) : other
+          });
+    }
+    return new Rank() {
+      @Override
+      public ByteBuffer input() {
+        return Buffers.bytesOf(inOnHost);
+      }
+
+      @Override
+      public ByteBuffer output() {
+        return Buffers.bytesOf(outOnHost);
+      }
+
+      @Override
+      public void bring() {
+        window.put(inOnHost, rank, in);
+      }
+
+      @Override
+      public void fetch() {
+        window.get(outOnHost, rank, out);
+      }
+
+      @Override
+      public void copy() {
+        for (DistributedTensor[] each : copies) {
+          window.put(each[0], rank, each[1]);
+        }
+      }
+
+      @Override
+      public void call(int root) {
+        call.accept(root);
+      }
+
+      @Override
+      public void close() {
+        window.close();
+        inOnHost.close();
+        outOnHost.close();
+      }
+    };
   }
 
-  private static final class Rank implements Side.Rank {
-    private final int rank;
-    private final Window window;
-    private final DistributedTensor in;
-    private final DistributedTensor out;
-    private final Tensor inOnHost;
-    private final Tensor outOnHost;
-    private final IntConsumer operation;
-
-    /** Pairs of tensors to copy for the bytes of the operation. */
-    private final List<DistributedTensor[]> copies = new ArrayList<>();
-
-    Rank(Communicator comm, Operation operation, long bytes, DType dtype, Algorithm algorithm) {
-      int ranks = comm.size();
-      long count = bytes / dtype.bytes();
-      boolean inPlace = operation == Operation.BROADCAST;
-      rank = comm.rank();
-      window =
-          comm.deviceWindow(
-              aligned(operation.inputBytes(ranks, bytes))
-                  + aligned(operation.outputBytes(ranks, bytes)));
-      in = window.tensor(dtype, operation.inputShape(ranks, count));
-      DistributedTensor other = window.tensor(dtype, operation.outputShape(ranks, count));
-      out = inPlace ? in : other;
-      inOnHost = Tensor.allocate(dtype, operation.inputShape(ranks, count));
-      outOnHost =
-          inPlace ? inOnHost : Tensor.allocate(dtype, operation.outputShape(ranks, count));
-      this.operation = LibrarySide.call(comm, operation, in, out, algorithm);
-      boolean rowsIn = in.numel() > other.numel();
-      boolean rowsOut = in.numel() < other.numel();
-      for (int row = 0; row < (rowsIn || rowsOut ? ranks : 1); row++) {
-        copies.add(
-            new DistributedTensor[] {
-              rowsIn ? in.select(0, row) : in, rowsOut ? other.select(0, row) : other
-            });
-      }
-    }
-
-    private static long aligned(long bytes) {
-      return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    }
-
-    @Override
-    public ByteBuffer input() {
-      return Buffers.bytesOf(inOnHost);
-    }
-
-    @Override
-    public ByteBuffer output() {
-      return Buffers.bytesOf(outOnHost);
-    }
-
-    @Override
-    public void bring() {
-      window.put(inOnHost, rank, in);
-    }
-
-    @Override
-    public void fetch() {
-      window.get(outOnHost, rank, out);
-    }
-
-    @Override
-    public void copy() {
-      for (DistributedTensor[] each : copies) {
-        window.put(each[0], rank, each[1]);
-      }
-    }
-
-    @Override
-    public void call(int root) {
-      operation.accept(root);
-    }
-
-    @Override
-    public void close() {
-      window.close();
-      inOnHost.close();
-      outOnHost.close();
-    }
+  private static long aligned(long bytes) {
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
 }

@@ -108,7 +108,6 @@ final class DirectCalls {
     }
   }
 
-  /** Adds the elements of all inputs from {@code first} on. */
   private void addUp(int first, int length) {
     terms[0].get(first, sum, 0, length);
     for (int peer = 1; peer < ranks; peer++) {
@@ -119,9 +118,7 @@ final class DirectCalls {
     }
   }
 
-  /**
-   * Returns the offset in {@code bytes} at which the share of {@code part} starts, on a cache line.
-   */
+  /** Returns the offset at which the share of {@code part} starts, on a cache line. */
   private int cut(int bytes, int part) {
     long lines = (bytes + LINE - 1) / LINE;
     return (int) Math.min(bytes, lines * part / ranks * LINE);

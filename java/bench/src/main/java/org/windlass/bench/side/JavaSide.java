@@ -25,11 +25,7 @@ public final class JavaSide implements Side {
   private final ByteBuffer[] outputs;
   private final StagedCalls staged;
 
-  /**
-   * Creates the side for {@code ranks} threads.
-   *
-   * @param cores cores that the ranks share
-   */
+  /** Creates the side for {@code ranks} threads that share {@code cores} cores. */
   public JavaSide(int ranks, int cores) {
     this.ranks = ranks;
     this.coreForEach = ranks <= cores;
@@ -55,29 +51,17 @@ public final class JavaSide implements Side {
             ? inputs[rank]
             : direct(operation.outputBytes(ranks, bytes));
     long limit = coreForEach ? STAGED_BYTES : STAGED_BYTES_BEYOND_CORES;
-    if (inputBytes <= limit) {
-      IntConsumer call = staged.open(rank, operation, inputs[rank], outputs[rank], (int) bytes);
-      barrier.await(rank);
-      return new Buffers(inputs[rank], outputs[rank], call);
-    }
-    barrier.await(rank);
+    boolean isStaged = inputBytes <= limit;
     IntConsumer call =
-        new DirectCalls(rank, barrier, inputs, outputs, (int) bytes).of(operation);
-    return new Buffers(inputs[rank], outputs[rank], call);
+        isStaged ? staged.open(rank, operation, inputs[rank], outputs[rank], (int) bytes) : null;
+    barrier.await(rank);
+    if (!isStaged) {
+      call = new DirectCalls(rank, barrier, inputs, outputs, (int) bytes).of(operation);
+    }
+    return new OnHost(inputs[rank], outputs[rank], call, () -> {});
   }
 
   private static ByteBuffer direct(long bytes) {
     return ByteBuffer.allocateDirect((int) bytes).order(ByteOrder.nativeOrder());
-  }
-
-  private record Buffers(ByteBuffer input, ByteBuffer output, IntConsumer operation)
-      implements Rank {
-    @Override
-    public void call(int root) {
-      operation.accept(root);
-    }
-
-    @Override
-    public void close() {}
   }
 }

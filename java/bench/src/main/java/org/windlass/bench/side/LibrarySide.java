@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.side;
 
-import java.nio.ByteBuffer;
 import java.util.function.IntConsumer;
 import org.windlass.Algorithm;
 import org.windlass.Communicator;
@@ -34,7 +33,11 @@ public record LibrarySide(Algorithm algorithm, boolean plain) implements Side {
             inPlace ? 0 : operation.outputBytes(ranks, bytes));
     Tensor in = buffers.tensor(dtype, operation.inputShape(ranks, count));
     Tensor out = inPlace ? in : buffers.tensor(dtype, operation.outputShape(ranks, count));
-    return new Rank(buffers, in, out, call(comm, operation, in, out, algorithm));
+    return new OnHost(
+        Buffers.bytesOf(in),
+        Buffers.bytesOf(out),
+        call(comm, operation, in, out, algorithm),
+        buffers::close);
   }
 
   /** Returns the operation on these tensors, as a function of the root. */
@@ -47,28 +50,5 @@ public record LibrarySide(Algorithm algorithm, boolean plain) implements Side {
       case REDUCE_SCATTER -> root -> comm.reduceScatter(in, out, ReduceOp.SUM);
       case ALL_REDUCE -> root -> comm.allReduce(in, out, ReduceOp.SUM, algorithm);
     };
-  }
-
-  private record Rank(Buffers buffers, Tensor in, Tensor out, IntConsumer operation)
-      implements Side.Rank {
-    @Override
-    public ByteBuffer input() {
-      return Buffers.bytesOf(in);
-    }
-
-    @Override
-    public ByteBuffer output() {
-      return Buffers.bytesOf(out);
-    }
-
-    @Override
-    public void call(int root) {
-      operation.accept(root);
-    }
-
-    @Override
-    public void close() {
-      buffers.close();
-    }
   }
 }

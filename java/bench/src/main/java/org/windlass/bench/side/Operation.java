@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.Optional;
 import org.windlass.bench.data.Floor;
+import org.windlass.internal.Native;
 
 /**
  * A collective that fills buffers. A buffer has one row of the bench's {@code bytes}, or one row
@@ -12,37 +13,29 @@ import org.windlass.bench.data.Floor;
  */
 public enum Operation {
   /** All-to-all: row r of the input goes to rank r, whose output has a row from each rank. */
-  ALL_TO_ALL(true, true, Floor::allToAllMicros),
-  /**
-   * In-place broadcast. The root is {@link #ROOT} in samples, and each rank in turn in a stream.
-   */
-  BROADCAST(false, false, Floor::broadcastMicros),
-  ALL_GATHER(false, true, Floor::allGatherMicros),
-  REDUCE_SCATTER(true, false, Floor::reduceScatterMicros),
-  ALL_REDUCE(false, false, Floor::allReduceMicros);
+  ALL_TO_ALL(true, true, Native.WL_OP_ALL_TO_ALL),
+  /** Broadcasts in place. The root is {@link #ROOT} in samples, and rotates in a stream. */
+  BROADCAST(false, false, Native.WL_OP_BROADCAST),
+  ALL_GATHER(false, true, Native.WL_OP_ALL_GATHER),
+  REDUCE_SCATTER(true, false, Native.WL_OP_REDUCE_SCATTER),
+  ALL_REDUCE(false, false, Native.WL_OP_ALL_REDUCE);
 
   public static final int ROOT = 0;
 
   private final boolean inputPerRank;
   private final boolean outputPerRank;
-  private final FloorMicros floor;
+  private final int code;
 
-  private interface FloorMicros {
-    double measure(int ranks, long bytes, int iterations);
-  }
-
-  Operation(boolean inputPerRank, boolean outputPerRank, FloorMicros floor) {
+  Operation(boolean inputPerRank, boolean outputPerRank, int code) {
     this.inputPerRank = inputPerRank;
     this.outputPerRank = outputPerRank;
-    this.floor = floor;
+    this.code = code;
   }
 
-  /** Returns the operation with this name on the command line. */
   public static Optional<Operation> named(String name) {
     return Arrays.stream(values()).filter(each -> each.toString().equals(name)).findFirst();
   }
 
-  /** Returns true if outputs are sums. */
   public boolean sums() {
     return this == REDUCE_SCATTER || this == ALL_REDUCE;
   }
@@ -52,12 +45,10 @@ public enum Operation {
     return inputPerRank ? Math.multiplyExact(ranks, bytes) : bytes;
   }
 
-  /** Returns the bytes of a rank's output, with rows of {@code bytes}. */
   public long outputBytes(int ranks, long bytes) {
     return outputPerRank ? Math.multiplyExact(ranks, bytes) : bytes;
   }
 
-  /** Returns the shape of an input with rows of {@code count} elements. */
   long[] inputShape(int ranks, long count) {
     return inputPerRank ? new long[] {ranks, count} : new long[] {count};
   }
@@ -79,15 +70,11 @@ public enum Operation {
     };
   }
 
-  /**
-   * Returns the median time in microseconds in which pinned threads only move the bytes. Sums are
-   * of f32.
-   */
+  /** Returns the median time in which pinned threads only move the bytes. */
   public double floorMicros(int ranks, long bytes, int iterations) {
-    return floor.measure(ranks, bytes, iterations);
+    return Floor.operationMicros(code, ranks, bytes, iterations);
   }
 
-  /** Returns the name on the command line, such as {@code all-to-all}. */
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT).replace('_', '-');

@@ -2,6 +2,7 @@
 package org.windlass.bench.side;
 
 import java.nio.ByteBuffer;
+import java.util.function.IntConsumer;
 import org.windlass.Communicator;
 import org.windlass.DType;
 
@@ -43,5 +44,19 @@ public interface Side {
 
     @Override
     void close();
+  }
+
+  /** A rank whose call, a function of the root, works on its buffers directly. */
+  record OnHost(ByteBuffer input, ByteBuffer output, IntConsumer operation, Runnable free)
+      implements Rank {
+    @Override
+    public void call(int root) {
+      operation.accept(root);
+    }
+
+    @Override
+    public void close() {
+      free.run();
+    }
   }
 }

@@ -11,14 +11,14 @@ import java.util.function.IntConsumer;
  * an array only after a barrier that all readers of the array have entered.
  */
 final class StagedCalls {
+  private static final int STAGED = 0;
+
   private final int ranks;
   private final SpinBarrier barrier;
   private final byte[][][] bytes;
   private final float[][][] floats;
 
-  /**
-   * Turn of the broadcast that the root has staged, followed by the turn that each rank has read.
-   */
+  /** Turn that the broadcast's root has staged, then the turn that each rank has read. */
   private final SpinWords turns;
 
   StagedCalls(int ranks, boolean coreForEach, SpinBarrier barrier) {
@@ -42,62 +42,34 @@ final class StagedCalls {
       }
     }
     return switch (operation) {
-      case ALL_TO_ALL -> new Move(rank, in, out, row, rank * row);
-      case ALL_GATHER -> new Move(rank, in, out, row, 0);
-      case BROADCAST -> new Broadcast(rank, in);
-      case REDUCE_SCATTER -> new Sum(rank, in, out, rank * (row / Float.BYTES));
-      case ALL_REDUCE -> new Sum(rank, in, out, 0);
+      case ALL_TO_ALL -> move(rank, in, out, row, rank * row);
+      case ALL_GATHER -> move(rank, in, out, row, 0);
+      case BROADCAST -> broadcast(rank, in);
+      case REDUCE_SCATTER ->
+          sum(rank, in.asFloatBuffer(), out.asFloatBuffer(), rank * (row / Float.BYTES));
+      case ALL_REDUCE -> sum(rank, in.asFloatBuffer(), out.asFloatBuffer(), 0);
     };
   }
 
   /** Copies the row at {@code from} of every rank's input to the output. */
-  private final class Move implements IntConsumer {
-    private final int rank;
-    private final ByteBuffer in;
-    private final ByteBuffer out;
-    private final int row;
-    private final int from;
-    private int half;
-
-    Move(int rank, ByteBuffer in, ByteBuffer out, int row, int from) {
-      this.rank = rank;
-      this.in = in;
-      this.out = out;
-      this.row = row;
-      this.from = from;
-    }
-
-    @Override
-    public void accept(int root) {
-      byte[][] staged = bytes[half ^= 1];
+  private IntConsumer move(int rank, ByteBuffer in, ByteBuffer out, int row, int from) {
+    int[] half = {0};
+    return root -> {
+      byte[][] staged = bytes[half[0] ^= 1];
       in.get(0, staged[rank], 0, in.limit());
       barrier.await(rank);
       for (int peer = 0; peer < ranks; peer++) {
         out.put(peer * row, staged[peer], from, row);
       }
-    }
+    };
   }
 
   /** Adds all ranks' inputs from {@code first} on. */
-  private final class Sum implements IntConsumer {
-    private final int rank;
-    private final FloatBuffer in;
-    private final FloatBuffer out;
-    private final int first;
-    private final float[] sums;
-    private int half;
-
-    Sum(int rank, ByteBuffer in, ByteBuffer out, int first) {
-      this.rank = rank;
-      this.in = in.asFloatBuffer();
-      this.out = out.asFloatBuffer();
-      this.first = first;
-      this.sums = new float[this.out.limit()];
-    }
-
-    @Override
-    public void accept(int root) {
-      float[][] staged = floats[half ^= 1];
+  private IntConsumer sum(int rank, FloatBuffer in, FloatBuffer out, int first) {
+    float[] sums = new float[out.limit()];
+    int[] half = {0};
+    return root -> {
+      float[][] staged = floats[half[0] ^= 1];
       in.get(0, staged[rank], 0, in.limit());
       barrier.await(rank);
       System.arraycopy(staged[0], first, sums, 0, sums.length);
@@ -108,28 +80,17 @@ final class StagedCalls {
         }
       }
       out.put(0, sums, 0, sums.length);
-    }
+    };
   }
 
   /**
    * Broadcasts the root's buffer. A reader waits only for the root. A root waits for readers of the
    * array that it overwrites.
    */
-  private final class Broadcast implements IntConsumer {
-    private static final int STAGED = 0;
-
-    private final int rank;
-    private final ByteBuffer buffer;
-    private int turn;
-
-    Broadcast(int rank, ByteBuffer buffer) {
-      this.rank = rank;
-      this.buffer = buffer;
-    }
-
-    @Override
-    public void accept(int root) {
-      turn++;
+  private IntConsumer broadcast(int rank, ByteBuffer buffer) {
+    int[] last = {0};
+    return root -> {
+      int turn = ++last[0];
       byte[] staged = bytes[turn & 1][0];
       if (rank == root) {
         for (int peer = 0; peer < ranks; peer++) {
@@ -142,6 +103,6 @@ final class StagedCalls {
         buffer.put(0, staged, 0, buffer.limit());
       }
       turns.publish(1 + rank, turn);
-    }
+    };
   }
 }

@@ -18,7 +18,8 @@ import org.windlass.error.VerificationFailedException;
  * @param plain whether the added tensors lie in the rank's own memory; the target is always a
  *     window
  */
-public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean plain) implements Workload {
+public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean plain)
+    implements Workload {
 
   public AccumulateWorkload {
     Buffers.requireAddressable("--bytes", 2 * bytes);
@@ -32,47 +33,41 @@ public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean pla
 
   @Override
   public RankWork open(Communicator comm) {
-    return new Work(comm);
-  }
+    return new OneSidedWork(comm, bytes, dtype, plain) {
+      private final Sums terms = new Sums(dtype, ranks);
 
-  private final class Work extends OneSidedWork {
-    private final Sums terms = new Sums(dtype, ranks);
+      /** Number of operations so far that each rank owned. */
+      private final int[] turns = new int[ranks];
 
-    /** Number of operations so far that each rank owned. */
-    private final int[] turns = new int[ranks];
-
-    Work(Communicator comm) {
-      super(comm, bytes, dtype, plain);
-    }
-
-    @Override
-    public void rewrite(long iteration) {
-      terms.rewrite(Buffers.bytesOf(own), rank, iteration);
-      if (rank == 0) {
-        reached.fill(0);
+      @Override
+      public void rewrite(long iteration) {
+        terms.rewrite(Buffers.bytesOf(own), rank, iteration);
+        if (rank == 0) {
+          reached.fill(0);
+        }
       }
-    }
 
-    @Override
-    public void stream(int index) {
-      int owner = index % ranks;
-      turns[owner]++;
-      window.accumulate(own, owner, reached);
-      signals.notify(owner, 0, turns[owner]);
-      for (int peer = 0; rank == owner && peer < ranks; peer++) {
-        signals.await(peer, 0, turns[owner]);
+      @Override
+      public void stream(int index) {
+        int owner = index % ranks;
+        turns[owner]++;
+        window.accumulate(own, owner, reached);
+        signals.notify(owner, 0, turns[owner]);
+        for (int peer = 0; rank == owner && peer < ranks; peer++) {
+          signals.await(peer, 0, turns[owner]);
+        }
       }
-    }
 
-    @Override
-    public void verify(long iteration) {
-      int at = rank == 0 ? terms.mismatch(Buffers.bytesOf(reached), 0, iteration) : -1;
-      if (at >= 0) {
-        throw new VerificationFailedException(
-            "accumulate: rank 0's tensor differs at element " + at
-                + " from the sum over all ranks in iteration " + iteration);
+      @Override
+      public void verify(long iteration) {
+        int at = rank == 0 ? terms.mismatch(Buffers.bytesOf(reached), 0, iteration) : -1;
+        if (at >= 0) {
+          throw new VerificationFailedException(
+              "accumulate: rank 0's tensor differs at element " + at
+                  + " from the sum over all ranks in iteration " + iteration);
+        }
       }
-    }
+    };
   }
 
   @Override
@@ -80,9 +75,7 @@ public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean pla
     return (ranks - 1) * bytes;
   }
 
-  /**
-   * Returns the floor: for each term, the term is read, and the tensor is read and written once.
-   */
+  /** Reads each term once, and reads and writes the tensor once for each. */
   @Override
   public OptionalDouble floorMicros(int iterations) {
     return OptionalDouble.of(Floor.copyMicros(ranks * bytes, dtype, dtype, iterations));

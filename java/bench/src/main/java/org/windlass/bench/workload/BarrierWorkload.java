@@ -11,17 +11,8 @@ import org.windlass.error.VerificationFailedException;
  * A barrier. To check it, each rank posts the number of times that it has entered, and reads the
  * others' posts as it leaves.
  */
-public final class BarrierWorkload implements Workload {
+public record BarrierWorkload(Side side, int ranks) implements Workload {
   private static final int CHECKED_CALLS = 100;
-
-  private final Side side;
-  private final int ranks;
-
-  /** Creates the workload of a side's barrier over {@code ranks} ranks. */
-  public BarrierWorkload(Side side, int ranks) {
-    this.side = side;
-    this.ranks = ranks;
-  }
 
   @Override
   public RankWork open(Communicator comm) {
@@ -51,7 +42,6 @@ public final class BarrierWorkload implements Workload {
     };
   }
 
-  /** Throws unless every rank has posted {@code entered} or more. */
   public void check(int rank, int entered, IntUnaryOperator posted) {
     for (int peer = 0; peer < ranks; peer++) {
       int seen = posted.applyAsInt(peer);
@@ -61,10 +51,5 @@ public final class BarrierWorkload implements Workload {
                 + " had entered " + seen);
       }
     }
-  }
-
-  @Override
-  public int ranks() {
-    return ranks;
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass.bench.workload;
 
 import java.nio.ByteBuffer;
+import java.util.Map;
 import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.DType;
@@ -30,56 +31,48 @@ public record CastWorkload(int ranks, long bytes, DType from, DType to, boolean 
 
   @Override
   public RankWork open(Communicator comm) {
+    int rank = comm.rank();
     Buffers buffers = new Buffers(comm, plain, bytes, to.bytesOf(count()));
-    return new Work(
-        comm.rank(), buffers, buffers.tensor(from, count()), buffers.tensor(to, count()));
+    Tensor in = buffers.tensor(from, count());
+    Tensor out = buffers.tensor(to, count());
+    ByteBuffer input = Buffers.bytesOf(in);
+    byte[] digits = new byte[count()];
+    for (int i = 0; i < digits.length; i++) {
+      digits[i] = (byte) Digits.of(i, rank);
+    }
+    long[] inputBits = Digits.encode(from, ReduceOp.SUM);
+    long[] outputBits = Digits.encodeReduced(from, ReduceOp.SUM, 1, to);
+    return new RankWork() {
+      @Override
+      public void rewrite(long iteration) {
+        Digits.write(input, digits, inputBits, from.bytes(), iteration);
+      }
+
+      @Override
+      public void call() {
+        out.copyFrom(in);
+      }
+
+      @Override
+      public void verify(long iteration) {
+        int at = Digits.mismatch(Buffers.bytesOf(out), digits, outputBits, to.bytes(), iteration);
+        if (at >= 0) {
+          throw new VerificationFailedException(
+              "cast: rank " + rank + "'s output differs at element " + at + " in iteration "
+                  + iteration);
+        }
+      }
+
+      @Override
+      public void close() {
+        buffers.close();
+      }
+    };
   }
 
-  private final class Work implements RankWork {
-    private final int rank;
-    private final Buffers buffers;
-    private final Tensor in;
-    private final Tensor out;
-    private final ByteBuffer input;
-    private final byte[] digits = new byte[count()];
-    private final long[] inputBits = Digits.encode(from, ReduceOp.SUM);
-    private final long[] outputBits = Digits.encodeReduced(from, ReduceOp.SUM, 1, to);
-
-    Work(int rank, Buffers buffers, Tensor in, Tensor out) {
-      this.rank = rank;
-      this.buffers = buffers;
-      this.in = in;
-      this.out = out;
-      this.input = Buffers.bytesOf(in);
-      for (int i = 0; i < digits.length; i++) {
-        digits[i] = (byte) Digits.of(i, rank);
-      }
-    }
-
-    @Override
-    public void rewrite(long iteration) {
-      Digits.write(input, digits, inputBits, from.bytes(), iteration);
-    }
-
-    @Override
-    public void call() {
-      out.copyFrom(in);
-    }
-
-    @Override
-    public void verify(long iteration) {
-      int at = Digits.mismatch(Buffers.bytesOf(out), digits, outputBits, to.bytes(), iteration);
-      if (at >= 0) {
-        throw new VerificationFailedException(
-            "cast: rank " + rank + "'s output differs at element " + at + " in iteration "
-                + iteration);
-      }
-    }
-
-    @Override
-    public void close() {
-      buffers.close();
-    }
+  @Override
+  public Map<String, Object> details() {
+    return Map.of("wire", to);
   }
 
   @Override

@@ -10,98 +10,73 @@ import org.windlass.bench.data.Pattern;
 import org.windlass.bench.data.Sums;
 import org.windlass.bench.side.Operation;
 import org.windlass.bench.side.Side;
-import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
 
 /** A collective on rows of {@code bytes}, run by one side. */
-public final class CollectiveWorkload implements Workload {
-  private final Side side;
-  private final Operation operation;
-  private final int ranks;
-  private final long bytes;
-  private final DType dtype;
-  private final Sums sums;
-
-  /**
-   * Creates the workload.
-   *
-   * @throws UnsupportedException if the operation sums elements that have no sum
-   */
-  public CollectiveWorkload(Side side, Operation operation, int ranks, long bytes, DType dtype) {
+public record CollectiveWorkload(
+    Side side, Operation operation, int ranks, long bytes, DType dtype) implements Workload {
+  public CollectiveWorkload {
     Buffers.requireAddressable("--bytes", operation.inputBytes(ranks, bytes));
     Buffers.requireAddressable("--bytes", operation.outputBytes(ranks, bytes));
-    this.side = side;
-    this.operation = operation;
-    this.ranks = ranks;
-    this.bytes = bytes;
-    this.dtype = dtype;
-    this.sums = operation.sums() ? new Sums(dtype, ranks) : null;
+    if (operation.sums()) {
+      Sums.require(dtype);
+    }
+  }
+
+  private Sums sums() {
+    return operation.sums() ? new Sums(dtype, ranks) : null;
   }
 
   @Override
   public RankWork open(Communicator comm) {
-    return new Work(comm.rank(), side.open(comm, operation, bytes, dtype));
-  }
-
-  private final class Work implements RankWork {
-    private final int rank;
-    private final Side.Rank calls;
-    private final ByteBuffer input;
-    private final ByteBuffer output;
-    private final Pattern pattern;
-
-    Work(int rank, Side.Rank calls) {
-      this.rank = rank;
-      this.calls = calls;
-      this.input = calls.input();
-      this.output = calls.output();
-      this.pattern = new Pattern(rank, input);
-    }
-
-    @Override
-    public void rewrite(long iteration) {
-      if (sums != null) {
-        sums.rewrite(input, rank, iteration);
-      } else if (operation != Operation.BROADCAST || rank == Operation.ROOT) {
-        pattern.rewrite(iteration);
+    int rank = comm.rank();
+    Side.Rank calls = side.open(comm, operation, bytes, dtype);
+    ByteBuffer input = calls.input();
+    ByteBuffer output = calls.output();
+    Pattern pattern = new Pattern(rank, input);
+    Sums sums = sums();
+    return new RankWork() {
+      @Override
+      public void rewrite(long iteration) {
+        if (sums != null) {
+          sums.rewrite(input, rank, iteration);
+        } else if (operation != Operation.BROADCAST || rank == Operation.ROOT) {
+          pattern.rewrite(iteration);
+        }
+        calls.bring();
       }
-      calls.bring();
-    }
 
-    @Override
-    public void copy() {
-      calls.copy();
-    }
+      @Override
+      public void copy() {
+        calls.copy();
+      }
 
-    @Override
-    public void call() {
-      calls.call(Operation.ROOT);
-    }
+      @Override
+      public void call() {
+        calls.call(Operation.ROOT);
+      }
 
-    @Override
-    public void stream(int index) {
-      calls.call(index % ranks);
-    }
+      @Override
+      public void stream(int index) {
+        calls.call(index % ranks);
+      }
 
-    @Override
-    public void verify(long iteration) {
-      calls.fetch();
-      CollectiveWorkload.this.verify(output, rank, iteration);
-    }
+      @Override
+      public void verify(long iteration) {
+        calls.fetch();
+        CollectiveWorkload.this.verify(output, rank, iteration);
+      }
 
-    @Override
-    public void close() {
-      calls.close();
-    }
+      @Override
+      public void close() {
+        calls.close();
+      }
+    };
   }
 
-  /**
-   * Checks the output of {@code rank}.
-   *
-   * @throws VerificationFailedException if an element is wrong; the message has operation, rank and
-   *     first difference
-   */
+  /** Checks the output of {@code rank}. The exception has the first difference. */
   public void verify(ByteBuffer output, int rank, long iteration) {
+    Sums sums = sums();
     if (sums != null) {
       long first = operation == Operation.REDUCE_SCATTER ? rank * (bytes / dtype.bytes()) : 0;
       int element = sums.mismatch(output, first, iteration);
@@ -132,26 +107,14 @@ public final class CollectiveWorkload implements Workload {
   }
 
   @Override
-  public int ranks() {
-    return ranks;
-  }
-
-  @Override
-  public long bytes() {
-    return bytes;
-  }
-
-  @Override
   public long receivedBytes() {
     return operation.receivedBytes(ranks, bytes);
   }
 
-  /**
-   * Returns the floor. It is empty for sums of other dtypes than f32, since the floor sums f32.
-   */
+  /** Returns no floor for sums of other dtypes than f32, since the floor sums f32. */
   @Override
   public OptionalDouble floorMicros(int iterations) {
-    return sums == null || dtype == DType.F32
+    return !operation.sums() || dtype == DType.F32
         ? OptionalDouble.of(operation.floorMicros(ranks, bytes, iterations))
         : OptionalDouble.empty();
   }

@@ -22,72 +22,57 @@ import org.windlass.report.Report;
  *
  * @param plain whether tokens and sums lie in the rank's own memory; rows always lie in windows
  */
-public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain) implements ExpertWorkload {
+public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain)
+    implements ExpertWorkload {
   @Override
   public RankWork open(Communicator comm) {
-    return new Work(comm);
+    Buffers buffers = new Buffers(comm, plain, traffic.tokenBytes(), traffic.tokenBytes());
+    ExpertParallel experts =
+        ExpertParallel.open(
+            comm,
+            ExpertOptions.of(
+                traffic.experts(),
+                traffic.topK(),
+                traffic.hidden(),
+                traffic.tokens(),
+                traffic.dtype()));
+    ExpertRouting routing = experts.routing();
+    Tensor tokens = buffers.tensor(traffic.dtype(), traffic.tokens(), traffic.hidden());
+    Tensor sums = buffers.tensor(traffic.dtype(), traffic.tokens(), traffic.hidden());
+    Tensor ids = Tensor.allocate(DType.I32, traffic.tokens(), traffic.topK());
+    ids.copyFrom(traffic.ids(comm.rank()));
+    Tensor weights = Tensor.allocate(DType.F32, traffic.tokens(), traffic.topK());
+    weights.fill(ExpertTraffic.WEIGHT);
+    ExpertTraffic.Tokens input = traffic.new Tokens(comm.rank(), tokens);
+    return new RankWork() {
+      @Override
+      public void rewrite(long iteration) {
+        input.rewrite(iteration);
+      }
+
+      @Override
+      public void call() {
+        experts.dispatch(routing, tokens, ids, weights);
+        experts.combine(routing, sums);
+      }
+
+      @Override
+      public void verify(long iteration) {
+        input.verify(sums, iteration);
+      }
+
+      @Override
+      public void close() {
+        ids.close();
+        weights.close();
+        routing.close();
+        experts.close();
+        buffers.close();
+      }
+    };
   }
 
-  private final class Work implements RankWork {
-    private final Buffers buffers;
-    private final ExpertParallel experts;
-    private final ExpertRouting routing;
-    private final Tensor tokens;
-    private final Tensor sums;
-    private final Tensor ids;
-    private final Tensor weights;
-    private final ExpertTraffic.Tokens input;
-
-    Work(Communicator comm) {
-      buffers = new Buffers(comm, plain, traffic.tokenBytes(), traffic.tokenBytes());
-      experts =
-          ExpertParallel.open(
-              comm,
-              ExpertOptions.of(
-                  traffic.experts(),
-                  traffic.topK(),
-                  traffic.hidden(),
-                  traffic.tokens(),
-                  traffic.dtype()));
-      routing = experts.routing();
-      tokens = buffers.tensor(traffic.dtype(), traffic.tokens(), traffic.hidden());
-      sums = buffers.tensor(traffic.dtype(), traffic.tokens(), traffic.hidden());
-      ids = Tensor.allocate(DType.I32, traffic.tokens(), traffic.topK());
-      ids.copyFrom(traffic.ids(comm.rank()));
-      weights = Tensor.allocate(DType.F32, traffic.tokens(), traffic.topK());
-      weights.fill(ExpertTraffic.WEIGHT);
-      input = traffic.new Tokens(comm.rank(), tokens);
-    }
-
-    @Override
-    public void rewrite(long iteration) {
-      input.rewrite(iteration);
-    }
-
-    @Override
-    public void call() {
-      experts.dispatch(routing, tokens, ids, weights);
-      experts.combine(routing, sums);
-    }
-
-    @Override
-    public void verify(long iteration) {
-      input.verify(sums, iteration);
-    }
-
-    @Override
-    public void close() {
-      ids.close();
-      weights.close();
-      routing.close();
-      experts.close();
-      buffers.close();
-    }
-  }
-
-  /**
-   * Returns means over all ranks' last calls: the time inside, and the share of it spent waiting.
-   */
+  /** Returns means over all ranks' last calls: time that moves rows, and time that waits. */
   @Override
   public Map<String, Object> seen(Report report) {
     Map<String, Object> fields = new LinkedHashMap<>();

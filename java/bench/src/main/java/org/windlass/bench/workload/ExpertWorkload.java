@@ -2,9 +2,11 @@
 package org.windlass.bench.workload;
 
 import java.util.Arrays;
+import java.util.Map;
 import java.util.OptionalDouble;
 import org.windlass.bench.data.ExpertTraffic;
 import org.windlass.bench.data.Floor;
+import org.windlass.internal.json.JsonObject;
 
 /** A dispatch of tokens to experts and the combine, in any implementation. */
 interface ExpertWorkload extends Workload {
@@ -15,16 +17,12 @@ interface ExpertWorkload extends Workload {
     return traffic().ranks();
   }
 
-  /** Returns the bytes of one rank's tokens. */
   @Override
   default long bytes() {
     return traffic().tokenBytes();
   }
 
-  /**
-   * Returns the bytes of the rows that the rank that receives most receives from others, including
-   * the returned ones.
-   */
+  /** Counts the rows of the rank that receives most, including the returned ones. */
   @Override
   default long receivedBytes() {
     ExpertTraffic traffic = traffic();
@@ -39,6 +37,16 @@ interface ExpertWorkload extends Workload {
       }
     }
     return Arrays.stream(rows).max().orElseThrow() * traffic.hidden() * traffic.dtype().bytes();
+  }
+
+  @Override
+  default Map<String, Object> details() {
+    ExpertTraffic traffic = traffic();
+    return JsonObject.of(
+        "tokens", traffic.tokens(),
+        "hidden", traffic.hidden(),
+        "top_k", traffic.topK(),
+        "experts", traffic.experts() / traffic.ranks());
   }
 
   @Override

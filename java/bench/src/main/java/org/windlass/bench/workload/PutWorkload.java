@@ -33,54 +33,47 @@ public record PutWorkload(int ranks, long bytes, DType dtype, boolean plain) imp
 
   @Override
   public RankWork open(Communicator comm) {
-    return new Work(comm);
+    return new OneSidedWork(comm, bytes, dtype, plain) {
+      private final int peer = rank ^ 1;
+      private final Pattern pattern = new Pattern(rank, Buffers.bytesOf(own));
+
+      /** Number of puts so far, in both directions. */
+      private int sequence;
+
+      private boolean sends(int index) {
+        return rank % 2 == index % 2;
+      }
+
+      @Override
+      public void rewrite(long iteration) {
+        if (sends(0)) {
+          pattern.rewrite(iteration);
+        }
+      }
+
+      @Override
+      public void stream(int index) {
+        if (peer == ranks) {
+          return;
+        }
+        sequence++;
+        if (sends(index)) {
+          window.put(own, peer, reached);
+          signals.notify(peer, 0, sequence);
+        } else {
+          signals.await(peer, 0, sequence);
+        }
+      }
+
+      @Override
+      public void verify(long iteration) {
+        if (!sends(0)) {
+          PutWorkload.verify(Buffers.bytesOf(reached), rank, (int) bytes, iteration);
+        }
+      }
+    };
   }
 
-  private final class Work extends OneSidedWork {
-    private final int peer = rank ^ 1;
-    private final Pattern pattern = new Pattern(rank, Buffers.bytesOf(own));
-
-    /** Number of puts so far, in both directions. */
-    private int sequence;
-
-    Work(Communicator comm) {
-      super(comm, bytes, dtype, plain);
-    }
-
-    private boolean sends(int index) {
-      return rank % 2 == index % 2;
-    }
-
-    @Override
-    public void rewrite(long iteration) {
-      if (sends(0)) {
-        pattern.rewrite(iteration);
-      }
-    }
-
-    @Override
-    public void stream(int index) {
-      if (peer == ranks) {
-        return;
-      }
-      sequence++;
-      if (sends(index)) {
-        window.put(own, peer, reached);
-        signals.notify(peer, 0, sequence);
-      } else {
-        signals.await(peer, 0, sequence);
-      }
-    }
-
-    @Override
-    public void verify(long iteration) {
-      if (!sends(0)) {
-        PutWorkload.verify(Buffers.bytesOf(reached), rank, (int) bytes, iteration);
-      }
-    }
-  }
-
-  /** Checks that {@code rank} received the bytes of the rank before it. */
   public static void verify(ByteBuffer inbox, int rank, int bytes, long iteration) {
     int at = Pattern.mismatch(inbox, 0, bytes, rank - 1, 0, iteration);
     if (at >= 0) {

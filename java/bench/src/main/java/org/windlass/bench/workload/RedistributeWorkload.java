@@ -4,7 +4,9 @@ package org.windlass.bench.workload;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Map;
 import java.util.OptionalDouble;
+import java.util.stream.Collectors;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
@@ -14,6 +16,7 @@ import org.windlass.bench.data.Digits;
 import org.windlass.bench.data.Floor;
 import org.windlass.bench.data.LocalDigits;
 import org.windlass.error.VerificationFailedException;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 import org.windlass.plan.Route;
@@ -25,55 +28,34 @@ import org.windlass.transfer.TransferBuilder;
  * A redistribution of a tensor from one layout to another, through a transfer that is registered
  * once.
  */
-public final class RedistributeWorkload implements Workload {
+public record RedistributeWorkload(
+    TensorSpec from,
+    TensorSpec to,
+    DType wire,
+    TransferMode mode,
+    boolean plain,
+    Duration deadline)
+    implements Workload {
   private static final long FLOOR_BYTES = 512 << 20;
 
-  private final TensorSpec from;
-  private final TensorSpec to;
-  private final long[] shape;
-  private final DType wire;
-  private final TransferMode mode;
-  private final boolean plain;
-  private final Duration deadline;
-  private final int ranks;
-  private final long[] inputBits;
-  private final long[] outputBits;
+  @Override
+  public int ranks() {
+    return Math.max(from.layout().mesh().highestRank(), to.layout().mesh().highestRank()) + 1;
+  }
 
-  /**
-   * Creates the workload.
-   *
-   * @param to target tensor, of the same shape as {@code from}
-   * @param deadline deadline of the registration
-   */
-  public RedistributeWorkload(
-      TensorSpec from,
-      TensorSpec to,
-      DType wire,
-      TransferMode mode,
-      boolean plain,
-      Duration deadline) {
-    this.from = from;
-    this.to = to;
-    this.shape = from.shape().stream().mapToLong(Long::longValue).toArray();
-    this.wire = wire;
-    this.mode = mode;
-    this.plain = plain;
-    this.deadline = deadline;
-    this.ranks =
-        Math.max(from.layout().mesh().highestRank(), to.layout().mesh().highestRank()) + 1;
-    ReduceOp op = from.layout().partialOp().orElse(ReduceOp.SUM);
-    this.inputBits = Digits.encode(from.dtype(), op);
-    this.outputBits =
-        Digits.encodeReduced(
-            from.dtype(), op, LocalDigits.terms(from.layout()), wire, to.dtype());
+  private long[] shape() {
+    return from.shape().stream().mapToLong(Long::longValue).toArray();
+  }
+
+  private ReduceOp op() {
+    return from.layout().partialOp().orElse(ReduceOp.SUM);
   }
 
   @Override
   public RankWork open(Communicator comm) {
     long largest = 0;
-    for (int rank = 0; rank < ranks; rank++) {
-      largest = Math.max(largest, bytesOf(from, rank));
-      largest = Math.max(largest, bytesOf(to, rank));
+    for (int rank = 0; rank < ranks(); rank++) {
+      largest = Math.max(largest, Math.max(bytesOf(from, rank), bytesOf(to, rank)));
     }
     Buffers.requireAddressable("--shape", largest);
     return new Work(comm, new Buffers(comm, plain, largest, largest));
@@ -81,7 +63,7 @@ public final class RedistributeWorkload implements Workload {
 
   private long bytesOf(TensorSpec of, int rank) {
     return of.layout().mesh().contains(rank)
-        ? of.dtype().bytesOf(of.layout().localRegion(shape, rank).numel())
+        ? of.dtype().bytesOf(of.layout().localRegion(shape(), rank).numel())
         : 0;
   }
 
@@ -91,6 +73,7 @@ public final class RedistributeWorkload implements Workload {
     private final Side source;
     private final Side target;
     private final Transfer transfer;
+    private final long[] inputBits = Digits.encode(from.dtype(), op());
     private long version;
 
     Work(Communicator comm, Buffers buffers) {
@@ -114,8 +97,8 @@ public final class RedistributeWorkload implements Workload {
       if (!of.layout().mesh().contains(rank)) {
         return null;
       }
-      Tensor tensor = buffers.tensor(of.dtype(), of.layout().localShape(shape, rank));
-      return new Side(tensor, Buffers.bytesOf(tensor), LocalDigits.of(of.layout(), shape, rank));
+      Tensor tensor = buffers.tensor(of.dtype(), of.layout().localShape(shape(), rank));
+      return new Side(tensor, Buffers.bytesOf(tensor), LocalDigits.of(of.layout(), shape(), rank));
     }
 
     @Override
@@ -147,8 +130,10 @@ public final class RedistributeWorkload implements Workload {
   /** A rank's local tensor, its memory, and the digit of each element. */
   private record Side(Tensor tensor, ByteBuffer memory, byte[] digits) {}
 
-  /** Checks a target against the expected results of its elements' digits. */
   public void verify(ByteBuffer target, byte[] digits, int rank, long iteration) {
+    long[] outputBits =
+        Digits.encodeReduced(
+            from.dtype(), op(), LocalDigits.terms(from.layout()), wire, to.dtype());
     int at = Digits.mismatch(target, digits, outputBits, to.dtype().bytes(), iteration);
     if (at >= 0) {
       throw new VerificationFailedException(
@@ -157,28 +142,29 @@ public final class RedistributeWorkload implements Workload {
     }
   }
 
-  @Override
-  public int ranks() {
-    return ranks;
-  }
-
   /** Returns the bytes of the global tensor. */
   @Override
   public long bytes() {
-    long numel = 1;
-    for (long extent : shape) {
-      numel *= extent;
-    }
-    return from.dtype().bytesOf(numel);
+    return from.dtype().bytesOf(from.shape().stream().reduce(1L, Math::multiplyExact));
+  }
+
+  @Override
+  public Map<String, Object> details() {
+    return JsonObject.of(
+        "from", from.layout(),
+        "to", to.layout().qualified(),
+        "shape", from.shape().stream().map(String::valueOf).collect(Collectors.joining("x")),
+        "wire", wire,
+        "mode", mode);
   }
 
   private Plan plan() {
-    return Plan.of(from.layout(), to.layout(), shape, from.dtype(), wire, to.dtype());
+    return Plan.of(from.layout(), to.layout(), shape(), from.dtype(), wire, to.dtype());
   }
 
   @Override
   public long receivedBytes() {
-    long[] received = new long[ranks];
+    long[] received = new long[ranks()];
     for (Route route : plan().routes()) {
       for (int target : route.targets()) {
         long sent = target == route.source() ? 0 : route.bytes();
@@ -200,7 +186,7 @@ public final class RedistributeWorkload implements Workload {
     long elements = bytes() / dtype.bytes();
     long written = 0;
     for (int rank : to.layout().mesh().ranks()) {
-      written += to.layout().localRegion(shape, rank).numel();
+      written += to.layout().localRegion(shape(), rank).numel();
     }
     if (elements == 0) {
       return OptionalDouble.empty();

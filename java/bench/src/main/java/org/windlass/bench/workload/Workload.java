@@ -13,7 +13,6 @@ public interface Workload {
     /** Writes this rank's input of {@code iteration}, if it has one. Allocates nothing. */
     default void rewrite(long iteration) {}
 
-    /** Runs the operation once. */
     void call();
 
     /** Runs the operation as number {@code index} of a stream. A root rotates with the index. */
@@ -54,6 +53,11 @@ public interface Workload {
   /** Returns the name of the alternative implementation to measure. Empty for the default one. */
   default String by() {
     return "";
+  }
+
+  /** Returns further fields of the result that describe the operation. */
+  default Map<String, Object> details() {
+    return Map.of();
   }
 
   /** Returns further fields of the result from the ranks' last calls, after the measurement. */

@@ -16,7 +16,7 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.Casts;
-import org.windlass.reshard.tensor.Fuse;
+import org.windlass.reshard.tensor.Division;
 import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TensorMove;
@@ -94,7 +94,9 @@ public final class Doubts {
           "integers, such as a count of steps, which " + move.source().from()
               + " adds up; a rule that names them says that this is meant, or that \"from\" is R");
     }
-    move.target().fuse().ifPresent(fuse -> lookAtParts(move, fuse, rule.get()));
+    rule.flatMap(Rule::parts)
+        .filter(parts -> writesCut && !parts.isApart())
+        .ifPresent(parts -> lookAtParts(move, parts, rule.get()));
   }
 
   private void lookAtDtype(SourceTensor source, Rule rule) {
@@ -114,7 +116,16 @@ public final class Doubts {
    */
   private boolean lookAtStrided(TensorMove move) {
     Layout from = move.from();
-    Layout to = move.target().shown();
+    Layout to = move.target().shown().layout();
+    Division read = move.source().division();
+    int dim = move.axes().stored().indexOf(read.dim());
+    if (!read.isPlain() && move.target().division().isPlain() && Division.pieces(to, dim) > 1) {
+      add(
+          move.source().name(),
+          "IN has it as " + read + ", and " + to + " cuts across them; a rule with \"dim\": " + dim
+              + ", \"split\": " + read.extents() + " cuts each part");
+      return true;
+    }
     for (int m = 0; m < from.mesh().ndim(); m++) {
       if (from.mesh().size(m) > 1
           && from.placements().get(m) instanceof Placement.StridedShard strided
@@ -163,9 +174,9 @@ public final class Doubts {
     String name = move.source().name();
     int[] fused = fusedDimensions(name, move.source().shape().length);
     Layout from = move.source().from();
-    Layout to = move.target().shown();
-    boolean isRead = readsCut && cuts(from, fused);
-    boolean isWritten = writesCut && cuts(to, fused);
+    Layout to = move.target().shown().layout();
+    boolean isRead = readsCut && move.source().division().isPlain() && cuts(from, fused);
+    boolean isWritten = writesCut && move.target().division().isPlain() && cuts(to, fused);
     boolean isSame =
         isRead
             && isWritten
@@ -216,11 +227,16 @@ public final class Doubts {
   }
 
   /** Warns if ranks get pieces of a part that may end inside a head. */
-  private void lookAtParts(TensorMove move, Fuse fuse, Rule rule) {
-    if (rule.join().get() instanceof Rule.Join.Parts parts && parts.unit().isEmpty()) {
+  private void lookAtParts(TensorMove move, Rule.Form.Parts parts, Rule rule) {
+    int pieces =
+        move.target().division().layouts().stream()
+            .mapToInt(layout -> Division.pieces(layout, parts.dim()))
+            .max()
+            .getAsInt();
+    if (parts.unit().isEmpty() && parts.groups() == 1 && pieces > 1) {
       add(
           move.source().name(),
-          rule.where() + " gives each rank one of " + fuse.pieces() + " pieces along dimension " + fuse.dim()
+          rule.where() + " gives each rank one of " + pieces + " pieces along dimension " + parts.dim()
               + ", which may be half a head; \"unit\" says how many indices belong together, and has it"
               + " checked");
     }

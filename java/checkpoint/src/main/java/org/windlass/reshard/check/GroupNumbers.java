@@ -13,7 +13,6 @@ import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -104,24 +103,19 @@ public final class GroupNumbers {
     String name = pair.scale().name();
     TensorMove weight = moves.get(pair.weight().name());
     boolean isOfWhole = isShape(name) || name.contains(".bitsandbytes__");
-    if (isShape(name) && isOfParts(weight)) {
-      doubts.add(name, "they tell the shapes that weights had before rules joined them");
+    if (isShape(name) && weight.isPart()) {
+      doubts.add(name, "they tell the shapes that weights had before rules joined or split them");
     } else if (isOfWhole && !writesWhole && weight.isCut()) {
       doubts.add(name, "they tell the shape of the whole weight, of which each file has a part");
     }
   }
 
-  private boolean isOfParts(TensorMove weight) {
-    return joined.get(weight.target().name()).size() > 1
-        && weight.axes().stored().get(weight.dim()) != Axes.NEW;
-  }
-
   private void check(Scales.Pair pair) {
     TensorMove weight = moves.get(pair.weight().name());
-    if (in.byRank() || isOfParts(weight) || isCut(pair.weight())) {
+    if (in.byRank() || weight.isPart() || isCut(pair.weight())) {
       checkGroups(pair);
     }
-    if (isOfParts(weight)) {
+    if (weight.isPart()) {
       checkJoined(pair, weight, joined.get(weight.target().name()));
     }
     if (isCut(pair.weight())) {
@@ -174,7 +168,8 @@ public final class GroupNumbers {
     String them = "tensor \"" + pair.scale().name() + "\" numbers the groups of \"" + pair.weight().name() + "\"";
     if (weight.axes().stored().get(weight.dim()) == inputs(pair.weight())) {
       throw new InvalidArgumentException(
-          them + ", which a rule joins with others along their inputs: each counts its groups from 0");
+          them + ", which a rule joins with others or splits along their inputs: each counts its groups"
+              + " from 0");
     }
     if (joined.get(moves.get(pair.scale().name()).target().name()).size() > 1) {
       throw new InvalidArgumentException(

@@ -98,7 +98,9 @@ public final class LostValues {
    */
   public static boolean has(TensorMove move) {
     return TargetTensor.elements(move.source().shape()) <= MOST_ELEMENTS
-        && !move.source().from().hasPartial();
+        && !move.source().from().hasPartial()
+        && move.source().division().isPlain()
+        && !move.source().division().isPadded(move.source().shape());
   }
 
   /**

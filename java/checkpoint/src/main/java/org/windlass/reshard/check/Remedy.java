@@ -73,9 +73,9 @@ public final class Remedy {
   /** Returns the keys of a rule, restricted to the tensors that are joined with {@code source}. */
   private String copy(Rule rule, String source) {
     String match =
-        rule.join().isEmpty()
-            ? source
-            : rule.match().with(source, rule.joined(), "{" + rule.joined() + "}");
+        rule.joins()
+            ? rule.match().with(source, rule.joined(), "{" + rule.joined() + "}")
+            : source;
     List<String> keys = new ArrayList<>();
     keys.add("\"match\": " + JsonText.quoted(match));
     rule.from().ifPresent(from -> keys.add("\"from\": \"" + from + "\""));
@@ -90,17 +90,23 @@ public final class Remedy {
     } else if (rule.transpose() instanceof Rule.Transpose.Order order) {
       keys.add("\"transpose\": " + order.order());
     }
-    rule.join().ifPresent(join -> keys.add(text(join)));
+    rule.form().ifPresent(form -> keys.addAll(texts(form)));
     return String.join(", ", keys);
   }
 
-  private static String text(Rule.Join join) {
-    if (join instanceof Rule.Join.Parts parts) {
-      // A unit applies only to the weight.
-      return "\"parts\": " + list(parts.names()) + ", \"dim\": " + parts.dim();
+  private static List<String> texts(Rule.Form form) {
+    if (form instanceof Rule.Form.Stack stack) {
+      return List.of("\"stack\": " + stack.dim() + (stack.uneven() ? ", \"uneven\": true" : ""));
     }
-    boolean isUneven = ((Rule.Join.Stack) join).uneven();
-    return "\"stack\": " + join.dim() + (isUneven ? ", \"uneven\": true" : "");
+    if (!(form instanceof Rule.Form.Parts parts)) {
+      return List.of();
+    }
+    // The unit of names that are joined applies only to the weight.
+    String unit = parts.splits() && parts.unit().isPresent() ? ", \"unit\": " + parts.unit().getAsLong() : "";
+    return List.of(
+        (parts.splits() ? "\"split\": " + parts.sizes() : "\"parts\": " + list(parts.names()))
+            + ", \"dim\": " + parts.dim() + unit
+            + (parts.groups() > 1 ? ", \"groups\": " + parts.groups() : ""));
   }
 
   private static String list(List<String> texts) {

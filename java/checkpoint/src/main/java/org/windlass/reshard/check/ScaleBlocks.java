@@ -35,7 +35,7 @@ public final class ScaleBlocks {
    */
   private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
 
-  private final Map<String, TensorMove> moves = new HashMap<>();
+  private final Map<String, List<TensorMove>> moves = new HashMap<>();
   private final Map<String, List<String>> joined = new HashMap<>();
   private final Map<String, List<String>> written = new HashMap<>();
   private final Map<String, String> weightOf = new HashMap<>();
@@ -58,7 +58,7 @@ public final class ScaleBlocks {
     this.byRank = byRank;
     this.writesWhole = writesWhole;
     for (TensorMove move : moves) {
-      this.moves.putIfAbsent(move.source().name(), move);
+      this.moves.computeIfAbsent(move.source().name(), key -> new ArrayList<>()).add(move);
       joined
           .computeIfAbsent(move.target().name(), key -> new ArrayList<>())
           .add(move.source().name());
@@ -98,6 +98,7 @@ public final class ScaleBlocks {
    */
   public static void check(
       Scales scales, List<TensorMove> moves, boolean byRank, boolean writesWhole, Remedy remedy) {
+    scales.checkNotPadded(moves);
     List<Scales.Pair> pairs = scales.pairs();
     ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole, remedy);
     pairs.forEach(blocks::check);
@@ -107,8 +108,7 @@ public final class ScaleBlocks {
   /** Checks that a scale without a unique weight is not cut, unless it is an ordinary tensor. */
   private void checkAlone(boolean isOfWeights, SourceTensor scale) {
     if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
-      TargetTensor own = moves.get(scale.name()).target();
-      checkWhole(own, own);
+      moves.get(scale.name()).forEach(move -> checkWhole(move.target(), move.target()));
     }
   }
 
@@ -132,8 +132,19 @@ public final class ScaleBlocks {
   }
 
   private void check(Scales.Pair pair) {
-    TensorMove weight = moves.get(pair.weight().name());
-    TensorMove scale = moves.get(pair.scale().name());
+    List<TensorMove> scales = moves.get(pair.scale().name());
+    for (TensorMove weight : moves.get(pair.weight().name())) {
+      String module = Scales.module(weight.target().name());
+      TensorMove scale =
+          scales.stream()
+              .filter(move -> Scales.module(move.target().name()).equals(module))
+              .findFirst()
+              .orElse(scales.get(0));
+      check(pair, weight, scale);
+    }
+  }
+
+  private void check(Scales.Pair pair, TensorMove weight, TensorMove scale) {
     boolean isIndex = GroupNumbers.isName(pair.scale().name());
     boolean isShape = GroupNumbers.isShape(pair.scale().name());
     // If weights are parts of a joined one, their group numbers or shapes are not joined.
@@ -147,10 +158,18 @@ public final class ScaleBlocks {
               + "\", and a rule joins it with others; leave each apart");
     }
     if (byRank) {
-      checkNotJoinedOfOnes(pair);
+      Scales.checkNotJoinedOfOnes(pair);
     }
     Optional<List<Along>> lies = isApart || isShape ? Optional.empty() : along(pair, usual);
     if (lies.isEmpty()) {
+      boolean isSplitOff = weight.isPart() && !isJoined(weight) && !scale.isPart();
+      if (isSplitOff && !isShape && !isOfInputs(pair.scale())) {
+        throw new InvalidArgumentException(
+            "tensor \"" + pair.weight().name() + "\" is split, and its scales, \""
+                + pair.scale().name() + "\" " + Arrays.toString(pair.scale().shape())
+                + ", do not lie along it; a rule that splits them into as many parts gives each part"
+                + " its own, or ignoreScales() leaves them so");
+      }
       if (!isJoined(scale)) {
         checkWhole(scale.target(), weight.target());
       }
@@ -180,7 +199,7 @@ public final class ScaleBlocks {
   private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
     return checked.add(
         List.of(
-            weight.from(), Arrays.toString(weight.shape()), scale.from(),
+            weight.division(), Arrays.toString(weight.shape()), scale.division(),
             Arrays.toString(scale.shape()), along));
   }
 
@@ -190,7 +209,7 @@ public final class ScaleBlocks {
 
   /** Returns everything that determines the files of a tensor's parts. */
   private static List<Object> written(TargetTensor tensor) {
-    return List.of(tensor.to(), tensor.firstFile(), tensor.shapeList(), tensor.fuse());
+    return List.of(tensor.division(), tensor.firstFile(), tensor.shapeList());
   }
 
   /** Returns the dimensions along which both are written. */
@@ -249,24 +268,6 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Refuses to join scales if each rank of IN has one scale for its whole piece. They are not
-   * scales of the whole weight.
-   */
-  private static void checkNotJoinedOfOnes(Scales.Pair pair) {
-    Layout from = pair.scale().from();
-    long all = TargetTensor.elements(pair.scale().shape());
-    long own =
-        TargetTensor.elements(pair.scale().held(from.mesh().rankAtPlace(0)).shape());
-    boolean isPerTensor = pair.scale().shape().length != pair.weight().shape().length;
-    if (isPerTensor && own == 1 && all > 1 && all != pair.weight().shape()[0]) {
-      throw new InvalidArgumentException(
-          "tensor \"" + pair.scale().name() + "\": each rank of IN has one scale for its piece of \""
-              + pair.weight().name() + "\", and " + all + " of them are not those of the whole; give it R in"
-              + " the source, or ignoreScales() joins them all the same");
-    }
-  }
-
   /** Checks that a rule joins the scales in the same way as their weights. */
   private void checkJoined(TensorMove weight, TensorMove scale) {
     List<String> weights = joined.get(weight.target().name());
@@ -309,8 +310,7 @@ public final class ScaleBlocks {
     if (isOne && (usual == 0 || scale.length != weight.length)) {
       return Optional.of(List.of());
     }
-    String name = Purpose.last(pair.scale().name());
-    if (scale.length > weight.length || OF_INPUTS.matcher(name).matches()) {
+    if (scale.length > weight.length || isOfInputs(pair.scale())) {
       return Optional.empty();
     }
     List<Along> all = new ArrayList<>();
@@ -342,6 +342,10 @@ public final class ScaleBlocks {
         d, elements, scales, usual, isOfInputs && weight.dtype() == DType.I32);
   }
 
+  private static boolean isOfInputs(SourceTensor scale) {
+    return OF_INPUTS.matcher(Purpose.last(scale.name())).matches();
+  }
+
   /** Checks that both keep the order of the dimensions along which they lie. */
   private static void checkOrder(TensorMove weight, TensorMove scale, List<Along> written) {
     if (scale.source().shape().length != weight.source().shape().length
@@ -360,18 +364,32 @@ public final class ScaleBlocks {
                     + other + "; give both the same \"stack\""));
   }
 
-  /** Checks that a part of a joined tensor begins at a block boundary. */
+  /** Checks that a part of a weight is whole blocks, and that its scales become those of the part. */
   private static void checkJoint(TensorMove weight, TensorMove scale, Along along) {
-    if (along.weight() != weight.dim() || weight.start() == 0) {
-      return;
+    List<TensorMove.Segment> own = weight.segments(along.weight());
+    List<TensorMove.Segment> scales = scale.segments(along.scale());
+    long end = weight.shape()[along.weight()];
+    boolean fits = own.size() == scales.size();
+    TensorMove.Segment at = own.get(0);
+    for (int i = 0; i < own.size() && fits; i++) {
+      at = own.get(i);
+      long last = at.source() + at.length();
+      long lastScale = scales.get(i).source() + scales.get(i).length();
+      fits =
+          at.source() * along.count() == scales.get(i).source() * along.block()
+              && at.target() * along.count() == scales.get(i).target() * along.block()
+              && (last == end
+                  ? lastScale == scale.shape()[along.scale()]
+                  : last * along.count() == lastScale * along.block());
     }
-    boolean fits =
-        along.scale() == scale.dim()
-            && weight.start() * along.count() == scale.start() * along.block();
     if (!fits) {
       throw new InvalidArgumentException(
-          "tensor \"" + weight.source().name() + "\" begins at " + weight.start() + " of dimension "
-              + along.weight() + " of \"" + weight.target().name() + "\", inside "
+          "tensor \"" + weight.source().name() + "\" "
+              + (at.length() == end
+                  ? "begins at " + at.target() + " of dimension " + along.weight() + " of \""
+                  : "is split at " + at.source() + " and " + (at.source() + at.length())
+                      + " of dimension " + along.weight() + ", for \"")
+              + weight.target().name() + "\", inside "
               + along.shown() + ", and its own scales, \""
               + scale.source().name() + "\", at " + scale.start() + " of \""
               + scale.target().name() + "\"; parts are joined where blocks end, or left apart");

@@ -3,7 +3,7 @@ package org.windlass.reshard.move;
 
 import java.nio.ByteBuffer;
 import org.windlass.checkpoint.SafetensorsFile;
-import org.windlass.checkpoint.SafetensorsWriter;
+import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.TargetTensor;
 
 /**
@@ -128,8 +128,7 @@ final class FileBox {
    *
    * @param watch looks at the values, unless it is null
    */
-  void write(
-      SafetensorsWriter target, String name, ByteBuffer memory, Overflows.Watch watch, Team team) {
+  void write(Output.Place target, ByteBuffer memory, Overflows.Watch watch, Team team) {
     forEach(
         1,
         (inFile, inBlock) -> {
@@ -139,7 +138,7 @@ final class FileBox {
             if (watch != null) {
               watch.look(bytes);
             }
-            target.write(name, inFile + done, bytes);
+            target.file().write(target.begin() + inFile + done, bytes);
             team.moved(length);
           }
         });

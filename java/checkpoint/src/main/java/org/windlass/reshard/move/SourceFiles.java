@@ -39,8 +39,17 @@ final class SourceFiles {
       terms.add(List.of(new Part(in.whole(tensor.stored()), all)));
       return;
     }
-    Layout layout = tensor.from();
     Map<List<Integer>, List<Part>> byTerm = new LinkedHashMap<>();
+    for (int part = 0; part < tensor.division().layouts().size(); part++) {
+      add(in, tensor, byTerm, part);
+    }
+    terms.addAll(byTerm.values());
+  }
+
+  /** Adds the files that hold one part of a fused tensor, or all of another one. */
+  private void add(
+      Checkpoint in, SourceTensor tensor, Map<List<Integer>, List<Part>> byTerm, int part) {
+    Layout layout = tensor.division().layouts().get(part);
     for (int rank : layout.mesh().ranks()) {
       int[] coordinates = layout.mesh().coordinates(rank);
       List<Integer> term = new ArrayList<>();
@@ -55,10 +64,12 @@ final class SourceFiles {
       if (first) {
         byTerm
             .computeIfAbsent(term, key -> new ArrayList<>())
-            .add(new Part(in.ranks().get(rank), indices.runs(tensor.held(rank))));
+            .add(
+                new Part(
+                    in.ranks().get(rank),
+                    indices.runs(tensor.division().held(tensor.shape(), rank, part))));
       }
     }
-    terms.addAll(byTerm.values());
   }
 
   TensorMove move() {

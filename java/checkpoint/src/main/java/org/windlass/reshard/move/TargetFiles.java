@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Map;
 import org.windlass.DType;
 import org.windlass.checkpoint.Checkpoint;
-import org.windlass.checkpoint.SafetensorsWriter;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.ByteIndices;
 import org.windlass.reshard.tensor.Runs;
@@ -26,22 +25,25 @@ final class TargetFiles {
    * Describes a part of the target that one or several ranks hold.
    *
    * @param dtype the dtype of the elements in memory
-   * @param files the file of each rank
+   * @param places where each rank's part is written
    * @param own for each source, what the ranks hold of it themselves
    */
-  record Part(Runs runs, DType dtype, List<SafetensorsWriter> files, List<List<Runs>> own) {}
+  record Part(Runs runs, DType dtype, List<Output.Place> places, List<List<Runs>> own) {}
 
   private final Checkpoint in;
   private final Output output;
+  private final Map<Integer, Output.Place> places;
   private final List<TensorMove> moves;
   private final TargetTensor target;
   private final ByteIndices indices;
   private List<SourceFiles> sources;
   private List<Part> parts;
 
-  TargetFiles(Checkpoint in, Output output, List<TensorMove> moves) {
+  TargetFiles(
+      Checkpoint in, Output output, Map<Integer, Output.Place> places, List<TensorMove> moves) {
     this.in = in;
     this.output = output;
+    this.places = places;
     this.moves = moves;
     this.target = moves.get(0).target();
     this.indices = new ByteIndices(target.dtype());
@@ -84,10 +86,10 @@ final class TargetFiles {
   synchronized List<Part> parts() {
     if (parts == null) {
       Map<List<List<Runs.Run>>, Part> byRuns = new LinkedHashMap<>();
-      for (int rank : output.ranks(target)) {
+      for (int rank : places.keySet()) {
         Runs runs = indices.runs(output.held(target, rank));
         Part part = byRuns.computeIfAbsent(runs.dims(), key -> part(runs));
-        part.files().add(output.file(target, rank));
+        part.places().add(places.get(rank));
         for (int i = 0; i < moves.size(); i++) {
           TensorMove move = moves.get(i);
           if (move.source().from().mesh().contains(rank)) {

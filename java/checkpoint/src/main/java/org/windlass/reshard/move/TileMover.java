@@ -8,7 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.windlass.DType;
 import org.windlass.Tensor;
-import org.windlass.checkpoint.SafetensorsWriter;
+import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -280,8 +280,8 @@ final class TileMover {
       Tiles.Tile tile, TargetFiles.Part part, FileBox inFile, ByteBuffer memory) {
     TargetTensor target = tile.files().target();
     Overflows.Watch watch = overflows.watch(target);
-    for (SafetensorsWriter file : part.files()) {
-      inFile.write(file, target.name(), memory, watch, team);
+    for (Output.Place place : part.places()) {
+      inFile.write(place, memory, watch, team);
       written += inFile.bytes();
       watch = null;
     }
@@ -298,7 +298,7 @@ final class TileMover {
         own += runs.elements(axes.stored(from), axes.stored(each.shape()));
       }
       localBytes += own * wireBytes;
-      long all = part.files().size() * TargetTensor.elements(each.shape());
+      long all = part.places().size() * TargetTensor.elements(each.shape());
       sentBytes += (all - own) * wireBytes;
     }
   }

@@ -2,8 +2,11 @@
 package org.windlass.reshard.move;
 
 import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.reshard.output.Output;
+import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
@@ -16,6 +19,7 @@ final class Tiles {
 
   private final Checkpoint in;
   private final Output output;
+  private final Function<TargetTensor, Map<Integer, Output.Place>> places;
   private final List<TensorMove> moves;
   private final Team team;
   private final long bytes;
@@ -33,6 +37,7 @@ final class Tiles {
   Tiles(Checkpoint in, Output output, List<TensorMove> moves, Team team, long bytes) {
     this.in = in;
     this.output = output;
+    this.places = output.places();
     this.moves = moves;
     this.team = team;
     this.bytes = bytes;
@@ -49,7 +54,9 @@ final class Tiles {
       while (nextMove < moves.size() && moves.get(nextMove).target() == moves.get(first).target()) {
         nextMove++;
       }
-      files = new TargetFiles(in, output, moves.subList(first, nextMove));
+      files =
+          new TargetFiles(
+              in, output, places.apply(moves.get(first).target()), moves.subList(first, nextMove));
       grid = files.grid(bytes);
       end += grid.count();
     }

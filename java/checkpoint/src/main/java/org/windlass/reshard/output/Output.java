@@ -4,11 +4,13 @@ package org.windlass.reshard.output;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Optional;
+import java.util.TreeMap;
+import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsHeader.Item;
@@ -20,42 +22,42 @@ import org.windlass.reshard.request.ReshardRequest;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.TargetTensor;
 
-/** Manages the files of a checkpoint that is being written, and the file of each tensor. */
+/**
+ * Manages the files of a checkpoint that is being written. It keeps no table of tensors for each
+ * file: {@link #places} finds where the tensors begin, one after another.
+ */
 public final class Output {
+  private final List<TargetTensor> targets;
   private final List<Integer> ranks;
   private final boolean whole;
-  /** File of each tensor, if tensors are whole. */
-  private final Map<String, SafetensorsWriter> byTensor = new LinkedHashMap<>();
+  private final LocalShapes shapes = new LocalShapes();
+
   /** Files by their numbers, if tensors are not whole. */
   private final Map<Integer, SafetensorsWriter> byRank = new LinkedHashMap<>();
 
-  /** Bytes of each tensor in all files. */
-  private final Map<String, Long> bytesOnRanks = new HashMap<>();
+  /** Files of whole tensors by the number of the first tensor in each. */
+  private final TreeMap<Integer, SafetensorsWriter> byFirst = new TreeMap<>();
 
   private long bytes;
 
-  private Output(List<Integer> ranks, boolean whole) {
-    this.ranks = ranks;
-    this.whole = whole;
+  private Output(ReshardRequest request, MoveList list) {
+    this.targets = list.targets();
+    this.ranks = list.targetRanks();
+    this.whole = request.writesWhole();
   }
 
   /** Creates every file at its final size, or opens the files that another process has created. */
-  public static Output create(
-      OutputFiles writer,
-      ReshardRequest request,
-      MoveList list) {
-    Map<String, String> metadata = list.metadata();
-    List<TargetTensor> targets = list.targets();
-    Output output = new Output(list.targetRanks(), request.writesWhole());
+  public static Output create(OutputFiles writer, ReshardRequest request, MoveList list) {
+    Output output = new Output(request, list);
     if (request.maxShardBytes().isPresent()) {
-      output.createIndexed(writer, targets, request.maxShardBytes().getAsLong(), metadata);
+      output.createIndexed(writer, request.maxShardBytes().getAsLong(), list.metadata());
     } else if (output.whole) {
-      SafetensorsWriter file = writer.single(items(targets), metadata);
-      targets.forEach(target -> output.byTensor.put(target.name(), file));
+      output.byFirst.put(0, writer.single(items(list.targets()), list.metadata()));
     } else {
-      output.createByRank(writer, targets, metadata);
+      output.createByRank(writer, list.metadata());
     }
-    output.bytes = targets.stream().mapToLong(output::bytes).sum();
+    output.byFirst.values().forEach(SafetensorsWriter::dropHeader);
+    output.bytes = output.targets.stream().mapToLong(output::bytes).sum();
     return output;
   }
 
@@ -65,68 +67,47 @@ public final class Output {
         .toList();
   }
 
-  private void createByRank(
-      OutputFiles writer, List<TargetTensor> targets, Map<String, String> metadata) {
+  private void createByRank(OutputFiles writer, Map<String, String> metadata) {
     for (int number : ranks) {
       List<Item> items = new ArrayList<>();
       for (TargetTensor target : targets) {
-        int rank = number + target.firstFile();
-        if (target.to().mesh().contains(rank)) {
-          List<Long> shape = new ArrayList<>();
-          long[] local = target.held(rank).shape();
-          for (long extent : local) {
-            shape.add(extent);
-          }
-          long bytes = target.dtype().bytesOf(TargetTensor.elements(local));
-          bytesOnRanks.merge(target.name(), bytes, Long::sum);
-          items.add(new Item(target.name(), target.dtype(), shape));
-        }
+        shapes
+            .of(target, number + target.firstFile())
+            .ifPresent(shape -> items.add(new Item(target.name(), target.dtype(), shape)));
       }
-      byRank.put(number, writer.file(Checkpoint.rankFile(number), items, metadata));
+      SafetensorsWriter file = writer.file(Checkpoint.rankFile(number), items, metadata);
+      file.dropHeader();
+      byRank.put(number, file);
     }
     Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
+    Map<Layout, Layout> shown = new IdentityHashMap<>();
     for (TargetTensor target : targets) {
-      Optional<LayoutFile.Parts> parts =
-          target.fuse().flatMap(fuse -> fuse.parts(target.files()));
-      tensors.put(
-          target.name(),
-          new LayoutFile.Entry(
-              target.shapeList(),
-              Optional.of(target.dtype()),
-              parts.isPresent() ? Optional.empty() : Optional.of(new Layout(target.files(), target.to().placements())),
-              parts));
+      tensors.put(target.name(), target.shown().entry(target.shapeList(), target.dtype()));
     }
     writer.text(LayoutFile.NAME, new LayoutFile(tensors).encode());
   }
 
-  private void createIndexed(
-      OutputFiles writer,
-      List<TargetTensor> targets,
-      long limit,
-      Map<String, String> metadata) {
-    List<List<TargetTensor>> shards = new ArrayList<>();
+  private void createIndexed(OutputFiles writer, long limit, Map<String, String> metadata) {
+    List<Integer> firsts = new ArrayList<>();
     long total = 0;
     long inShard = 0;
-    for (TargetTensor target : targets) {
-      long bytes = target.bytes();
-      if (shards.isEmpty() || inShard > 0 && inShard + bytes > limit) {
-        shards.add(new ArrayList<>());
+    for (int i = 0; i < targets.size(); i++) {
+      long size = targets.get(i).bytes();
+      if (i == 0 || inShard > 0 && inShard + size > limit) {
+        firsts.add(i);
         inShard = 0;
       }
-      shards.get(shards.size() - 1).add(target);
-      inShard += bytes;
-      total += bytes;
+      inShard += size;
+      total += size;
     }
     Map<String, String> files = new LinkedHashMap<>();
-    for (int i = 0; i < shards.size(); i++) {
+    for (int i = 0; i < firsts.size(); i++) {
       String name =
-          String.format(
-              Locale.ROOT, "model-%05d-of-%05d.safetensors", i + 1, shards.size());
-      SafetensorsWriter file = writer.file(name, items(shards.get(i)), metadata);
-      for (TargetTensor target : shards.get(i)) {
-        byTensor.put(target.name(), file);
-        files.put(target.name(), name);
-      }
+          String.format(Locale.ROOT, "model-%05d-of-%05d.safetensors", i + 1, firsts.size());
+      int end = i + 1 < firsts.size() ? firsts.get(i + 1) : targets.size();
+      List<TargetTensor> held = targets.subList(firsts.get(i), end);
+      byFirst.put(firsts.get(i), writer.file(name, items(held), metadata));
+      held.forEach(target -> files.put(target.name(), name));
     }
     writer.text(SafetensorsIndex.NAME, new SafetensorsIndex(files).encode(total));
   }
@@ -136,11 +117,6 @@ public final class Output {
     return whole;
   }
 
-  /** Returns the file of a tensor, or of a rank's part of it. */
-  public SafetensorsWriter file(TargetTensor target, int rank) {
-    return whole ? byTensor.get(target.name()) : byRank.get(target.fileOf(rank));
-  }
-
   /** Returns the number of bytes that are written of all tensors, including replicas. */
   public long bytes() {
     return bytes;
@@ -148,7 +124,14 @@ public final class Output {
 
   /** Returns the number of bytes that are written of a tensor, including replicas. */
   public long bytes(TargetTensor target) {
-    return whole ? target.bytes() : bytesOnRanks.get(target.name());
+    if (whole) {
+      return target.bytes();
+    }
+    long sum = 0;
+    for (int rank : target.to().mesh().ranks()) {
+      sum += shapes.bytes(target, rank);
+    }
+    return sum;
   }
 
   /**
@@ -163,5 +146,36 @@ public final class Output {
   /** Returns what the file of a rank has of a target. */
   public Runs held(TargetTensor target, int rank) {
     return whole ? Runs.whole(target.shape()) : target.held(rank);
+  }
+
+  /**
+   * Describes where a rank's part of a tensor is written.
+   *
+   * @param begin the offset of the part's first byte from the end of the file's header
+   */
+  public record Place(SafetensorsWriter file, long begin) {}
+
+  /** Returns the places of the tensors, which are asked for in their order. */
+  public Function<TargetTensor, Map<Integer, Place>> places() {
+    return new Function<>() {
+      private final Map<SafetensorsWriter, Long> ends = new HashMap<>();
+      private int next;
+
+      @Override
+      public Map<Integer, Place> apply(TargetTensor target) {
+        if (target != targets.get(next)) {
+          throw new IllegalStateException("out of order: " + target.name());
+        }
+        Map<Integer, Place> places = new LinkedHashMap<>();
+        for (int rank : ranks(target)) {
+          SafetensorsWriter file =
+              whole ? byFirst.floorEntry(next).getValue() : byRank.get(target.fileOf(rank));
+          long size = whole ? target.bytes() : shapes.bytes(target, rank);
+          places.put(rank, new Place(file, ends.merge(file, size, Long::sum) - size));
+        }
+        next++;
+        return places;
+      }
+    };
   }
 }

@@ -26,10 +26,10 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
   }
 
   /**
-   * Returns the goal of a rule. If the rule names no ranks, it uses the ranks of this default goal.
+   * Returns the goal of a text in a rule. If it names no ranks, it uses the ranks of this default
+   * goal.
    */
-  Goal of(Rule rule) {
-    String own = rule.to().get();
+  Goal of(Rule rule, String own) {
     return of(own, rule.layout("to", own, to), firstFile);
   }
 
@@ -49,7 +49,11 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
         : files.stream().map(Checkpoint::rankFile).collect(Collectors.joining(", "));
   }
 
-  /** Returns the files for this number of ranks if a rule names none. */
+  /**
+   * Returns the numbers of the files that a rule without ranks writes for {@code ranks} ranks.
+   *
+   * @param defaultTo the target layout whose ranks such rules use; without one, files count from 0
+   */
   static Set<Integer> plainFiles(int ranks, Optional<Goal> defaultTo) {
     Layout plain = DeviceMesh.of(ranks).layout(Placement.replicate());
     return defaultTo

@@ -7,6 +7,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -15,6 +16,7 @@ import java.util.TreeSet;
 import java.util.function.Consumer;
 import org.windlass.DType;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.layout.Layout;
@@ -24,9 +26,10 @@ import org.windlass.reshard.check.Purpose;
 import org.windlass.reshard.check.Remedy;
 import org.windlass.reshard.check.ScaleBlocks;
 import org.windlass.reshard.check.Scales;
+import org.windlass.reshard.check.Siblings;
 import org.windlass.reshard.tensor.Assembly;
 import org.windlass.reshard.tensor.Casts;
-import org.windlass.reshard.tensor.Fuse;
+import org.windlass.reshard.tensor.Division;
 import org.windlass.reshard.tensor.NamePattern;
 import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.Rules;
@@ -57,10 +60,13 @@ public final class MoveList {
   private Scales scales;
   private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
+  /** Equal divisions, which many targets share. */
+  private final Map<Division, Division> divisions = new HashMap<>();
+
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
   private Map<String, String> metadata;
 
-  /** Goals from the {@code to} keys of rules, by the place of the rule. */
+  /** Goals from the {@code to} keys of rules, by the place of the rule and the text. */
   private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();
 
   private MoveList(
@@ -88,8 +94,10 @@ public final class MoveList {
     in.notes().forEach(warnings);
     List<Rule> rules = request.rules().map(Rules::read).orElse(List.of());
     Map<String, Match> matches = new HashMap<>();
-    TiedNames tied = TiedNames.of(in, name -> match(rules, name).isPresent());
-    for (String name : tied.tensors()) {
+    TiedNames tied = TiedNames.of(in, name -> match(rules, name).map(Match::rule));
+    Set<String> names = new LinkedHashSet<>(in.names());
+    names.addAll(tied.tensors());
+    for (String name : names) {
       match(rules, name).ifPresent(match -> matches.put(name, match));
     }
     Set<String> used = new HashSet<>();
@@ -141,16 +149,17 @@ public final class MoveList {
   private void build() {
     DefaultLayouts defaults = new DefaultLayouts(in, request, tied, this::ruleOf, warnings);
     defaults.checkRequest();
-    Map<String, Rule> ruled = new HashMap<>();
-    matches.forEach(
-        (name, match) -> {
-          if (match.rule().from().isPresent()) {
-            Rule own = ruleOf(tied.stored(name)).orElse(null);
-            ruled.put(tied.requireStored(name, match.rule(), own), match.rule());
-          }
-        });
-    SourceTensors sources = new SourceTensors(in, defaultFrom, ruled);
-    sources.refuseParts();
+    for (String name : tied.tensors()) {
+      ruleOf(name)
+          .filter(rule -> rule.from().isPresent())
+          .ifPresent(
+              rule -> tied.requireStored(name, rule, ruleOf(tied.stored(name)).orElse(null)));
+    }
+    SourceTensors sources =
+        new SourceTensors(in, defaultFrom, tied.storedNames(), this::ruleOf);
+    if (tied.tensors().isEmpty() && !in.names().isEmpty()) {
+      throw new InvalidArgumentException(in.path() + ": rules drop every tensor");
+    }
     defaults.checkCovered(sources);
     if (in.byRank()) {
       sources.checkRankFiles();
@@ -165,6 +174,7 @@ public final class MoveList {
     List<SourceTensor> tensors =
         tied.tensors().stream().map(name -> sources.of(tied.stored(name)).tied(name)).toList();
     scales = new Scales(tensors);
+    lookAtDropped();
     tensors.forEach(tensor -> assemble(tensor, assemblies));
     Assembly.checkStacks(assemblies.values());
     Map<String, Assembly> written = new HashMap<>();
@@ -186,6 +196,7 @@ public final class MoveList {
       }
     }
     defaults.check(sources, tensors, moves);
+    Siblings.check(moves, this::ruleOf, request.writesWhole());
     if (!request.ignoreScales()) {
       Remedy remedy = new Remedy(this::ruleOf, n -> Goal.plainFiles(n, to), moves);
       ScaleBlocks.check(scales, moves, in.byRank(), request.writesWhole(), remedy);
@@ -201,7 +212,7 @@ public final class MoveList {
   private Layout highest(SourceTensors sources) {
     List<Layout> layouts = new ArrayList<>();
     defaultFrom.ifPresent(layouts::add);
-    in.names().forEach(name -> layouts.add(sources.declared(name).get()));
+    tied.storedNames().forEach(name -> layouts.add(sources.declared(name).get()));
     return layouts.stream()
         .max(Comparator.comparingInt(layout -> layout.mesh().highestRank()))
         .orElseThrow();
@@ -213,7 +224,7 @@ public final class MoveList {
     if (match == null) {
       assemblies
           .computeIfAbsent(
-              List.of("", tensor.name()), key -> new Assembly(List.of(tensor.name()), null))
+              List.of("", tensor.name()), key -> new Assembly(List.of(tensor.name()), null, -1))
           .add("", tensor);
       return;
     }
@@ -222,10 +233,17 @@ public final class MoveList {
         rule.as().isEmpty()
             ? List.of(tensor.name())
             : rule.as().stream().map(as -> NamePattern.fill(as, match.captured())).toList();
-    String capture = rule.join().isEmpty() ? "" : match.captured().get(rule.joined());
-    List<String> key = new ArrayList<>(names);
-    key.add(0, rule.where());
-    assemblies.computeIfAbsent(key, k -> new Assembly(names, rule)).add(capture, tensor);
+    String capture = rule.joins() ? match.captured().get(rule.joined()) : "";
+    boolean isApart = rule.parts().filter(Rule.Form.Parts::isApart).isPresent();
+    for (int i = 0; i < (isApart ? names.size() : 1); i++) {
+      List<String> own = isApart ? List.of(names.get(i)) : names;
+      int splitOff = isApart ? i : -1;
+      List<String> key = new ArrayList<>(own);
+      key.add(0, rule.where() + " " + splitOff);
+      assemblies
+          .computeIfAbsent(key, k -> new Assembly(own, rule, splitOff))
+          .add(capture, tensor);
+    }
   }
 
   private void add(
@@ -234,14 +252,18 @@ public final class MoveList {
       List<Assembly.Part> parts,
       Optional<Goal> defaultTo,
       Layout highest) {
-    long[] shape = assembly.shape(parts);
+    long[] shape = assembly.shape();
     Optional<Rule> rule = Optional.ofNullable(assembly.rule());
-    Goal goal = rule.flatMap(own -> goal(own, defaultTo, highest)).or(() -> defaultTo).get();
-    if (rule.flatMap(Rule::to).isPresent()) {
-      rule.get().requireFit("to", goal.to(), parts.get(0).source().name(), shape.length);
+    List<Goal> goals = goals(assembly, defaultTo, highest);
+    Goal goal = goals.get(0);
+    List<Layout> layouts = new ArrayList<>();
+    for (Goal each : goals) {
+      if (rule.flatMap(Rule::to).isPresent()) {
+        rule.get().requireFit("to", each.to(), parts.get(0).source().name(), shape.length);
+      }
+      layouts.add(each.to().defaultedFor(shape.length));
     }
-    Layout to = goal.to().defaultedFor(shape.length);
-    boolean defaulted = !to.equals(goal.to());
+    boolean defaulted = !layouts.get(0).equals(goal.to());
     for (Assembly.Part part : parts) {
       defaulted |= part.source().defaulted();
     }
@@ -254,10 +276,16 @@ public final class MoveList {
                 + ", and \"" + parts.get(0).source().name() + "\", with which it joins, is " + dtype);
       }
     }
-    Optional<Fuse> fuse = fuse(rule, goal.text(), to, parts);
-    Layout written = fuse.isPresent() ? fuse.get().whole(to) : to;
+    Division division = division(assembly, goals, layouts, shape);
     TargetTensor target =
-        new TargetTensor(name, shape, dtype, written, goal.firstFile(), fuse, defaulted);
+        new TargetTensor(
+            name,
+            shape,
+            dtype,
+            divisions.computeIfAbsent(division, each -> each),
+            goal.firstFile(),
+            defaulted);
+    target.division().check(name);
     targets.add(target);
     targetRanks.addAll(goal.files());
     if (!request.writesWhole() && rule.flatMap(Rule::to).isPresent()) {
@@ -268,8 +296,7 @@ public final class MoveList {
       Optional<DType> wire =
           Casts.touch(source.dtype()) && !scales.keep(source) ? request.wire() : Optional.empty();
       TensorMove move =
-          new TensorMove(
-              source, part.axes(), target, assembly.dim(), part.segments(assembly.dim()), wire);
+          new TensorMove(source, part.axes(), target, assembly.dim(), part.segments(), wire);
       checkScales(move);
       checkWhole(move);
       doubts.look(move, rule, in.byRank(), !request.writesWhole());
@@ -280,17 +307,92 @@ public final class MoveList {
     }
   }
 
-  /** Returns the target layout of a rule, if it has one. */
-  private Optional<Goal> goal(Rule rule, Optional<Goal> defaultTo, Layout highest) {
-    return rule.to()
-        .map(
-            text ->
-                ruledGoals.computeIfAbsent(
-                    rule.where(),
-                    key ->
-                        defaultTo
-                            .map(base -> base.of(rule))
-                            .orElseGet(() -> Goal.of(text, highest))));
+  /** Returns the target layouts: one, or one for each part that a tensor is fused of. */
+  private List<Goal> goals(Assembly assembly, Optional<Goal> defaultTo, Layout highest) {
+    Optional<Rule> rule = Optional.ofNullable(assembly.rule());
+    List<Optional<String>> texts =
+        assembly
+            .fused()
+            .map(Rule.Form.Parts::to)
+            .orElseGet(() -> List.of(rule.flatMap(Rule::to)));
+    if (assembly.splitOff() >= 0) {
+      texts = List.of(texts.get(assembly.splitOff()));
+    }
+    List<Goal> goals =
+        texts.stream()
+            .map(text -> text.map(own -> goal(rule.get(), own, defaultTo, highest)))
+            .map(goal -> goal.or(() -> defaultTo).get())
+            .toList();
+    for (Goal goal : goals) {
+      if (!goal.files().equals(goals.get(0).files())) {
+        throw new InvalidArgumentException(
+            rule.get().where() + ": parts of one tensor are on the same ranks; " + goals.get(0).text()
+                + " is for " + goals.get(0).listed() + ", and " + goal.text() + " for " + goal.listed());
+      }
+    }
+    return goals;
+  }
+
+  /** Returns how ranks hold the target of an assembly. */
+  private Division division(
+      Assembly assembly, List<Goal> goals, List<Layout> layouts, long[] shape) {
+    Layout to = layouts.get(0);
+    if (assembly.rule() == null || request.writesWhole()) {
+      return Division.plain(to, shape);
+    }
+    Optional<Rule.Form.Parts> fused = assembly.fused();
+    String texts = String.join(", ", goals.stream().map(Goal::text).distinct().toList());
+    String where = assembly.rule().where() + ": " + texts;
+    if (fused.isPresent() && assembly.splitOff() < 0) {
+      return Division.of(where, fused.get(), assembly.dim(), assembly.extents(), layouts, shape);
+    }
+    fused.flatMap(parts -> parts.unit().stream().boxed().findFirst())
+        .ifPresent(
+            unit ->
+                Division.checkUnit(
+                    where, "\"" + assembly.names().get(0) + "\"", to, assembly.dim(), shape, unit));
+    Division plain = Division.plain(to, shape);
+    return assembly
+        .rule()
+        .pad()
+        .map(pad -> new Division(pad.padded(to, plain.padded()), 0, List.of(), List.of(to)))
+        .orElse(plain);
+  }
+
+  /**
+   * Checks the scales that rules leave out, or of which they leave out the weight.
+   *
+   * @throws InvalidArgumentException naming a weight whose scales are left out
+   */
+  private void lookAtDropped() {
+    if (matches.values().stream().noneMatch(match -> match.rule().drops())) {
+      return;
+    }
+    scales.lookAtDropped(
+        new Scales(in.names().stream().map(this::stored).toList()),
+        request.ignoreScales(),
+        doubts);
+  }
+
+  /** Returns a tensor of IN as some file has it, without its layout. */
+  private SourceTensor stored(String name) {
+    SafetensorsEntry entry =
+        in.files().stream()
+            .flatMap(file -> file.header().find(name).stream())
+            .findFirst()
+            .orElseThrow();
+    Division none = Division.plain(Layout.parse("1:R"), entry.dims());
+    return new SourceTensor(name, name, entry.dims(), entry.dtype(), none, false);
+  }
+
+  /** Returns the goal of a target layout in a rule. */
+  private Goal goal(Rule rule, String text, Optional<Goal> defaultTo, Layout highest) {
+    return ruledGoals.computeIfAbsent(
+        rule.where() + " " + text,
+        key ->
+            defaultTo
+                .map(base -> base.of(rule, text))
+                .orElseGet(() -> Goal.of(text, highest)));
   }
 
   /** Warns if a rule writes a tensor to files without other tensors. */
@@ -304,15 +406,6 @@ public final class MoveList {
               + base.text() + " for " + base.listed()
               + "; a layout without @ lies where to() does");
     }
-  }
-
-  /** Returns the cut of the parts, if ranks hold pieces of each part. */
-  private Optional<Fuse> fuse(
-      Optional<Rule> rule, String text, Layout to, List<Assembly.Part> parts) {
-    return rule.flatMap(Rule::join)
-        .filter(join -> join instanceof Rule.Join.Parts && !request.writesWhole())
-        .map(Rule.Join.Parts.class::cast)
-        .flatMap(join -> Fuse.of(rule.get().where() + ": " + text, to, join, parts));
   }
 
   private DType dtype(SourceTensor source, Optional<Rule> rule) {
@@ -367,6 +460,8 @@ public final class MoveList {
     boolean isSame =
         isRead
             && isWritten
+            && source.division().isPlain()
+            && target.division().isPlain()
             && from.placements().equals(target.to().placements())
             && from.mesh().size() == target.to().mesh().size();
     boolean isCut = (isRead || isWritten) && !isSame;

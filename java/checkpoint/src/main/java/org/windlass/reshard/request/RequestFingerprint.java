@@ -2,12 +2,11 @@
 package org.windlass.reshard.request;
 
 import java.util.Arrays;
-import java.util.Optional;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.internal.Fingerprint;
-import org.windlass.reshard.tensor.Fuse;
+import org.windlass.reshard.tensor.Division;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
@@ -39,14 +38,19 @@ public final class RequestFingerprint {
   }
 
   private void addTarget(TargetTensor target) {
-    Optional<Fuse> fuse = target.fuse();
-    add(target.name(), target.shapeList(), target.dtype(), target.to().qualified());
-    add(fuse.map(Fuse::extents), fuse.map(each -> each.layout().qualified()));
+    add(target.name(), target.shapeList(), target.dtype());
+    addDivision(target.division());
+  }
+
+  private void addDivision(Division division) {
+    add(division.padded(), division.dim(), division.extents());
+    division.layouts().forEach(layout -> add(layout.qualified()));
   }
 
   private void addMove(TensorMove move) {
     SourceTensor source = move.source();
-    add(source.name(), source.stored(), Arrays.toString(source.shape()), source.dtype(), source.from().qualified());
+    add(source.name(), source.stored(), Arrays.toString(source.shape()), source.dtype());
+    addDivision(source.division());
     add(move.axes(), move.target().name(), move.dim(), move.segments(), move.wire());
   }
 

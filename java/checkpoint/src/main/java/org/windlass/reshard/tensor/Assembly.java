@@ -4,10 +4,10 @@ package org.windlass.reshard.tensor;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
-import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import org.windlass.error.InvalidArgumentException;
@@ -17,27 +17,23 @@ import org.windlass.error.InvalidArgumentException;
  * capture.
  */
 public final class Assembly {
-  /** Places a source tensor at its position in the target. */
-  public record Part(SourceTensor source, Axes axes, long offset) {
-    long[] shape() {
-      return axes.shape(source.shape());
-    }
-
-    /** Returns the indices of a written dimension that this part is in the target. */
-    public List<TensorMove.Segment> segments(int dim) {
-      long[] shape = shape();
-      return List.of(new TensorMove.Segment(0, offset, shape.length == 0 ? 1 : shape[dim]));
-    }
-  }
+  /** Says which indices of a source tensor become which of the target. */
+  public record Part(SourceTensor source, Axes axes, List<TensorMove.Segment> segments) {}
 
   private final List<String> names;
   private final Rule rule;
+  private final int splitOff;
   private final Map<String, SourceTensor> members = new LinkedHashMap<>();
 
-  /** Creates the assembly of one tensor without a rule, or by {@code rule}, which may be null. */
-  public Assembly(List<String> names, Rule rule) {
+  /**
+   * Creates the assembly of one tensor without a rule, or by {@code rule}, which may be null.
+   *
+   * @param splitOff the part of {@code split} that the target is; -1 if it is no part
+   */
+  public Assembly(List<String> names, Rule rule, int splitOff) {
     this.names = names;
     this.rule = rule;
+    this.splitOff = splitOff;
   }
 
   /** Returns the names under which the target is written. */
@@ -64,35 +60,104 @@ public final class Assembly {
   }
 
   private boolean joins() {
-    return rule != null && rule.join().isPresent();
+    return rule != null && rule.joins();
+  }
+
+  /** Returns the rule's form; empty if the tensor is written as it is. */
+  private Optional<Rule.Form> form() {
+    return Optional.ofNullable(rule).flatMap(Rule::form);
+  }
+
+  /** Returns the parts that the rule names; empty if it names none. */
+  public Optional<Rule.Form.Parts> fused() {
+    return Optional.ofNullable(rule).flatMap(Rule::parts);
+  }
+
+  /** Returns the part of {@code split} that the target is; -1 if it is no part. */
+  public int splitOff() {
+    return splitOff;
   }
 
   /** Returns the dimension along which parts lie one after another. */
   public int dim() {
-    return joins() ? rule.join().get().dim() : 0;
+    return form().isPresent() && form().get() instanceof Rule.Form.Stack stack
+        ? stack.dim()
+        : fused().map(Rule.Form.Parts::dim).orElse(0);
   }
 
   /** Returns the tensors in order. Each begins at the end of the previous one. */
   public List<Part> parts() {
     List<Part> parts = new ArrayList<>();
-    long offset = 0;
-    for (SourceTensor tensor : ordered()) {
-      Part part = new Part(tensor, axes(tensor), offset);
-      if (!parts.isEmpty()) {
-        checkFits(parts.get(0), part);
-      }
-      parts.add(part);
-      offset += joins() ? part.shape()[dim()] : 0;
+    List<SourceTensor> ordered = ordered();
+    List<Long> extents = extents();
+    for (int i = 0; i < ordered.size(); i++) {
+      Axes axes = Axes.of(rule, ordered.get(i));
+      parts.add(new Part(ordered.get(i), axes, segments(i, axes, extents)));
     }
     return parts;
   }
 
+  private List<TensorMove.Segment> segments(int i, Axes axes, List<Long> extents) {
+    if (splitOff >= 0 || joins()) {
+      return fused()
+          .map(parts -> parts.segments(Math.max(i, splitOff), extents))
+          .orElseGet(() -> List.of(new TensorMove.Segment(0, i, 1)));
+    }
+    long[] shape = axes.shape(ordered().get(i).shape());
+    return List.of(new TensorMove.Segment(0, 0, shape.length == 0 ? 1 : shape[dim()]));
+  }
+
+  /**
+   * Returns each part's extent along {@link #dim}: of the tensors that are joined, or of those into
+   * which one is split.
+   */
+  public List<Long> extents() {
+    List<Long> extents = new ArrayList<>();
+    SourceTensor first = ordered().get(0);
+    long[] shape = Axes.of(rule, first).shape(first.shape());
+    for (SourceTensor tensor : ordered()) {
+      long[] own = Axes.of(rule, tensor).shape(tensor.shape());
+      checkFits(first, shape, tensor, own);
+      extents.add(own.length == 0 ? 1 : own[dim()]);
+    }
+    if (rule != null && rule.splits()) {
+      checkSum(first, fused().get(), extents.get(0));
+      return fused().get().extents();
+    }
+    long whole = fused().map(p -> p.groups() > 1 ? p.groups() * p.unit().orElse(1) : 1).orElse(1L);
+    for (int i = 0; i < extents.size(); i++) {
+      if (extents.get(i) % whole != 0) {
+        throw new InvalidArgumentException(
+            rule.where() + ": tensor \"" + ordered().get(i).name() + "\" has extent "
+                + extents.get(i) + " along dimension " + dim() + ", which is no multiple of "
+                + whole + ", the indices of one unit in each of " + fused().get().groups()
+                + " groups");
+      }
+    }
+    return extents;
+  }
+
+  private void checkSum(SourceTensor tensor, Rule.Form.Parts parts, long extent) {
+    long all = parts.extents().stream().mapToLong(Long::longValue).sum();
+    if (all != extent) {
+      throw new InvalidArgumentException(
+          rule.where() + ": tensor \"" + tensor.name() + "\" has extent " + extent
+              + " along dimension " + dim() + ", and split makes " + all + ": " + parts.groups()
+              + (parts.groups() == 1 ? " group of " : " groups of ") + parts.sizes()
+              + (parts.unit().isPresent()
+                  ? " units of " + parts.unit().getAsLong() + "; split counts units"
+                  : "; split has the sizes of one group"));
+    }
+  }
+
   /** Returns the extents of the whole tensor. */
-  public long[] shape(List<Part> parts) {
-    long[] shape = parts.get(0).shape();
+  public long[] shape() {
+    SourceTensor first = ordered().get(0);
+    long[] shape = Axes.of(rule, first).shape(first.shape());
     if (joins()) {
-      Part last = parts.get(parts.size() - 1);
-      shape[dim()] = last.offset() + last.shape()[dim()];
+      shape[dim()] = extents().stream().mapToLong(Long::longValue).sum();
+    } else if (splitOff >= 0) {
+      shape[dim()] = extents().get(splitOff);
     }
     return shape;
   }
@@ -101,7 +166,7 @@ public final class Assembly {
     if (!joins()) {
       return List.copyOf(members.values());
     }
-    if (rule.join().get() instanceof Rule.Join.Parts join) {
+    if (rule.form().get() instanceof Rule.Form.Parts join) {
       for (String name : join.names()) {
         if (!members.containsKey(name)) {
           throw new InvalidArgumentException(
@@ -140,8 +205,8 @@ public final class Assembly {
     return List.copyOf(byNumber.values());
   }
 
-  private Rule.Join.Stack stack() {
-    return (Rule.Join.Stack) rule.join().get();
+  private Rule.Form.Stack stack() {
+    return (Rule.Form.Stack) rule.form().get();
   }
 
   /** Returns the name that the tensor with a number would have in this stack. */
@@ -158,7 +223,7 @@ public final class Assembly {
   public static void checkStacks(Collection<Assembly> all) {
     Map<String, Assembly> largest = new LinkedHashMap<>();
     for (Assembly each : all) {
-      if (each.joins() && each.rule.join().get() instanceof Rule.Join.Stack stack && !stack.uneven()) {
+      if (each.form().isPresent() && each.form().get() instanceof Rule.Form.Stack stack && !stack.uneven()) {
         largest.merge(
             each.rule.where(), each, (a, b) -> b.members.size() > a.members.size() ? b : a);
       }
@@ -177,55 +242,16 @@ public final class Assembly {
     }
   }
 
-  private Axes axes(SourceTensor tensor) {
-    int ndim = tensor.shape().length;
-    List<Integer> order = new ArrayList<>();
-    for (int d = 0; d < ndim; d++) {
-      order.add(d);
-    }
-    if (rule == null) {
-      return new Axes(order);
-    }
-    if (rule.transpose() instanceof Rule.Transpose.Order asked) {
-      if (asked.order().size() != ndim) {
-        throw misfit(tensor, "transpose names " + asked.order().size() + " dimensions");
-      }
-      order = asked.order();
-    } else if (rule.transpose() instanceof Rule.Transpose.LastTwo) {
-      if (ndim < 2) {
-        throw misfit(tensor, "transpose exchanges the last two");
-      }
-      Collections.swap(order, ndim - 2, ndim - 1);
-    }
-    Axes axes = new Axes(order);
-    if (!joins()) {
-      return axes;
-    }
-    boolean stacks = rule.join().get() instanceof Rule.Join.Stack;
-    if (dim() > ndim || dim() == ndim && !stacks) {
-      throw misfit(tensor, stacks ? "stack makes dimension " + dim() : "dim is " + dim());
-    }
-    return stacks ? axes.withNew(dim()) : axes;
-  }
-
-  private InvalidArgumentException misfit(SourceTensor tensor, String what) {
-    return new InvalidArgumentException(
-        rule.where() + ": " + what + ", and tensor \"" + tensor.name() + "\" has shape "
-            + Arrays.toString(tensor.shape()));
-  }
-
-  private void checkFits(Part first, Part part) {
-    long[] a = first.shape();
-    long[] b = part.shape();
+  private void checkFits(SourceTensor first, long[] a, SourceTensor part, long[] b) {
     boolean fits = a.length == b.length;
     for (int d = 0; d < a.length && fits; d++) {
       fits = d == dim() || a[d] == b[d];
     }
     if (!fits) {
       throw new InvalidArgumentException(
-          rule.where() + ": tensor \"" + part.source().name() + "\" has shape "
-              + Arrays.toString(part.source().shape()) + ", which does not join with "
-              + Arrays.toString(first.source().shape()) + " of \"" + first.source().name() + "\"");
+          rule.where() + ": tensor \"" + part.name() + "\" has shape "
+              + Arrays.toString(part.shape()) + ", which does not join with "
+              + Arrays.toString(first.shape()) + " of \"" + first.name() + "\"");
     }
   }
 }

@@ -2,10 +2,13 @@
 package org.windlass.reshard.tensor;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.windlass.Tensor;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -20,6 +23,44 @@ public record Axes(List<Integer> stored) {
 
   public Axes {
     stored = List.copyOf(stored);
+  }
+
+  /** Returns the axes that a rule gives to a tensor; {@code rule} may be null. */
+  static Axes of(Rule rule, SourceTensor tensor) {
+    int ndim = tensor.shape().length;
+    List<Integer> order = new ArrayList<>(IntStream.range(0, ndim).boxed().toList());
+    if (rule == null) {
+      return new Axes(order);
+    }
+    if (rule.transpose() instanceof Rule.Transpose.Order asked) {
+      if (asked.order().size() != ndim) {
+        throw misfit(rule, tensor, "transpose names " + asked.order().size() + " dimensions");
+      }
+      order = asked.order();
+    } else if (rule.transpose() instanceof Rule.Transpose.LastTwo) {
+      if (ndim < 2) {
+        throw misfit(rule, tensor, "transpose exchanges the last two");
+      }
+      Collections.swap(order, ndim - 2, ndim - 1);
+    }
+    Axes axes = new Axes(order);
+    Rule.Form form = rule.form().orElse(null);
+    if (form instanceof Rule.Form.Stack stack) {
+      if (stack.dim() > ndim) {
+        throw misfit(rule, tensor, "stack makes dimension " + stack.dim());
+      }
+      return axes.withNew(stack.dim());
+    }
+    if (form instanceof Rule.Form.Parts fused && fused.dim() >= ndim) {
+      throw misfit(rule, tensor, "dim is " + fused.dim());
+    }
+    return axes;
+  }
+
+  private static InvalidArgumentException misfit(Rule rule, SourceTensor tensor, String what) {
+    return new InvalidArgumentException(
+        rule.where() + ": " + what + ", and tensor \"" + tensor.name() + "\" has shape "
+            + Arrays.toString(tensor.shape()));
   }
 
   /** Returns these axes with a new dimension at {@code dim}. */

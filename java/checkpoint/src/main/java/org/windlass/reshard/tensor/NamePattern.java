@@ -19,10 +19,12 @@ import org.windlass.error.InvalidArgumentException;
 public final class NamePattern {
   private static final Pattern SPECIAL = Pattern.compile("\\*|\\{([A-Za-z0-9_]+)}|[{}]");
 
+  private final String glob;
   private final Pattern regex;
   private final List<String> captures;
 
-  private NamePattern(Pattern regex, List<String> captures) {
+  private NamePattern(String glob, Pattern regex, List<String> captures) {
+    this.glob = glob;
     this.regex = regex;
     this.captures = captures;
   }
@@ -34,6 +36,10 @@ public final class NamePattern {
    *     twice
    */
   static NamePattern parse(String glob) {
+    return parse(glob, Optional.empty());
+  }
+
+  private static NamePattern parse(String glob, Optional<String> star) {
     StringBuilder regex = new StringBuilder();
     List<String> captures = new ArrayList<>();
     Matcher special = SPECIAL.matcher(glob);
@@ -42,7 +48,8 @@ public final class NamePattern {
       regex.append(Pattern.quote(glob.substring(at, special.start())));
       at = special.end();
       if (special.group().equals("*")) {
-        regex.append(".*");
+        star.ifPresent(captures::add);
+        regex.append(star.isPresent() ? "(.*)" : ".*");
       } else {
         String capture = capture(special, glob);
         if (captures.contains(capture)) {
@@ -53,7 +60,13 @@ public final class NamePattern {
       }
     }
     regex.append(Pattern.quote(glob.substring(at)));
-    return new NamePattern(Pattern.compile(regex.toString(), Pattern.DOTALL), captures);
+    return new NamePattern(glob, Pattern.compile(regex.toString(), Pattern.DOTALL), captures);
+  }
+
+  /** Returns this pattern with its {@code *} captured under a name, if it has exactly one. */
+  NamePattern named(String capture) {
+    boolean hasOne = glob.indexOf('*') >= 0 && glob.indexOf('*') == glob.lastIndexOf('*');
+    return hasOne ? parse(glob, Optional.of(capture)) : this;
   }
 
   private static String capture(Matcher special, String text) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.tensor;
 
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -8,6 +9,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
@@ -25,7 +27,7 @@ import org.windlass.layout.Placement;
  * @param dtype the dtype in which floating tensors are written
  * @param as the names under which the result is written; if empty, it keeps its own
  * @param transpose the order of the dimensions before the tensors are joined
- * @param join how several tensors become one
+ * @param form what becomes of the tensors, if each is not written as it is
  */
 public record Rule(
     String where,
@@ -35,7 +37,7 @@ public record Rule(
     Optional<DType> dtype,
     List<String> as,
     Transpose transpose,
-    Optional<Join> join) {
+    Optional<Form> form) {
 
   /** Describes the new order of the dimensions. */
   public sealed interface Transpose {
@@ -49,18 +51,60 @@ public record Rule(
     record Order(List<Integer> order) implements Transpose {}
   }
 
-  /** Describes how the tensors that differ only in one capture become one tensor. */
-  public sealed interface Join {
-    /** Returns the dimension along which the tensors lie one after another. */
-    int dim();
-
+  /** Describes what becomes of tensors: they are joined, split, padded or left out. */
+  public sealed interface Form {
     /**
-     * Joins the tensors whose capture is in {@code names}, in that order, along an existing
-     * dimension.
+     * Cuts the parts of a fused tensor separately. It joins the tensors whose capture is in {@code
+     * names}, in that order, along an existing dimension, or splits one tensor.
      *
+     * @param dim the dimension along which the parts lie, as written
+     * @param names the captures of the joined tensors, or names of the parts of a split one
+     * @param sizes each part's size in one group, in units; empty if tensors are joined
+     * @param from each part's source layout; empty if the rule gives none for parts
+     * @param to each part's target layout, if it is not the default
+     * @param groups how often the parts repeat, interleaved; 1 if they lie one after another
      * @param unit the number of indices that belong together and are never cut
+     * @param isApart whether each part becomes a tensor of its own
      */
-    record Parts(List<String> names, int dim, OptionalLong unit) implements Join {}
+    record Parts(
+        int dim,
+        List<String> names,
+        List<Long> sizes,
+        List<String> from,
+        List<Optional<String>> to,
+        long groups,
+        OptionalLong unit,
+        boolean isApart)
+        implements Form {
+      /** Returns whether one tensor is split, and not several joined. */
+      public boolean splits() {
+        return !sizes.isEmpty();
+      }
+
+      /** Returns each part's extent in all groups together, if one tensor is split. */
+      List<Long> extents() {
+        long factor = Math.multiplyExact(groups, unit.orElse(1));
+        return sizes.stream().map(size -> Math.multiplyExact(size, factor)).toList();
+      }
+
+      /**
+       * Returns the indices of one part in the tensor that is read, and in the written one.
+       *
+       * @param extents each part's extent, in all groups together
+       */
+      List<TensorMove.Segment> segments(int part, List<Long> extents) {
+        long before = extents.stream().limit(part).mapToLong(Long::longValue).sum() / groups;
+        long group = extents.stream().mapToLong(Long::longValue).sum() / groups;
+        long piece = extents.get(part) / groups;
+        return LongStream.range(0, groups)
+            .mapToObj(
+                g ->
+                    isApart
+                        ? new TensorMove.Segment(g * group + before, g * piece, piece)
+                        : new TensorMove.Segment(g * piece, g * group + before, piece))
+            .toList();
+      }
+    }
 
     /**
      * Joins all tensors in the order of the captured number, along a new dimension.
@@ -68,7 +112,59 @@ public record Rule(
      * @param uneven whether numbers may begin above 0, and stacks of one rule may have different
      *     numbers of tensors
      */
-    record Stack(int dim, boolean uneven) implements Join {}
+    record Stack(int dim, boolean uneven) implements Form {}
+
+    /**
+     * Pads with zeros, along each dimension that a layout cuts.
+     *
+     * @param to extents become a multiple of this number
+     * @param shape the tensor's own extents, if files hold padded ones
+     */
+    record Pad(long to, Optional<List<Long>> shape) implements Form {
+      /** Returns the extents that {@code layout} cuts of a tensor of this shape. */
+      public List<Long> padded(Layout layout, List<Long> shape) {
+        List<Long> padded = new ArrayList<>(shape);
+        for (Placement placement : layout.placements()) {
+          int dim = Axes.dimension(placement);
+          if (dim >= 0 && dim < shape.size()) {
+            padded.set(dim, (shape.get(dim) + to - 1) / to * to);
+          }
+        }
+        return padded;
+      }
+    }
+
+    /** Leaves the tensors out. */
+    record Drop() implements Form {}
+  }
+
+  private <T extends Form> Optional<T> form(Class<T> kind) {
+    return form.filter(kind::isInstance).map(kind::cast);
+  }
+
+  /** Returns whether the rule joins several tensors. */
+  public boolean joins() {
+    return form(Form.Stack.class).isPresent() || parts().isPresent() && !splits();
+  }
+
+  /** Returns whether the rule splits tensors. */
+  public boolean splits() {
+    return parts().filter(Form.Parts::splits).isPresent();
+  }
+
+  /** Returns the parts that the rule joins, or into which it splits tensors. */
+  public Optional<Form.Parts> parts() {
+    return form(Form.Parts.class);
+  }
+
+  /** Returns how the rule pads tensors, if it does. */
+  public Optional<Form.Pad> pad() {
+    return form(Form.Pad.class);
+  }
+
+  /** Returns whether the rule leaves its tensors out. */
+  public boolean drops() {
+    return form(Form.Drop.class).isPresent();
   }
 
   /**
@@ -128,9 +224,9 @@ public record Rule(
     return match.match(name)
         .filter(
             captured ->
-                join.isEmpty()
-                    || !(join.get() instanceof Join.Parts parts)
-                    || parts.names().contains(captured.get(joined())));
+                parts().isEmpty()
+                    || splits()
+                    || parts().get().names().contains(captured.get(joined())));
   }
 
   /** Returns the capture in which joined tensors differ: the one that no new name holds. */

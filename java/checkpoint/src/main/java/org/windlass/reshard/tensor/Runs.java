@@ -65,6 +65,13 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return new Runs(dims, shape);
   }
 
+  /** Returns the part of these runs within some indices of a dimension, in the same local tensor. */
+  Runs clipped(int dim, long begin, long end) {
+    List<List<Run>> clipped = new ArrayList<>(dims);
+    clipped.set(dim, cut(dim, begin, end));
+    return new Runs(clipped, shape);
+  }
+
   /** Returns the runs of a whole tensor. */
   public static Runs whole(long[] shape) {
     List<List<Run>> dims = new ArrayList<>();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.tensor;
 
+import java.util.Arrays;
+import java.util.List;
 import org.windlass.DType;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
@@ -14,22 +16,32 @@ import org.windlass.layout.Placement;
  * @param stored the tensor's name in the files, which differs if metadata tie {@code name} to it
  * @param shape the global shape
  * @param dtype the dtype
- * @param from the layout as it applies to this tensor
+ * @param division how ranks hold it; its layouts are as they apply to this tensor
  * @param defaulted whether a default layout shards a dimension that the tensor lacks
  */
 public record SourceTensor(
-    String name, String stored, long[] shape, DType dtype, Layout from, boolean defaulted) {
+    String name, String stored, long[] shape, DType dtype, Division division, boolean defaulted) {
+  /** Returns the layout of the tensor, or of its first part. */
+  public Layout from() {
+    return division.layout();
+  }
+
   /** Returns the part of the tensor that a rank of {@link #from} holds. */
   public Runs held(int rank) {
-    return Runs.of(from, shape, rank);
+    return division.held(shape, rank);
+  }
+
+  /** Returns the global shape as a list. */
+  public List<Long> shapeList() {
+    return Arrays.stream(shape).boxed().toList();
   }
 
   /** Returns the number of terms from which each element is reduced; 1 without a reduction. */
   public int terms() {
     int terms = 1;
-    for (int m = 0; m < from.mesh().ndim(); m++) {
-      if (from.placements().get(m) instanceof Placement.Partial) {
-        terms = Math.multiplyExact(terms, from.mesh().size(m));
+    for (int m = 0; m < from().mesh().ndim(); m++) {
+      if (from().placements().get(m) instanceof Placement.Partial) {
+        terms = Math.multiplyExact(terms, from().mesh().size(m));
       }
     }
     return terms;
@@ -42,7 +54,8 @@ public record SourceTensor(
           "its source layout has " + terms() + " terms; at most " + Native.WL_MAX_RANKS
               + " are reduced");
     }
-    from.partialOp()
+    from()
+        .partialOp()
         .filter(op -> !dtype.canReduce(op))
         .ifPresent(
             op -> {
@@ -53,6 +66,6 @@ public record SourceTensor(
 
   /** Returns this tensor under a name that is tied to it. */
   public SourceTensor tied(String name) {
-    return new SourceTensor(name, stored, shape, dtype, from, defaulted);
+    return new SourceTensor(name, stored, shape, dtype, division, defaulted);
   }
 }

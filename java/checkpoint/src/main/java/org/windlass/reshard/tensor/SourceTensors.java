@@ -2,12 +2,14 @@
 package org.windlass.reshard.tensor;
 
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Function;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.checkpoint.Checkpoint;
@@ -17,6 +19,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /** Describes the whole tensors of a checkpoint, and checks them against their layouts. */
 public final class SourceTensors {
@@ -28,56 +31,53 @@ public final class SourceTensors {
 
   private final Checkpoint in;
   private final Optional<Layout> defaultFrom;
-  /** Rules that give source layouts, by tensor. */
-  private final Map<String, Rule> rules;
-  private final Map<String, Layout> ruled = new HashMap<>();
+  private final Collection<String> names;
+  private final Function<String, Optional<Rule>> ruleOf;
+  /** Source layouts that rules give: one for a tensor, or one for each part. */
+  private final Map<String, List<Layout>> ruled = new HashMap<>();
 
   /**
    * Reads the layouts of the tensors.
    *
-   * @param rules the rules that give layouts, by tensor. Without {@code @}, they use the ranks of
-   *     the default layout, or of the tensor's layout in {@code layout.json}
+   * @param names the stored tensors that are read
+   * @param ruleOf returns a tensor's rule. Its layouts without {@code @} use the ranks of the default
+   *     layout, or of the tensor's layout in {@code layout.json}
    */
-  public SourceTensors(Checkpoint in, Optional<Layout> defaultFrom, Map<String, Rule> rules) {
+  public SourceTensors(
+      Checkpoint in,
+      Optional<Layout> defaultFrom,
+      Collection<String> names,
+      Function<String, Optional<Rule>> ruleOf) {
     this.in = in;
     this.defaultFrom = defaultFrom;
-    this.rules = rules;
-    rules.forEach((name, rule) -> ruled.put(name, from(name, rule)));
-  }
-
-  private Layout from(String name, Rule rule) {
-    Layout own = Layout.parse(rule.from().get());
-    return defaultFrom
-        .or(() -> entry(name).flatMap(LayoutFile.Entry::layout))
-        .map(base -> rule.layout("from", rule.from().get(), base))
-        .orElse(own);
-  }
-
-  /**
-   * Refuses tensors that ranks hold in parts of unequal extents, which no layout describes.
-   *
-   * @throws InvalidArgumentException naming the first
-   */
-  public void refuseParts() {
-    for (String name : in.names()) {
-      entry(name)
-          .flatMap(LayoutFile.Entry::parts)
-          .ifPresent(
-              parts -> {
-                throw new InvalidArgumentException(
-                    in.path() + ": tensor \"" + name + "\": layout.json says that it is fused of parts"
-                        + " of extents " + parts.extents() + " along dimension " + parts.dim()
-                        + ", each cut by itself as " + parts.layout()
-                        + "; no layout reads that as one tensor. Reshard from the checkpoint that it"
-                        + " was made of");
-              });
+    this.names = names;
+    this.ruleOf = ruleOf;
+    for (String name : names) {
+      Optional<Rule> rule = ruleOf.apply(name).filter(own -> own.from().isPresent());
+      rule.ifPresent(own -> ruled.put(name, from(name, own)));
     }
+  }
+
+  private List<Layout> from(String name, Rule rule) {
+    Optional<Layout> base = defaultFrom.or(() -> stored(name));
+    List<String> texts =
+        rule.splits() ? rule.parts().get().from() : List.of(rule.from().get());
+    return texts.stream()
+        .map(text -> base.map(on -> rule.layout("from", text, on)).orElse(Layout.parse(text)))
+        .toList();
+  }
+
+  /** Returns the layout that {@code layout.json} gives to a tensor, or to its first part. */
+  private Optional<Layout> stored(String name) {
+    return entry(name)
+        .flatMap(entry -> entry.layout().or(() -> entry.parts().map(p -> p.layouts().get(0))));
   }
 
   /** Returns the source layout of a tensor before defaults apply, if it has one. */
   public Optional<Layout> declared(String name) {
     return Optional.ofNullable(ruled.get(name))
-        .or(() -> entry(name).flatMap(LayoutFile.Entry::layout))
+        .map(layouts -> layouts.get(0))
+        .or(() -> stored(name))
         .or(() -> defaultFrom);
   }
 
@@ -86,7 +86,7 @@ public final class SourceTensors {
    * there.
    */
   public boolean takesDefault(String name) {
-    return !ruled.containsKey(name) && entry(name).flatMap(LayoutFile.Entry::layout).isEmpty();
+    return !ruled.containsKey(name) && stored(name).isEmpty();
   }
 
   /**
@@ -97,7 +97,7 @@ public final class SourceTensors {
     Set<Integer> found = in.ranks().keySet();
     Map<Integer, Layout> expected = new LinkedHashMap<>();
     Map<String, Layout> layouts = new LinkedHashMap<>();
-    for (String name : in.names()) {
+    for (String name : names) {
       layouts.put(name, declared(name).orElseThrow());
     }
     if (layouts.isEmpty()) {
@@ -158,13 +158,19 @@ public final class SourceTensors {
               + " has whole tensors, which are no terms of a reduction");
     }
     Layout applied = applied(name, from, entry.shape().size());
-    return new SourceTensor(name, name, entry.dims(), entry.dtype(), applied, !applied.equals(from));
+    Optional<List<Long>> said = ruleOf.apply(name).flatMap(Rule::pad).flatMap(Rule.Form.Pad::shape);
+    if (said.isPresent() && !said.get().equals(entry.shape())) {
+      throw notPadded(name, entry.shape(), said.get(), said.get());
+    }
+    Division division = Division.plain(applied, entry.dims());
+    return new SourceTensor(
+        name, name, entry.dims(), entry.dtype(), division, !applied.equals(from));
   }
 
   private Layout applied(String name, Layout declared, int ndim) {
     Layout applied = takesDefault(name) ? declared.defaultedFor(ndim) : declared;
     if (ruled.containsKey(name)) {
-      rules.get(name).requireFit("from", applied, name, ndim);
+      ruled.get(name).forEach(each -> ruleOf.apply(name).get().requireFit("from", each, name, ndim));
     } else {
       checkStored(name, applied, new long[ndim]);
     }
@@ -208,22 +214,103 @@ public final class SourceTensors {
     }
     int ndim = first.shape().size();
     Layout applied = applied(name, declared, ndim);
-    long[] shape = globalShape(name, applied, ndim);
+    Division division = division(name, applied, globalShape(name, applied, ndim), first);
+    long[] shape = ownShape(name, division);
+    division.check(name);
     for (int rank : applied.mesh().ranks()) {
-      long[] expected = applied.localShape(shape, rank);
+      long[] expected = division.held(shape, rank).shape();
       List<Long> found = local(name, rank, applied).shape();
       if (!found.equals(Arrays.stream(expected).boxed().toList())) {
         throw disagrees(
             name,
             rank,
             "shape " + Arrays.toString(expected) + " of the global " + Arrays.toString(shape)
-                + " under " + applied,
+                + " under " + division,
             "shape " + found);
       }
     }
     DType dtype = first.dtype();
-    entry(name).ifPresent(entry -> checkAgreement(name, shape, dtype, entry, applied));
-    return new SourceTensor(name, name, shape, dtype, applied, !applied.equals(declared));
+    entry(name).ifPresent(entry -> checkAgreement(name, shape, dtype, entry, division));
+    return new SourceTensor(name, name, shape, dtype, division, !applied.equals(declared));
+  }
+
+  /**
+   * Returns how ranks hold a tensor in their files.
+   *
+   * @param sums the sums of the ranks' extents
+   * @param local a rank's part
+   */
+  private Division division(String name, Layout applied, long[] sums, SafetensorsEntry local) {
+    Optional<Rule> rule = ruleOf.apply(name);
+    if (!ruled.containsKey(name) && entry(name).flatMap(LayoutFile.Entry::parts).isPresent()) {
+      return Division.of(LayoutFile.NAME + ": tensor \"" + name + "\"", entry(name).get());
+    }
+    if (rule.filter(Rule::splits).isEmpty()) {
+      return Division.plain(applied, sums);
+    }
+    Rule.Form.Parts parts = rule.get().parts().get();
+    Division plain = Division.plain(applied, sums);
+    SourceTensor shown =
+        new SourceTensor(name, name, local.dims(), local.dtype(), plain, false);
+    int dim = Axes.of(rule.get(), shown).stored().get(parts.dim());
+    if (ruled.containsKey(name)) {
+      sums[dim] = parts.extents().stream().mapToLong(Long::longValue).sum();
+      String where = rule.get().where() + ".from: " + String.join(", ", Set.copyOf(parts.from()));
+      return Division.of(where, parts, dim, parts.extents(), ruled.get(name), sums);
+    }
+    boolean isPlain =
+        applied.placements().stream().anyMatch(p -> p instanceof Placement.Shard s && s.dim() == dim);
+    if (takesDefault(name) && isPlain && Division.pieces(applied, dim) > 1) {
+      throw new InvalidArgumentException(
+          rule.get().where() + ": from() " + applied + " cuts dimension " + dim + " of tensor \""
+              + name + "\", along which the rule splits it, and does not tell whether each rank's"
+              + " file has its piece of each part. If it has, give the rule \"from\": \"" + applied
+              + "\"; otherwise reshard to 1:R first, without the rule");
+    }
+    return plain;
+  }
+
+  /** Returns a tensor's own extents, without the zeros that ranks may hold behind them. */
+  private long[] ownShape(String name, Division division) {
+    List<Long> held = division.padded();
+    Optional<LayoutFile.Entry> entry = entry(name);
+    Optional<Rule.Form.Pad> pad = ruleOf.apply(name).flatMap(Rule::pad);
+    Optional<List<Long>> listed = entry.flatMap(LayoutFile.Entry::padded);
+    Optional<List<Long>> own =
+        pad.flatMap(Rule.Form.Pad::shape).or(() -> entry.map(LayoutFile.Entry::shape));
+    if (pad.isEmpty() && listed.isEmpty()) {
+      return longs(held);
+    }
+    if (own.isPresent()) {
+      List<Long> padded = listed.orElseGet(() -> pad.get().padded(division.layout(), own.get()));
+      boolean isOther = listed.isPresent() && !own.equals(entry.map(LayoutFile.Entry::shape));
+      if (isOther || !padded.equals(held) && (listed.isPresent() || !own.get().equals(held))) {
+        throw notPadded(name, held, own.get(), padded);
+      }
+      return longs(own.get());
+    }
+    for (Placement placement : division.layout().placements()) {
+      int dim = Axes.dimension(placement);
+      if (dim >= 0 && held.get(dim) > 0 && held.get(dim) % pad.get().to() == 0) {
+        throw new InvalidArgumentException(
+            ruleOf.apply(name).get().where() + ".pad_to: the files of tensor \"" + name + "\" make "
+                + held + ", a multiple of " + pad.get().to() + " along dimension " + dim
+                + ", and nothing tells whether its end is padding; \"shape\" in the rule gives the"
+                + " shape without it");
+      }
+    }
+    return longs(held);
+  }
+
+  private static long[] longs(List<Long> numbers) {
+    return numbers.stream().mapToLong(Long::longValue).toArray();
+  }
+
+  private static InvalidArgumentException notPadded(
+      String name, List<Long> held, List<Long> own, List<Long> padded) {
+    return new InvalidArgumentException(
+        "tensor \"" + name + "\": its files make shape " + held + ", and by its rule or layout.json"
+            + " it is " + own + (padded.equals(own) ? "" : ", padded to " + padded));
   }
 
   private SafetensorsEntry local(String name, int rank, Layout layout) {
@@ -272,11 +359,11 @@ public final class SourceTensors {
   }
 
   private void checkAgreement(
-      String name, long[] shape, DType dtype, LayoutFile.Entry entry, Layout applied) {
+      String name, long[] shape, DType dtype, LayoutFile.Entry entry, Division division) {
     if (!entry.shape().equals(Arrays.stream(shape).boxed().toList())) {
       throw new InvalidArgumentException(
           "tensor \"" + name + "\": layout.json says shape " + entry.shape()
-              + ", and the rank files make " + Arrays.toString(shape) + " under " + applied);
+              + ", and the rank files make " + Arrays.toString(shape) + " under " + division);
     }
     DType said = entry.dtype().orElse(dtype);
     if (said != dtype) {
@@ -284,37 +371,43 @@ public final class SourceTensors {
           "tensor \"" + name + "\": layout.json says dtype " + said + ", and the rank files hold "
               + dtype);
     }
-    if (entry.layout().isEmpty()) {
+    if (stored(name).isEmpty()) {
       return;
     }
-    checkStored(name, entry.layout().get(), shape);
-    Optional<Layout> asked = ruled.containsKey(name) ? Optional.of(applied) : defaultFrom;
+    entry.layout().ifPresent(layout -> checkStored(name, layout, shape));
+    Division listed = Division.of(LayoutFile.NAME, entry);
+    Optional<Division> asked =
+        ruled.containsKey(name)
+            ? Optional.of(division)
+            : defaultFrom.map(
+                from ->
+                    new Division(
+                        division.padded(), 0, List.of(), List.of(from.defaultedFor(shape.length))));
     asked
-        .map(layout -> layout.defaultedFor(shape.length))
-        .filter(layout -> !sameHolding(layout, entry.layout().get(), shape))
+        .filter(
+            other -> {
+              other.check(name);
+              return !sameHolding(other, listed, shape);
+            })
         .ifPresent(
-            layout -> {
+            other -> {
               throw new InvalidArgumentException(
-                  "tensor \"" + name + "\": layout.json says layout " + entry.layout().get() + ", and "
-                      + (ruled.containsKey(name) ? "its rule" : "from()") + " says " + layout);
+                  "tensor \"" + name + "\": layout.json says " + (listed.isPlain() ? "layout " : "")
+                      + listed + ", and " + (ruled.containsKey(name) ? "its rule" : "from()")
+                      + " says " + other);
             });
   }
 
-  /** Returns whether two layouts give every rank the same part, as the same kind of value. */
-  private static boolean sameHolding(Layout a, Layout b, long[] shape) {
-    if (a.hasPartial() || b.hasPartial()) {
-      return a.placements().equals(b.placements()) && a.mesh().ranks().equals(b.mesh().ranks());
+  /** Returns whether two divisions give every rank the same part, as the same kind of value. */
+  private static boolean sameHolding(Division a, Division b, long[] shape) {
+    List<Integer> ranks = a.layout().mesh().ranks();
+    if (a.layout().hasPartial() || b.layout().hasPartial()) {
+      return a.layout().placements().equals(b.layout().placements())
+          && ranks.equals(b.layout().mesh().ranks());
     }
-    if (a.mesh().size() != b.mesh().size()) {
-      return false;
-    }
-    for (int rank : a.mesh().ranks()) {
-      if (!b.mesh().contains(rank)
-          || !a.localRegion(shape, rank).equals(b.localRegion(shape, rank))) {
-        return false;
-      }
-    }
-    return true;
+    return Set.copyOf(ranks).equals(Set.copyOf(b.layout().mesh().ranks()))
+        && ranks.stream()
+            .allMatch(rank -> a.held(shape, rank).dims().equals(b.held(shape, rank).dims()));
   }
 
   private static InvalidArgumentException disagrees(

@@ -3,7 +3,6 @@ package org.windlass.reshard.tensor;
 
 import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
@@ -15,9 +14,8 @@ import org.windlass.layout.Layout;
  * @param name the tensor's unique name
  * @param shape the global shape
  * @param dtype the dtype
- * @param to the layout as it applies to this tensor
- * @param firstFile the number to subtract from a rank of {@code to} to get its file number
- * @param fuse the cut of the parts, if the tensor is fused of parts that the layout cuts separately
+ * @param division how ranks hold it; its layouts are as they apply to this tensor
+ * @param firstFile the number to subtract from a rank of {@link #to} to get its file number
  * @param defaulted whether a default layout, its own or of a source, shards a dimension that the
  *     tensor lacks
  */
@@ -25,10 +23,14 @@ public record TargetTensor(
     String name,
     long[] shape,
     DType dtype,
-    Layout to,
+    Division division,
     int firstFile,
-    Optional<Fuse> fuse,
     boolean defaulted) {
+  /** Returns the layout of the tensor, or of its first part. */
+  public Layout to() {
+    return division.layout();
+  }
+
   /** Refuses a target that holds terms instead of values. */
   public static void refusePartial(Layout to) {
     if (to.hasPartial()) {
@@ -41,14 +43,14 @@ public record TargetTensor(
     return rank - firstFile;
   }
 
-  /** Returns the mesh with the numbers of the files instead of ranks. */
-  public DeviceMesh files() {
-    return firstFile == 0 ? to.mesh() : to.mesh().at(0);
+  /** Returns the division with the numbers of the files instead of ranks. */
+  public Division shown() {
+    return firstFile == 0 ? division : division.fromZero();
   }
 
-  /** Returns the layout for messages, with the numbers of the files instead of ranks. */
-  public Layout shown() {
-    return firstFile == 0 ? to : new Layout(files(), to.placements());
+  /** Returns the mesh with the numbers of the files instead of ranks. */
+  public DeviceMesh files() {
+    return shown().layout().mesh();
   }
 
   /** Returns the global shape as a list. */
@@ -58,7 +60,7 @@ public record TargetTensor(
 
   /** Returns the runs that a rank of {@link #to} holds, in the order of the whole tensor. */
   public Runs held(int rank) {
-    return fuse.map(each -> each.runs(shape, rank)).orElseGet(() -> Runs.of(to, shape, rank));
+    return division.held(shape, rank);
   }
 
   /** Returns the size of the whole tensor in bytes. */

@@ -4,10 +4,13 @@ package org.windlass.reshard.tensor;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
 import java.util.function.Consumer;
-import java.util.function.Predicate;
+import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 
@@ -31,16 +34,24 @@ public final class TiedNames {
   }
 
   /**
-   * Returns the tied names of a checkpoint; {@code isRuled} returns whether a rule matches a name.
+   * Returns the tied names of a checkpoint; {@code ruleOf} returns the rule that matches a name. Names
+   * that a rule drops are left out.
    */
-  public static TiedNames of(Checkpoint in, Predicate<String> isRuled) {
-    TiedNames tied = new TiedNames(in.metadata());
-    in.names().forEach(name -> tied.stored.put(name, name));
+  public static TiedNames of(Checkpoint in, Function<String, Optional<Rule>> ruleOf) {
+    TiedNames tied = new TiedNames(new LinkedHashMap<>(in.metadata()));
+    in.names().stream()
+        .filter(name -> ruleOf.apply(name).filter(Rule::drops).isEmpty())
+        .forEach(name -> tied.stored.put(name, name));
     in.metadata()
         .forEach(
             (name, other) -> {
               if (in.names().contains(other) && !in.names().contains(name)) {
-                (isRuled.test(name) ? tied.stored : tied.following).put(name, other);
+                Optional<Rule> rule = ruleOf.apply(name);
+                if (rule.filter(Rule::drops).isPresent()) {
+                  tied.metadata.remove(name);
+                } else {
+                  (rule.isPresent() ? tied.stored : tied.following).put(name, other);
+                }
               }
             });
     return tied;
@@ -49,6 +60,11 @@ public final class TiedNames {
   /** Returns every tensor that is read, the stored ones first. */
   public List<String> tensors() {
     return List.copyOf(stored.keySet());
+  }
+
+  /** Returns the names under which the files hold the tensors that are read. */
+  public Set<String> storedNames() {
+    return new LinkedHashSet<>(stored.values());
   }
 
   /** Returns the name under which the files hold a tensor. */
@@ -80,7 +96,7 @@ public final class TiedNames {
     Map<String, String> renamed = new HashMap<>();
     sources.forEach(
         (target, of) -> {
-          if (of.size() == 1 && of.get(0).axes().isIdentity()) {
+          if (of.size() == 1 && of.get(0).axes().isIdentity() && !of.get(0).isPart()) {
             renamed.putIfAbsent(of.get(0).source().name(), target);
           }
         });

@@ -33,10 +33,7 @@ public final class Demo {
   /** Number of versions. The first one includes page faults, and is shown separately. */
   private static final int VERSIONS = 9;
 
-  /**
-   * Source bytes of the copy-cast that measures the floor. Like the weights, they exceed the
-   * caches.
-   */
+  /** Source bytes of the copy-cast that measures the floor. They exceed the caches. */
   private static final long FLOOR_SAMPLE = 128L << 20;
 
   private final Model model;
@@ -66,13 +63,7 @@ public final class Demo {
     }
   }
 
-  /**
-   * Runs the demo.
-   *
-   * @param layers number of layers of the model
-   * @param deadline deadline of each operation
-   * @throws org.windlass.error.VerificationFailedException if a byte is wrong
-   */
+  /** Runs the demo with {@code layers} layers, and throws if a byte is wrong. */
   public static void run(
       int layers, Duration deadline, PrintWriter out, ProgressListener listener) {
     new Demo(Model.ofLayers(layers), deadline, out, listener).run();
@@ -147,7 +138,6 @@ public final class Demo {
       return builder.register(deadline);
     }
 
-    /** Moves a version, group by group. */
     void move(int version) {
       transfers.forEach(
           (name, transfer) -> {
@@ -162,7 +152,6 @@ public final class Demo {
           });
     }
 
-    /** Checks the received weights, and frees the rank's memory. */
     void finish() {
       transfers.values().forEach(Transfer::close);
       if (!trains) {
@@ -176,7 +165,6 @@ public final class Demo {
       buffers.values().forEach(Tensor::close);
     }
 
-    /** Returns a weight's rows in its buffer. */
     private Tensor view(Weight weight) {
       long rows = weight.to().localShape(weight.shape(), comm.rank())[0];
       return buffers.get(weight.buffer()).narrow(0, weight.bufferRow(), rows);
@@ -202,16 +190,8 @@ public final class Demo {
 
   private void printTable() {
     out.printf(
-        Locale.ROOT,
         "%n%-20s %8s %12s %10s %10s %8s %10s %10s%n",
-        "",
-        "tensors",
-        "MB",
-        "first ms",
-        "ms",
-        "GB/s",
-        "of floor",
-        "at least");
+        (Object[]) ",tensors,MB,first ms,ms,GB/s,of floor,at least".split(","));
     long bytes = 0;
     double[] all = new double[VERSIONS];
     double[] floor = new double[VERSIONS];

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.LongStream;
 import org.windlass.examples.ModelTable;
 import org.windlass.examples.Parallelism;
 import org.windlass.layout.DeviceMesh;
@@ -91,14 +92,8 @@ final class Model {
 
   /** Returns the bytes of all buffers of one inference rank, in bf16. */
   long bytesPerRank() {
-    long bytes = 0;
-    for (long[] shape : buffers.values()) {
-      long elements = 1;
-      for (long extent : shape) {
-        elements *= extent;
-      }
-      bytes += 2 * elements;
-    }
-    return bytes;
+    return buffers.values().stream()
+        .mapToLong(shape -> 2 * LongStream.of(shape).reduce(1, Math::multiplyExact))
+        .sum();
   }
 }

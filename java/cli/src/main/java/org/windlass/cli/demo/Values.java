@@ -15,9 +15,7 @@ final class Values {
 
   private Values() {}
 
-  /**
-   * Returns a number in [-0.5, 0.5) that uses all 24 bits of a float, so that each cast rounds.
-   */
+  /** Returns a number in [-0.5, 0.5) with all 24 bits of a float, so that each cast rounds. */
   static float value(int tensor, int term, long element) {
     long z = element * 0x9E3779B97F4A7C15L + (2L * tensor + term) * 0xD1B54A32D192ED03L;
     z = (z ^ z >>> 32) * 0xBF58476D1CE4E5B9L;
@@ -39,7 +37,6 @@ final class Values {
     return (short) (bits + 0x7fff + (bits >>> 16 & 1) >>> 16);
   }
 
-  /** Fills a trainer rank's piece of a weight. */
   static void fill(Weight weight, int rank, Tensor piece) {
     int[] coordinates = {rank / 4, rank % 4};
     int term = weight.from().hasPartial() ? coordinates[0] : 0;
@@ -50,14 +47,10 @@ final class Values {
             weight.from().placements().get(1),
             everyRank ? rank : coordinates[1],
             everyRank ? Model.TRAINER_RANKS : 4);
-    float[] block = new float[(int) Math.min(BLOCK, piece.numel())];
     Tensor flat = piece.reshape(piece.numel());
-    for (long at = 0; at < piece.numel(); at += block.length) {
-      int count = (int) Math.min(block.length, piece.numel() - at);
-      if (count < block.length) {
-        block = new float[count];
-      }
-      float[] values = block;
+    for (long at = 0; at < piece.numel(); at += BLOCK) {
+      int count = (int) Math.min(BLOCK, piece.numel() - at);
+      float[] values = new float[count];
       part.forEachRun(
           at,
           count,
@@ -70,26 +63,16 @@ final class Values {
     }
   }
 
-  /**
-   * Compares every element of an inference rank's part of a weight with its expected value.
-   *
-   * @param place index of the rank in the fleet
-   * @param view rows of the weight in the rank's buffer
-   * @return number of bytes compared
-   */
+  /** Compares each element of an inference rank's part, and returns the number of bytes. */
   static long check(Weight weight, int place, Tensor view) {
     Part part =
         Part.of(weight, weight.to().placements().get(0), place, Model.INFERENCE_RANKS);
     boolean hasTwoTerms = weight.from().hasPartial();
     Tensor flat = view.reshape(view.numel());
-    short[] block = new short[(int) Math.min(BLOCK, view.numel())];
-    for (long at = 0; at < view.numel(); at += block.length) {
-      int count = (int) Math.min(block.length, view.numel() - at);
-      if (count < block.length) {
-        block = new short[count];
-      }
-      flat.narrow(0, at, count).copyTo(block);
-      short[] values = block;
+    for (long at = 0; at < view.numel(); at += BLOCK) {
+      int count = (int) Math.min(BLOCK, view.numel() - at);
+      short[] values = new short[count];
+      flat.narrow(0, at, count).copyTo(values);
       part.forEachRun(
           at,
           count,
@@ -116,17 +99,12 @@ final class Values {
             expected(weight, element) & 0xffff));
   }
 
-  /**
-   * Receives consecutive elements of the whole tensor. The first is at {@code from} of a block.
-   */
+  /** Receives consecutive elements of the whole tensor, for a block from {@code from} on. */
   private interface Run {
     void take(int from, int length, long element);
   }
 
-  /**
-   * One of several equal parts of a tensor of one or two dimensions: whole, some rows, or some
-   * columns.
-   */
+  /** One of several equal parts of a tensor: whole, some rows, or some columns. */
   private record Part(long first, long width, long stride) {
     static Part of(Weight weight, Placement placement, int place, int places) {
       long rows = weight.shape()[0];
@@ -139,10 +117,7 @@ final class Values {
           : new Part(place * (columns / places), columns / places, columns);
     }
 
-    /**
-     * Splits elements [at, at + count) of the part into runs of consecutive elements of the whole
-     * tensor.
-     */
+    /** Splits elements [at, at + count) into runs that are consecutive in the whole tensor. */
     void forEachRun(long at, int count, Run run) {
       for (int from = 0; from < count; ) {
         long column = (at + from) % width;

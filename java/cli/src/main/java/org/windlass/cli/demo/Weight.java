@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.demo;
 
+import java.util.stream.LongStream;
 import org.windlass.layout.Layout;
 
 /**
@@ -26,10 +27,6 @@ record Weight(
     long bufferRow) {
 
   long elements() {
-    long elements = 1;
-    for (long extent : shape) {
-      elements *= extent;
-    }
-    return elements;
+    return LongStream.of(shape).reduce(1, Math::multiplyExact);
   }
 }

@@ -83,7 +83,6 @@ public final class WholeFile implements AutoCloseable {
     }
   }
 
-  /** Appends text. */
   public synchronized void write(String text) {
     try {
       writer.write(text);

@@ -9,11 +9,9 @@ import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.OptionalInt;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.cli.out.WholeFile;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.plan.PlanOptions;
 
 /**
  * Writes a page that shows plans as a file. It is {@code plan.html} with the plans inserted as
@@ -30,12 +28,7 @@ public final class PlanPage {
 
   private PlanPage() {}
 
-  /**
-   * Returns the path to which a page can be written: {@code file} with links followed. The file
-   * must be new, empty, or a page.
-   *
-   * @throws InvalidArgumentException if the file has other content, which is kept
-   */
+  /** Returns {@code file} with links followed. It must be new, empty, or a page. */
   public static Path place(Path file) {
     try {
       if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
@@ -70,22 +63,10 @@ public final class PlanPage {
     }
   }
 
-  /**
-   * Writes the page of some tensors. {@code place} is written completely or not changed.
-   *
-   * @param place result of {@link #place}
-   * @param topology hosts and speeds that the user gave
-   * @param rank the only rank whose links are shown; empty for all
-   * @throws InvalidArgumentException if there are too many links to show
-   */
-  public static void write(
-      Path place,
-      PlanOptions options,
-      Topology topology,
-      OptionalInt rank,
-      List<PlannedTensor> tensors) {
+  /** Writes the page of some tensors completely, or leaves {@code place} unchanged. */
+  public static void write(Path place, PlanRequest request, List<PlannedTensor> tensors) {
     // In a script element, only a '<' could end the JSON.
-    String plans = new PageData(options, topology, rank).json(tensors).replace("<", "\\u003c");
+    String plans = new PageData(request).json(tensors).replace("<", "\\u003c");
     try (InputStream template = PlanPage.class.getResourceAsStream("plan.html");
         WholeFile file = WholeFile.create(place)) {
       String page = new String(template.readAllBytes(), StandardCharsets.UTF_8);

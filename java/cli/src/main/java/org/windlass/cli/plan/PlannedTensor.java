@@ -56,12 +56,7 @@ public record PlannedTensor(
         entry.count());
   }
 
-  /**
-   * Checks that a layout fits a tensor.
-   *
-   * @param name name of the tensor; empty if it has none
-   * @param given layout as the user wrote it, and its place
-   */
+  /** Checks that a layout, which the user wrote as {@code given}, fits a tensor. */
   public static void requireFit(String name, String given, Layout layout, long... shape) {
     try {
       layout.check(name, shape);
@@ -81,16 +76,12 @@ public record PlannedTensor(
                         + " is missing"));
   }
 
-  /** Adds the ranks of both layouts. */
   void addRanks(BitSet ranks) {
     from.mesh().ranks().forEach(ranks::set);
     to.mesh().ranks().forEach(ranks::set);
   }
 
-  /**
-   * Returns the plans of all {@code count} tensors. {@code turn} is the position of the first one
-   * in its transfer.
-   */
+  /** Returns the plans of all {@code count} tensors, the first at position {@code turn}. */
   List<Plan> plans(PlanOptions options, int turn) {
     TensorSpec source = TensorSpec.of(name, dtype, from, shape);
     TensorSpec target = TensorSpec.of(name, dtype, to, shape);

@@ -5,23 +5,19 @@ import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
-import org.windlass.error.AbortedException;
 
 /**
  * Builds command lines of JVMs with the classes, options and settings of this one. Options that are
  * not visible in this process's command line are not visible in the new one either. They are passed
- * in a file that exists until this is closed.
+ * in a file.
  */
-public final class OwnJvm implements AutoCloseable {
-  /**
-   * Options for only one JVM: a debugger's or a manager's port, an agent's or a recording's file.
-   */
+public final class OwnJvm {
+  /** Options for only one JVM: its ports, and the files of its agents and recordings. */
   private static final Pattern ALONE =
       Pattern.compile(
           "-(agentlib|agentpath|javaagent):.*|-Xrun.*|-XX:StartFlightRecording.*"
@@ -34,16 +30,18 @@ public final class OwnJvm implements AutoCloseable {
   /** Pattern of an option in such a variable, with quotes. */
   private static final Pattern WORD = Pattern.compile("(?:[^\\s\"']|\"[^\"]*\"|'[^']*')+");
 
-  /** Folder of {@link #hidden}, or null if there is none. */
-  private RunFolder folder;
+  private final RunFolder folder;
 
   /** File with options that others cannot see, or null before it is needed. */
   private Path hidden;
 
-  private boolean isClosed;
+  /** Keeps files with options in {@code folder}. */
+  public OwnJvm(RunFolder folder) {
+    this.folder = folder;
+  }
 
   /**
-   * Returns the command line of a program. Start the program before this is closed.
+   * Returns the command line of a program. Start the program before the folder is closed.
    *
    * @param options JVM options, which follow this JVM's options and can override them
    */
@@ -83,29 +81,12 @@ public final class OwnJvm implements AutoCloseable {
     return left;
   }
 
-  /** Writes this JVM's options to a file that only its owner can read, and returns its path. */
   private Path hide(List<String> options) throws IOException {
-    if (isClosed) {
-      throw new AbortedException("the file of a JVM's options is closed");
-    }
     if (hidden == null) {
-      folder = RunFolder.create("options");
-      hidden =
-          Files.createFile(
-              folder.resolve("options"),
-              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+      hidden = folder.newFile("options");
       Files.write(hidden, options.stream().map(OwnJvm::quoted).toList());
     }
     return hidden;
-  }
-
-  /** Removes the file. Idempotent. */
-  @Override
-  public synchronized void close() throws IOException {
-    isClosed = true;
-    if (folder != null) {
-      folder.close();
-    }
   }
 
   /** Quotes an option for an argument file of the java launcher. */

@@ -30,7 +30,6 @@ final class RankLines {
 
   private int length;
 
-  /** Whether passing on has ended. */
   private volatile boolean isOver;
 
   /** Number of completed reads. {@code isWaiting} is true during a read. */
@@ -38,11 +37,7 @@ final class RankLines {
 
   private volatile boolean isWaiting;
 
-  /**
-   * Starts to read.
-   *
-   * @param to receives whole lines in an array, and the number of bytes in use
-   */
+  /** Starts to read. {@code to} receives an array of whole lines and its length. */
   RankLines(int rank, InputStream from, ObjIntConsumer<byte[]> to) {
     this.from = from;
     this.to = to;
@@ -102,7 +97,6 @@ final class RankLines {
     length += count;
   }
 
-  /** Passes on all held bytes in one piece. */
   private void passOn() {
     Lines lines = new Lines(length + 16 * prefix.length);
     int start = 0;
@@ -120,7 +114,7 @@ final class RankLines {
     to.accept(lines.bytes(), lines.size());
   }
 
-  /** Adds a prefix to lines, without a copy of all of them. */
+  /** Collects lines with a prefix. {@link #bytes} returns the array itself, not a copy. */
   private final class Lines extends ByteArrayOutputStream {
     Lines(int size) {
       super(size);

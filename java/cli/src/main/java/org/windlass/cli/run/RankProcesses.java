@@ -24,7 +24,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.Consumer;
+import java.util.function.Predicate;
 import java.util.stream.IntStream;
 
 /**
@@ -33,7 +33,6 @@ import java.util.stream.IntStream;
  * rank is gone.
  */
 public final class RankProcesses implements AutoCloseable {
-  /** A rank and its process. */
   public record Rank(int number, long pid) {}
 
   /**
@@ -48,9 +47,7 @@ public final class RankProcesses implements AutoCloseable {
   /** Number of times that found processes are killed, since they may start others meanwhile. */
   private static final int KILLS = 20;
 
-  /**
-   * Time that a killed process may take to end. A process that hangs in the kernel takes longer.
-   */
+  /** Time that a killed process may take to end, unless it hangs in the kernel. */
   private static final Duration DEATH = Duration.ofMillis(100);
 
   private static final Duration LOOK = Duration.ofMillis(10);
@@ -58,10 +55,7 @@ public final class RankProcesses implements AutoCloseable {
   /** Interval at which a waiting thread checks for stopped ranks while none ends. */
   static final Duration LOOK_AT_STOPPED = Duration.ofMillis(500);
 
-  /**
-   * Longest silence of processes that outlive a rank. After that, the rank's output counts as
-   * complete.
-   */
+  /** Silence of processes that outlive a rank after which its output counts as complete. */
   private static final Duration SILENCE = Duration.ofMillis(500);
 
   /** States in /proc/PID/stat. */
@@ -69,10 +63,7 @@ public final class RankProcesses implements AutoCloseable {
 
   private static final char STOPPED = 'T';
 
-  /**
-   * Entry of {@code events} for lost output. Other entries are indices in {@code processes} of
-   * ended processes.
-   */
+  /** Entry of {@code events} for lost output. Other entries are indices of processes. */
   private static final int OUTPUT_LOST = -1;
 
   private final int first;
@@ -92,19 +83,13 @@ public final class RankProcesses implements AutoCloseable {
   private final List<RankLines> lines = new ArrayList<>();
   private boolean isEnding;
 
-  /**
-   * Creates an empty set of processes, and sets the destination of their lines.
-   *
-   * @param first rank of the first started process
-   * @param grace time from SIGTERM to SIGKILL
-   */
+  /** Creates an empty set of processes, whose first one will have rank {@code first}. */
   public RankProcesses(int first, OutputStream out, OutputStream err, Duration grace) {
     this.first = first;
     this.grace = grace;
     output = new SharedOutput(out, err, () -> events.add(OUTPUT_LOST));
   }
 
-  /** Returns the output that receives the ranks' lines. */
   public SharedOutput output() {
     return output;
   }
@@ -133,42 +118,19 @@ public final class RankProcesses implements AutoCloseable {
     process.onExit().thenRun(() -> events.add(index));
   }
 
-  /**
-   * Waits until one rank fails, all have ended, or output cannot be written. In the last case,
-   * {@link SharedOutput#loss} has the reason.
-   */
   public Optional<Failure> awaitEnd() throws InterruptedException {
-    return awaitEnd(() -> {});
+    return await(failure -> false, () -> {});
   }
 
   /**
-   * Waits until one rank fails, all have ended, or output cannot be written.
+   * Waits until a rank fails after which the others do not go on, all have ended, or output cannot
+   * be written. In the last case, {@link SharedOutput#loss} has the reason.
    *
-   * @param look called every {@link #LOOK_AT_STOPPED} while none ends
-   */
-  public Optional<Failure> awaitEnd(Runnable look) throws InterruptedException {
-    List<Process> all = processes();
-    for (int left = all.size(); left > 0; left--) {
-      int index = nextEvent(look);
-      if (index == OUTPUT_LOST) {
-        return Optional.empty();
-      }
-      Process process = all.get(index);
-      if (process.exitValue() != 0) {
-        return Optional.of(failure(index));
-      }
-    }
-    return Optional.empty();
-  }
-
-  /**
-   * Waits until all have ended, or output cannot be written.
-   *
-   * @param failed called for each rank that fails, as it does
+   * @param goesOn called for each rank that fails, as it does
    * @param look called every {@link #LOOK_AT_STOPPED} while none ends
    * @return the rank that ended last, if it failed
    */
-  public Optional<Failure> awaitAll(Consumer<Failure> failed, Runnable look)
+  public Optional<Failure> await(Predicate<Failure> goesOn, Runnable look)
       throws InterruptedException {
     Optional<Failure> last = Optional.empty();
     for (int left = processes().size(); left > 0; left--) {
@@ -177,7 +139,9 @@ public final class RankProcesses implements AutoCloseable {
         return Optional.empty();
       }
       last = Optional.of(failure(index)).filter(each -> each.status() != 0);
-      last.ifPresent(failed);
+      if (last.isPresent() && !goesOn.test(last.get())) {
+        break;
+      }
     }
     return last;
   }
@@ -192,10 +156,7 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns the ranks that have not ended if all of them are stopped and others have ended.
-   * Otherwise returns none.
-   */
+  /** Returns the ranks that have not ended, if all of them are stopped and others ended. */
   public List<Rank> stopped() {
     List<Process> all = processes();
     List<Rank> left = new ArrayList<>();
@@ -303,7 +264,6 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /** Ends all processes, as {@link #end} does. */
   @Override
   public void close() {
     end();
@@ -328,12 +288,7 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /**
-   * Looks for running ranks and their descendants.
-   *
-   * @param found receives the processes, in addition to those found before
-   * @return true if any of them runs
-   */
+  /** Adds running ranks and descendants to {@code found}. Returns true if any runs. */
   private boolean look(Set<ProcessHandle> ranks, Set<ProcessHandle> found) {
     ProcessHandle.allProcesses()
         .filter(each -> isRunning(each) && (depth(ranks, each) >= 0 || isMarked(each)))
@@ -341,10 +296,7 @@ public final class RankProcesses implements AutoCloseable {
     return found.stream().anyMatch(RankProcesses::isRunning);
   }
 
-  /**
-   * Returns the number of generations below the nearest rank: 0 for a rank, -1 without a rank as
-   * ancestor.
-   */
+  /** Returns the number of generations below the nearest rank, or -1 without one. */
   private static int depth(Set<ProcessHandle> ranks, ProcessHandle process) {
     Optional<ProcessHandle> at = Optional.of(process);
     int depth = 0;
@@ -355,10 +307,7 @@ public final class RankProcesses implements AutoCloseable {
     return at.isPresent() ? depth : -1;
   }
 
-  /**
-   * Returns true if the process has the mark in its environment. False if this user may not read
-   * it.
-   */
+  /** Returns true if the process has the mark in its environment, which may be unreadable. */
   private boolean isMarked(ProcessHandle process) {
     try {
       Path file = Path.of("/proc", "" + process.pid(), "environ");

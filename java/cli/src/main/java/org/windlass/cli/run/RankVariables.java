@@ -4,10 +4,15 @@ package org.windlass.cli.run;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.windlass.checkpoint.FileFault;
 import org.windlass.launch.LaunchStore;
 
 /**
@@ -21,10 +26,10 @@ public final class RankVariables implements AutoCloseable {
 
   private static final String TOKEN_FILE = "WINDLASS_TOKEN_FILE";
 
-  /**
-   * Variables with a token. If one is set, the ranks use that token, since two jobs that connect
-   * share one.
-   */
+  /** Number of random bytes of a token. Each is two digits in the file. */
+  private static final int TOKEN_BYTES = 32;
+
+  /** If one of these is set, the ranks use its token: two jobs that connect share one. */
   private static final List<String> TOKENS = List.of(TOKEN_FILE, "WINDLASS_TOKEN");
 
   private final int ranks;
@@ -36,13 +41,13 @@ public final class RankVariables implements AutoCloseable {
    * Creates the variables of {@code ranks} ranks. {@code MASTER_PORT} is free now, but not
    * reserved.
    *
-   * @param token file that is created if this process's environment has no token
+   * @param folder holds a file with a token if this process's environment has none
    */
-  public RankVariables(int ranks, TokenFile token) throws IOException {
+  public RankVariables(int ranks, RunFolder folder) throws IOException {
     this.ranks = ranks;
     boolean isSet =
         TOKENS.stream().anyMatch(name -> !System.getenv().getOrDefault(name, "").isEmpty());
-    this.token = isSet ? Map.of() : Map.of(TOKEN_FILE, token.create().toString());
+    this.token = isSet ? Map.of() : Map.of(TOKEN_FILE, newToken(folder).toString());
     Map<String, String> all = new HashMap<>(System.getenv());
     all.putAll(this.token);
     store = LaunchStore.open(all);
@@ -54,7 +59,17 @@ public final class RankVariables implements AutoCloseable {
     }
   }
 
-  /** Returns the variables of one rank, in addition to this process's. */
+  private static Path newToken(RunFolder folder) {
+    byte[] token = new byte[TOKEN_BYTES];
+    new SecureRandom().nextBytes(token);
+    try {
+      return Files.writeString(
+          folder.newFile("token"), HexFormat.of().formatHex(token) + "\n");
+    } catch (IOException fault) {
+      throw FileFault.writingFolder(Path.of(System.getProperty("java.io.tmpdir")), fault);
+    }
+  }
+
   public Map<String, String> of(int rank) {
     Map<String, String> variables = new LinkedHashMap<>(token);
     for (String family : List.of("", "WINDLASS_")) {

@@ -11,12 +11,14 @@ import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.nio.file.attribute.UserPrincipal;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
+import org.windlass.error.AbortedException;
 
 /**
  * A folder under {@code java.io.tmpdir} for small files of one run. Only their owner may read them.
@@ -25,19 +27,14 @@ import java.util.regex.Pattern;
  * run has started has its path in the environment.
  */
 public final class RunFolder implements AutoCloseable {
-  private static final Pattern NAME = Pattern.compile("windlass-(ranks|token|options)-[0-9]+");
+  private static final Pattern NAME = Pattern.compile("windlass-run-[0-9]+");
 
-  /**
-   * Names of the files that runs make in addition to the lock. A folder with other files is not
-   * removed.
-   */
+  /** Names of files that runs make apart from the lock. A folder with others is kept. */
   private static final Pattern FILE = Pattern.compile("token|options|[0-9]+([.]part)?");
 
   private static final String LOCK = "lock";
 
-  /**
-   * Number of attempts. Other runs that begin now may mistake a new folder for an abandoned one.
-   */
+  /** Number of attempts. Another run may mistake a new folder for an abandoned one. */
   private static final int ATTEMPTS = 100;
 
   /**
@@ -47,37 +44,40 @@ public final class RunFolder implements AutoCloseable {
    */
   private static final Set<Path> OWN = new HashSet<>();
 
-  private final Path path;
-  private final FileChannel lock;
+  /** The folder, or null before it is needed. Guarded by the class, as the fields below are. */
+  private Path path;
 
-  private RunFolder(Path path, FileChannel lock) {
-    this.path = path;
-    this.lock = lock;
-  }
+  private FileChannel lock;
+  private boolean isClosed;
 
   /**
-   * Makes a folder, and removes those of killed runs.
+   * Returns the path of a file in the folder. The first call makes the folder, and removes those of
+   * killed runs.
    *
-   * @param kind {@code ranks}, {@code token} or {@code options}
+   * @throws AbortedException if this is closed
    */
-  public static RunFolder create(String kind) throws IOException {
+  public Path resolve(String name) throws IOException {
     synchronized (RunFolder.class) {
-      for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        Path path = Files.createTempDirectory("windlass-" + kind + "-");
-        FileChannel channel = lockNew(path.resolve(LOCK));
-        if (channel != null) {
+      if (isClosed) {
+        throw new AbortedException("the folder of this run is closed");
+      }
+      for (int attempt = 0; path == null; attempt++) {
+        if (attempt == ATTEMPTS) {
+          throw new IOException("other runs keep removing this one's folder");
+        }
+        Path made = Files.createTempDirectory("windlass-run-");
+        lock = lockNew(made.resolve(LOCK));
+        if (lock != null) {
+          path = made;
           OWN.add(path);
           removeAbandoned(path);
-          return new RunFolder(path, channel);
         }
       }
+      return path.resolve(name);
     }
-    throw new IOException("other runs keep removing this one's folder");
   }
 
-  /**
-   * Makes and locks a file. Returns null if another run mistook its folder for an abandoned one.
-   */
+  /** Makes and locks a file. Returns null if another run takes its folder for abandoned. */
   private static FileChannel lockNew(Path file) throws IOException {
     FileChannel channel =
         FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
@@ -97,12 +97,11 @@ public final class RunFolder implements AutoCloseable {
     return isLocked ? channel : null;
   }
 
-  /**
-   * Returns the path of a file in the folder. The name is {@code token}, {@code options} or a
-   * number.
-   */
-  public Path resolve(String name) {
-    return path.resolve(name);
+  /** Makes a file in the folder that only its owner can read, and returns its path. */
+  Path newFile(String name) throws IOException {
+    return Files.createFile(
+        resolve(name),
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
   }
 
   private static void removeAbandoned(Path own) {
@@ -139,10 +138,7 @@ public final class RunFolder implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns true if a process has the folder in its environment, as ranks that outlive
-   * {@code windlass run} do.
-   */
+  /** Returns true if a process has the folder in its environment. */
   private static boolean isInUse(Path folder) {
     return ProcessHandle.allProcesses().anyMatch(process -> isNamed(folder, process.pid()));
   }
@@ -188,9 +184,10 @@ public final class RunFolder implements AutoCloseable {
   @Override
   public void close() throws IOException {
     synchronized (RunFolder.class) {
+      isClosed = true;
       if (OWN.contains(path)) {
-        try (lock) {
-          remove(path, lock, true);
+        try (FileChannel held = lock) {
+          remove(path, held, true);
         } catch (NoSuchFileException gone) {
           // Another program that cleans the temporary folder has removed it.
         } finally {

@@ -11,7 +11,6 @@ import java.util.Optional;
  * also if both streams are one terminal or file. After a write fails, nothing more is written.
  */
 public final class SharedOutput {
-  /** The stream that could not be written, and the reason. */
   public record Loss(String stream, IOException fault) {}
 
   private final OutputStream out;
@@ -19,23 +18,17 @@ public final class SharedOutput {
   private final Runnable onLoss;
   private volatile Loss loss;
 
-  /**
-   * Creates the output from two unbuffered streams.
-   *
-   * @param onLoss called once, when a write fails
-   */
+  /** Creates the output from two unbuffered streams. A failed write calls {@code onLoss} once. */
   public SharedOutput(OutputStream out, OutputStream err, Runnable onLoss) {
     this.out = out;
     this.err = err;
     this.onLoss = onLoss;
   }
 
-  /** Writes whole lines to standard output. */
   void writeOut(byte[] lines, int length) {
     write("standard output", out, lines, length);
   }
 
-  /** Writes whole lines to standard error. */
   void writeErr(byte[] lines, int length) {
     write("standard error", err, lines, length);
   }

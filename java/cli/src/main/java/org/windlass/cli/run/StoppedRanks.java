@@ -23,11 +23,6 @@ public final class StoppedRanks implements Runnable {
   private List<RankProcesses.Rank> seen = List.of();
   private int looks;
 
-  /**
-   * Creates a watch that has not run yet.
-   *
-   * @param deadline time after which stopped ranks are ended; empty for none
-   */
   public StoppedRanks(RankProcesses processes, Optional<Duration> deadline) {
     this.processes = processes;
     this.deadline = deadline;

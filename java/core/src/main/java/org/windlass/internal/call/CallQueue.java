@@ -9,6 +9,7 @@ import java.util.concurrent.ForkJoinWorkerThread;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Native;
 
@@ -27,7 +28,7 @@ import org.windlass.internal.Native;
  */
 final class CallQueue {
   private static final long IDLE_SECONDS = 10;
-  private static final MethodHandle IS_VIRTUAL = isVirtual();
+  private static final @Nullable MethodHandle IS_VIRTUAL = isVirtual();
   private static final VarHandle UNFINISHED;
 
   static {
@@ -43,18 +44,12 @@ final class CallQueue {
   private final Runnable started;
   private final ThreadPoolExecutor executor;
 
-  /** Number of calls that wait or run. */
   @SuppressWarnings("unused") // through UNFINISHED
   private volatile int unfinished;
 
-  /** The thread that makes the calls, or the last one that did. */
-  private volatile Thread thread;
+  /** Thread that makes the calls, or the last one that did. Null before the first call. */
+  private volatile @Nullable Thread thread;
 
-  /**
-   * Creates an idle queue.
-   *
-   * @param started runs before a thread starts
-   */
   CallQueue(String name, Runnable started) {
     this.name = name;
     this.started = started;
@@ -83,23 +78,21 @@ final class CallQueue {
     return made;
   }
 
-  /** Returns true if a direct call from {@code caller} would overtake a queued one. */
+  /** Returns true if a direct call of {@code caller} would run before a queued one. */
   boolean precedes(Thread caller) {
     return (int) UNFINISHED.getOpaque(this) != 0 && caller != thread;
   }
 
-  /** Returns true if other work needs {@code thread} not to block in native code. */
+  /** Returns true for virtual and ForkJoin threads: other work waits while they block. */
   static boolean mustNotBlock(Thread thread) {
     return thread.getClass() != Thread.class
         && (thread instanceof ForkJoinWorkerThread || virtual(thread));
   }
 
-  /** Returns true if calls wait or run. */
   boolean hasCalls() {
     return (int) UNFINISHED.getOpaque(this) != 0;
   }
 
-  /** Returns true if {@code caller} is the thread that makes the calls. */
   boolean runs(Thread caller) {
     return caller == thread;
   }
@@ -115,17 +108,14 @@ final class CallQueue {
     }
   }
 
-  /** Drops a call that must not run. */
   void remove(QueuedCall<?> call) {
     executor.remove(call);
   }
 
-  /** Records the end of one call. */
   void left() {
     UNFINISHED.getAndAdd(this, -1);
   }
 
-  /** Lets the thread end once no call waits. */
   void shutdown() {
     executor.shutdown();
   }
@@ -141,7 +131,7 @@ final class CallQueue {
     }
   }
 
-  private static MethodHandle isVirtual() {
+  private static @Nullable MethodHandle isVirtual() {
     try {
       return MethodHandles.lookup()
           .findVirtual(Thread.class, "isVirtual", MethodType.methodType(boolean.class));

@@ -6,8 +6,8 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Structs;
 
 /**
- * The {@code wl_call_t} of one rank. The one caller of the rank's {@link Endpoint} describes each
- * collective in it. It calls {@link #of} first, then sets each field that the operation uses.
+ * The {@code wl_call_t} in which a rank describes each collective. The thread whose call is in
+ * progress calls {@link #of} first, then sets each field that the operation uses.
  */
 public final class CallStruct {
   private final ByteBuffer struct = Structs.allocate(Structs.Call.SIZE);
@@ -21,7 +21,7 @@ public final class CallStruct {
     return address;
   }
 
-  /** Begins a call that isn't enqueued. */
+  /** Starts the description of a collective that is not enqueued on a stream. */
   public CallStruct of(int operation, int dtype, long deadlineNs) {
     struct.putInt(Structs.Call.OPERATION, operation);
     struct.putInt(Structs.Call.DTYPE, dtype);
@@ -47,7 +47,7 @@ public final class CallStruct {
     return this;
   }
 
-  /** Sets the fields of a collective of equal parts, except its buffers. */
+  /** Sets the fields of a collective whose parts are equal, except its buffers. */
   public CallStruct equalParts(int op, int root, long rows, int algorithm) {
     struct.putInt(Structs.Call.OP, op);
     struct.putInt(Structs.Call.ROOT, root);
@@ -76,7 +76,11 @@ public final class CallStruct {
     return this;
   }
 
-  /** Makes the call enqueue its operation. */
+  /**
+   * Makes the call enqueue its operation on {@code stream}.
+   *
+   * @param ticket address at which the native side writes the ticket of the operation
+   */
   public CallStruct on(long stream, long ticket) {
     struct.putLong(Structs.Call.STREAM, stream);
     struct.putLong(Structs.Call.TICKET, ticket);

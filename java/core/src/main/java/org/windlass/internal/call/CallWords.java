@@ -5,10 +5,7 @@ import java.nio.LongBuffer;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Structs;
 
-/**
- * Native memory for the 64-bit words that describe one call. It grows as needed. Only the thread in
- * that call uses it.
- */
+/** Native memory for words that describe a call. Only the thread in that call uses it. */
 public final class CallWords {
   private LongBuffer words;
   private long address;

@@ -17,7 +17,7 @@ import org.windlass.internal.Structs;
 /**
  * Records one operation of one rank for JDK Flight Recorder. It is off unless a recording enables
  * it: {@code -XX:StartFlightRecording:+windlass.Collective#enabled=true}. One-sided operations and
- * refused calls make no event.
+ * calls with wrong arguments make no event.
  */
 @Name("windlass.Collective")
 @Label("Collective")
@@ -29,11 +29,11 @@ final class CollectiveEvent extends Event {
   private static final CollectiveEvent ANY = new CollectiveEvent();
 
   @Label("Operation")
-  String operation;
+  String operation = "";
 
   @Label("Algorithm")
   @Description("Empty where the operation has one alone")
-  String algorithm;
+  String algorithm = "";
 
   @Label("Rank")
   int rank;
@@ -63,19 +63,16 @@ final class CollectiveEvent extends Event {
 
   @Label("Result")
   @Description("Ok, or the code of the failure")
-  String result;
+  String result = "";
 
-  /** Sequence number of the rank's last operation before this call. */
   private transient int before;
 
   private CollectiveEvent() {}
 
-  /** Returns true if a recording has this event enabled. */
   static boolean wanted() {
     return ANY.isEnabled();
   }
 
-  /** Starts the event of a call that is about to run on {@code comm}, a {@code wl_comm_t*}. */
   static CollectiveEvent begin(long comm) {
     CollectiveEvent event = new CollectiveEvent();
     event.before = lastSequence(comm);
@@ -91,7 +88,6 @@ final class CollectiveEvent extends Event {
     }
   }
 
-  /** Ends the event of a call that has left the native side. */
   void finish(long comm) {
     end();
     if (!shouldCommit()) {

@@ -4,6 +4,7 @@ package org.windlass.internal.call;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
@@ -12,8 +13,8 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.memory.Lifetime;
 
 /**
- * Owns one rank's {@code wl_comm_t}, its failure and its end. It is freed after it has ended and no
- * window, transfer or failed call needs it.
+ * Owns one rank's {@code wl_comm_t}. It is freed after the communicator has ended, once no window,
+ * transfer or failed call needs it.
  */
 final class CommHandle extends Lifetime {
   private static final byte[] NO_MEMORY =
@@ -25,33 +26,28 @@ final class CommHandle extends Lifetime {
     this.comm = comm;
   }
 
-  /** Returns true if the communicator has failed. */
   boolean failed() {
     return Native.wl_comm_status(comm, 0) != Native.WL_OK;
   }
 
-  /** Returns the failure record as an exception, or null while the communicator lives. */
-  WindlassException failure() {
+  /** Returns why the communicator has failed; null if it has not. */
+  @Nullable WindlassException failure() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_status(comm, scratch.error());
       return code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());
     }
   }
 
-  /** Returns true if no rank touches memory that a failed operation named. */
+  /** Returns true if no rank accesses memory that a failed operation named. */
   boolean isQuiescent() {
     return Native.wl_comm_quiescent(comm) == 1;
   }
 
-  /**
-   * Returns true if a call that returned {@code code} left nothing behind that a peer might still
-   * touch.
-   */
+  /** Returns true if no peer may still access the memory of a call that returned {@code code}. */
   boolean isQuietAfter(int code) {
     return code == Native.WL_OK || (code != Native.WL_CLOSED && !failed()) || isQuiescent();
   }
 
-  /** Ends the communicator on every rank, unless it has ended. */
   void abort(String reason) {
     if (pin()) {
       try {
@@ -62,7 +58,6 @@ final class CommHandle extends Lifetime {
     }
   }
 
-  /** Ends the communicator on every rank, unless it has ended. The failure names these ranks. */
   void fail(int code, List<Integer> faultyRanks, String message) {
     if (pin()) {
       try {
@@ -85,7 +80,7 @@ final class CommHandle extends Lifetime {
   }
 
   /** Leaves the communicator. Returns the failure that the native close reports, or null. */
-  RuntimeException leave() {
+  @Nullable RuntimeException leave() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_close(comm, scratch.error());
       return code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());

@@ -7,6 +7,7 @@ import java.lang.ref.Reference;
 import java.util.List;
 import java.util.function.Supplier;
 import jdk.jfr.FlightRecorder;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Failures;
@@ -17,10 +18,10 @@ import org.windlass.internal.memory.Lifetime;
 /**
  * One rank's native communicator and the state of its calls: the one call in progress, its
  * arguments, and an error record. {@link OwnThreads} makes calls that don't run on their caller. It
- * holds no reference to the public object, so the cleaner may free it.
+ * holds no reference to the public object, and the cleaner frees it once that is unreachable.
  *
- * <p>A call is {@link #begin}, then the native function with {@link #error}. After success
- * {@link #end} follows, otherwise {@link #settle}.
+ * <p>A call is {@link #begin}, then the native function with {@link #error}. After success {@link
+ * #end} follows, otherwise {@link #settle}.
  */
 public final class Endpoint {
   private static final VarHandle CALLER;
@@ -29,7 +30,7 @@ public final class Endpoint {
   /** True if this JDK image has the classes of Flight Recorder events. */
   private static final boolean EVENTS = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 
-  /** Nanoseconds of one wait for an enqueued operation. */
+  /** Longest time of one wait for an enqueued operation, in nanoseconds. */
   private static final long LOOK_NS = 1_000_000_000L;
 
   static {
@@ -61,30 +62,27 @@ public final class Endpoint {
   private final LeftPins pins;
   private final OwnThreads threads;
 
-  /** The thread whose call is in progress. */
-  private volatile Thread caller;
+  private volatile @Nullable Thread caller;
 
   /** Number of calls begun so far. Only the caller writes it. */
   private long calls;
 
-  /** Event of the call in progress, if a recording wants it. Only the caller uses it. */
-  private CollectiveEvent event;
+  /** Event of the call in progress. Null if no recording wants it. Only the caller uses it. */
+  private @Nullable CollectiveEvent event;
 
-  /** The value of {@link #calls} when the watcher last looked, or -1. */
+  /** Value of {@link #calls} when the {@link Watcher} last looked, or -1. */
   private long watchedCalls = -1;
 
   private volatile boolean closed;
 
   private volatile boolean isOwned;
 
-  /** Communicator that an abort by the user ends too, or null. */
-  private volatile Endpoint abortedToo;
+  /** Communicator that {@link #abortAsAsked} ends too, or null. */
+  private volatile @Nullable Endpoint abortedToo;
 
-  /** Created on first use. */
-  private volatile RankLists lists;
+  private volatile @Nullable RankLists lists;
 
-  /** Created on first use. Only the caller uses it. */
-  private CallWords words;
+  private @Nullable CallWords words;
 
   /**
    * Takes ownership of a native handle.
@@ -111,13 +109,13 @@ public final class Endpoint {
     comm.unpin();
   }
 
-  /** Returns the lists in which the one caller passes its call's arguments. */
+  /** Returns the lists for the arguments of the call in progress. */
   public RankLists lists() {
     RankLists made = lists;
     return made != null ? made : makeLists();
   }
 
-  /** Returns the words in which the one caller describes its call. */
+  /** Returns the words for the arguments of the call in progress. */
   public CallWords words() {
     if (words == null) {
       words = new CallWords();
@@ -148,13 +146,17 @@ public final class Endpoint {
     return call(nativeCall, this::failure);
   }
 
-  /** Makes a {@link #call} that is allowed on a failed communicator. */
+  /** Makes a {@link #call}, even if the communicator has failed. */
   public long callAfterFailure(NativeCall nativeCall) {
     return call(nativeCall, () -> closed ? failure() : null);
   }
 
-  /** Makes a call. {@code obstacle} returns the reason not to begin a queued one, or null. */
-  private long call(NativeCall nativeCall, Supplier<RuntimeException> obstacle) {
+  /**
+   * Makes a call, now or on the communicator's own thread.
+   *
+   * @param obstacle returns the exception that ends a queued call in place of running it, or null
+   */
+  private long call(NativeCall nativeCall, Supplier<@Nullable RuntimeException> obstacle) {
     Thread thread = Thread.currentThread();
     if (mustHandOff(thread)) {
       return submit(() -> call(nativeCall, obstacle), obstacle).join();
@@ -175,7 +177,11 @@ public final class Endpoint {
     return Native.wl_submit(handle, call.address(), error);
   }
 
-  /** Makes {@code thread} the one caller. */
+  /**
+   * Begins a call of {@code thread}.
+   *
+   * @throws RuntimeException if another thread's call is in progress
+   */
   public void begin(Thread thread) {
     if (!CALLER.compareAndSet(this, null, thread)) {
       throw inUse();
@@ -192,16 +198,15 @@ public final class Endpoint {
     }
   }
 
-  /** Ends a call that succeeded, or that never reached the native side. */
+  /** Ends a call that succeeded, or that was not made. */
   public void end() {
     if (event != null) {
-      finishEvent();
+      finishEvent(event);
     }
     CALLER.setRelease(this, (Thread) null);
   }
 
-  private void finishEvent() {
-    CollectiveEvent recorded = event;
+  private void finishEvent(CollectiveEvent recorded) {
     event = null;
     try {
       recorded.finish(handle);
@@ -212,10 +217,10 @@ public final class Endpoint {
   }
 
   /**
-   * Ends a call that failed. Unpins {@code a} and {@code b}, which may be null, once no rank can
-   * access them.
+   * Ends a call that failed, and returns its exception. Unpins {@code a} and {@code b}, which may
+   * be null, once no rank can access them.
    */
-  public RuntimeException settle(int code, Lifetime a, Lifetime b) {
+  public RuntimeException settle(int code, @Nullable Lifetime a, @Nullable Lifetime b) {
     try {
       return Failures.of(code, scratch.errorBuffer());
     } finally { // also where the heap has no room to say what failed
@@ -225,7 +230,7 @@ public final class Endpoint {
   }
 
   /** Ends a failed call like {@link #settle(int, Lifetime, Lifetime)}. Elements may be null. */
-  public RuntimeException settle(int code, Lifetime[] pinned) {
+  public RuntimeException settle(int code, @Nullable Lifetime[] pinned) {
     try {
       return Failures.of(code, scratch.errorBuffer());
     } finally {
@@ -237,7 +242,7 @@ public final class Endpoint {
     }
   }
 
-  private void unpinOnceQuiet(int code, Lifetime a, Lifetime b) {
+  private void unpinOnceQuiet(int code, @Nullable Lifetime a, @Nullable Lifetime b) {
     boolean quiet = comm.isQuietAfter(code);
     settle(a, quiet);
     if (b != a) {
@@ -245,7 +250,7 @@ public final class Endpoint {
     }
   }
 
-  private void settle(Lifetime pinned, boolean quiet) {
+  private void settle(@Nullable Lifetime pinned, boolean quiet) {
     if (pinned == null) {
       return;
     }
@@ -256,43 +261,41 @@ public final class Endpoint {
     }
   }
 
-  /** Unpins {@code pinned} once no rank can access memory that a failed operation named. */
+  /** Unpins {@code pinned} once no rank accesses memory that a failed operation named. */
   public void keepUntilQuiet(Lifetime pinned) {
     pins.keep(pinned);
     Watcher.add(this);
   }
 
-  /** Returns true if the communicator has failed. */
   public boolean failed() {
     return comm.failed();
   }
 
-  /** Returns the failure record as an exception, or null if the communicator has not failed. */
-  public WindlassException failure() {
+  /** Returns why the communicator has failed; null if it has not. */
+  public @Nullable WindlassException failure() {
     return comm.failure();
   }
 
-  /** Ends the communicator on every rank, unless it has ended. */
+  /** Ends the communicator on every rank, unless it has failed already. */
   public void abort(String reason) {
     comm.abort(reason);
   }
 
   /**
-   * Ends the communicator on every rank, unless it has ended. The failure names
-   * {@code faultyRanks}; that of {@link #abort} names this rank.
+   * Ends the communicator on every rank, unless it has failed already.
    *
-   * @param code a {@code wl_code} other than Ok
+   * @param code a {@code wl_code} other than {@code WL_OK}
+   * @param faultyRanks the ranks that the failure names; {@link #abort} names this rank
    */
   public void fail(int code, List<Integer> faultyRanks, String message) {
     comm.fail(code, faultyRanks, message);
   }
 
-  /** Makes {@link #abortAsAsked} end {@code other} too. It may be null. */
-  public void abortsToo(Endpoint other) {
+  public void abortsToo(@Nullable Endpoint other) {
     abortedToo = other;
   }
 
-  /** Aborts for the user: ends this communicator and the one of {@link #abortsToo}. */
+  /** Ends this communicator for the user, and the one that {@link #abortsToo} has set. */
   public void abortAsAsked(String reason) {
     abort(reason);
     Endpoint too = abortedToo;
@@ -304,7 +307,7 @@ public final class Endpoint {
   /**
    * Ends the call in progress, waits for its end, and leaves the communicator. Idempotent.
    *
-   * @throws RuntimeException the failure that the native close reports, after leaving
+   * @throws RuntimeException the failure that the native close reports, after this rank has left
    */
   public void close() {
     RuntimeException failure = leave();
@@ -313,7 +316,7 @@ public final class Endpoint {
     }
   }
 
-  private RuntimeException leave() {
+  private @Nullable RuntimeException leave() {
     try {
       return comm.leave();
     } finally {
@@ -331,19 +334,16 @@ public final class Endpoint {
     comm.end();
   }
 
-  /**
-   * Returns true if calls wait or run on the communicator's own thread and {@code caller} does not
-   * wait for them.
-   */
+  /** Returns true if queued calls wait or run, and {@code caller} waits for none of them. */
   public boolean hasQueuedBeside(Thread caller) {
     return threads.hasQueuedBeside(caller);
   }
 
-  void waits(Thread caller) {
+  void waits(@Nullable Thread caller) {
     threads.waits(caller);
   }
 
-  /** Marks this communicator as a part of another object, which reports the leak instead. */
+  /** Marks this communicator as part of another object, which leak reports name instead. */
   public void own() {
     isOwned = true;
   }
@@ -352,15 +352,11 @@ public final class Endpoint {
     return isOwned;
   }
 
-  /**
-   * Returns true if a thread of this communicator, or of one made from it, has made calls or
-   * followed enqueued operations.
-   */
+  /** Returns true if a thread of this communicator, or of one made from it, has started. */
   public boolean hasOwnThread() {
     return threads.areUsed();
   }
 
-  /** Records the communicator from which this one was made. */
   public void cameFrom(Endpoint other) {
     threads.cameFrom(other.threads);
   }
@@ -395,21 +391,24 @@ public final class Endpoint {
     return submit(call, this::failure);
   }
 
-  private <T> QueuedCall<T> submit(Supplier<T> call, Supplier<RuntimeException> obstacle) {
+  private <T> QueuedCall<T> submit(
+      Supplier<T> call, Supplier<@Nullable RuntimeException> obstacle) {
     QueuedCall<T> queued = new QueuedCall<>(this, threads.calls, obstacle, false, call);
     threads.calls.add(queued);
     return queued;
   }
 
   /**
-   * Follows an enqueued operation on a thread beside the communicator's call thread.
+   * Waits for the end of an enqueued operation, on a thread for that purpose.
    *
    * @param ticket the ticket of {@code wl_submit}
-   * @param a pinned until the end, or as long as this communicator if a graph holds it; or null
-   * @param b a second pinned object with the same rules; may be {@code a}
-   * @param reachable object that stays reachable until the end
+   * @param a memory that stays pinned until the operation is over, or as long as this communicator
+   *     if a CUDA graph has captured it; or null
+   * @param b a second memory like {@code a}; may be the same
+   * @param reachable object that stays reachable until the operation is over
    */
-  public QueuedCall<Void> follow(long ticket, Lifetime a, Lifetime b, Object reachable) {
+  public QueuedCall<Void> follow(
+      long ticket, @Nullable Lifetime a, @Nullable Lifetime b, Object reachable) {
     if (ticket == 0) {
       pins.capture(a, b);
     }
@@ -433,7 +432,7 @@ public final class Endpoint {
     return following;
   }
 
-  private void awaitEnqueued(long ticket, Lifetime a, Lifetime b) {
+  private void awaitEnqueued(long ticket, @Nullable Lifetime a, @Nullable Lifetime b) {
     if (ticket == 0) {
       return;
     }
@@ -448,7 +447,10 @@ public final class Endpoint {
     }
   }
 
-  /** Looks at the call, on the watcher's thread only. Returns true to look again soon. */
+  /**
+   * Ends the call in progress if it was interrupted and is blocked, and unpins memory of failed
+   * calls. Only the {@link Watcher} calls it. Returns true if it should look again soon.
+   */
   boolean look() {
     if (!comm.pin()) {
       return false;

@@ -3,6 +3,5 @@ package org.windlass.internal.call;
 
 /** Gives internal packages access to a communicator's native calls. */
 public interface EndpointOwner {
-  /** Returns the endpoint that makes its native calls. */
   Endpoint endpoint();
 }

@@ -5,6 +5,7 @@ import java.lang.ref.Reference;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.MismatchException;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Native;
@@ -12,9 +13,9 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.memory.Memory;
 
 /**
- * Exchanges words and bytes of all ranks, so that every rank has them. The exchange is a step of an
- * operation of the C ABI. Callers pass the communicator, and the remaining time of each step in
- * nanoseconds.
+ * Exchanges words and bytes of all ranks, so that every rank has those of all. An exchange is a
+ * step of an operation of the C ABI, whose number callers pass. Callers also pass a function that
+ * returns the remaining time in nanoseconds.
  */
 public final class Gathered {
   /** The most bytes that one rank may give. */
@@ -44,12 +45,11 @@ public final class Gathered {
   }
 
   /**
-   * Gathers the bytes of all ranks. Collective. Ranks that give equal bytes share one array, and
-   * only one of them sends it. If a rank gives more than {@link #MOST_BYTES}, the call throws a
-   * mismatch on every rank.
+   * Gathers the bytes of all ranks. Collective. If ranks give equal bytes, only one of them sends
+   * these, and the result has one array for all of them.
    *
    * @param ranks a communicator
-   * @param own at most {@link #MOST_BYTES}
+   * @param own at most {@link #MOST_BYTES}; if a rank has more, every rank throws a mismatch
    * @return an array whose element {@code r} has the bytes of rank {@code r}
    */
   public static byte[][] bytes(EndpointOwner ranks, LongSupplier leftNs, int operation, byte[] own) {
@@ -101,7 +101,12 @@ public final class Gathered {
    *     of words
    */
   private static void exchange(
-      EndpointOwner ranks, LongSupplier leftNs, int operation, Memory in, Memory out, long[] counts) {
+      EndpointOwner ranks,
+      LongSupplier leftNs,
+      int operation,
+      Memory in,
+      Memory out,
+      long @Nullable [] counts) {
     Endpoint own = ranks.endpoint();
     Thread thread = Thread.currentThread();
     if (own.mustHandOff(thread)) {

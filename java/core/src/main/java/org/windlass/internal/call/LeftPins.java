@@ -3,12 +3,13 @@ package org.windlass.internal.call;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.memory.Lifetime;
 
 /**
- * Holds the pins that calls leave behind. Pins of failed calls last until no rank can access their
- * memory. Pins of calls that a CUDA graph holds last until this rank has left the communicator.
- * Thread-safe.
+ * Holds the pins of memory after its call has ended. Pins of failed calls last until no rank can
+ * access their memory. Pins of calls that a CUDA graph has captured last until this rank has left
+ * the communicator. Thread-safe.
  */
 final class LeftPins {
   private final CommHandle comm;
@@ -22,7 +23,6 @@ final class LeftPins {
     this.comm = comm;
   }
 
-  /** Keeps {@code pinned} until no rank can access memory that a failed operation named. */
   synchronized void keep(Lifetime pinned) {
     if (failed.isEmpty()) {
       comm.pin();
@@ -30,10 +30,13 @@ final class LeftPins {
     failed.add(pinned);
   }
 
-  /** Keeps {@code a} and {@code b}, each of which may be null, until {@link #releaseCaptured}. */
-  synchronized void capture(Lifetime a, Lifetime b) {
-    captured.add(a);
-    captured.add(b == a ? null : b);
+  synchronized void capture(@Nullable Lifetime a, @Nullable Lifetime b) {
+    if (a != null) {
+      captured.add(a);
+    }
+    if (b != null && b != a) {
+      captured.add(b);
+    }
   }
 
   synchronized boolean hasFailed() {
@@ -53,17 +56,12 @@ final class LeftPins {
     comm.unpin();
   }
 
-  /** Releases the pins of captured calls. */
   void releaseCaptured() {
     List<Lifetime> pinned;
     synchronized (this) {
       pinned = taken(captured);
     }
-    for (Lifetime each : pinned) {
-      if (each != null) {
-        each.unpin();
-      }
-    }
+    pinned.forEach(Lifetime::unpin);
   }
 
   private static List<Lifetime> taken(List<Lifetime> pins) {

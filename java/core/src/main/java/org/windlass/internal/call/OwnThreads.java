@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.call;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * The two threads of a communicator. One makes the calls that don't run on their caller. The other
- * follows operations that calls have enqueued on streams. Each starts with its first call.
+ * waits for the end of operations that calls have enqueued on streams. Each starts with its first
+ * call.
  */
 final class OwnThreads {
   private final int rank;
 
-  /** Queue of the calls that don't run on their caller. */
   final CallQueue calls;
 
-  /** Queue of the calls that follow enqueued operations. Made on first use. */
-  private volatile CallQueue streams;
+  /** Queue of the calls that wait for enqueued operations. Made on first use. */
+  private volatile @Nullable CallQueue streams;
 
-  /** Threads of the communicator that this one came from, or null. */
-  private volatile OwnThreads origin;
+  private volatile @Nullable OwnThreads origin;
 
   private volatile boolean areUsed;
 
-  /** The thread that waits without a limit for a call in {@link #calls}, or null. */
-  private volatile Thread waiter;
+  /** Thread that waits in {@link QueuedCall#join} for a call in {@link #calls}, or null. */
+  private volatile @Nullable Thread waiter;
 
   OwnThreads(int rank) {
     this.rank = rank;
@@ -50,22 +51,19 @@ final class OwnThreads {
     origin = other;
   }
 
-  /** Returns true if a thread of this communicator, or of one made from it, has started. */
   boolean areUsed() {
     return areUsed;
   }
 
-  /** Records the thread that waits without a limit. Null means that it no longer waits. */
-  void waits(Thread caller) {
+  /** Records the thread that waits in {@link QueuedCall#join}; null if it waits no longer. */
+  void waits(@Nullable Thread caller) {
     waiter = caller;
   }
 
-  /** Returns true if calls are queued, or run, and {@code caller} does not wait for them. */
   boolean hasQueuedBeside(Thread caller) {
     return calls.hasCalls() && waiter != caller;
   }
 
-  /** Lets both threads end once no call waits. */
   synchronized void shutdown() {
     calls.shutdown();
     if (streams != null) {

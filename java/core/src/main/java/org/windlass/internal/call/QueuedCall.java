@@ -3,6 +3,7 @@ package org.windlass.internal.call;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -10,60 +11,56 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 import org.windlass.internal.memory.Leaks;
 
 /**
- * One call in a {@link CallQueue}, and its outcome. If its communicator fails or is closed while
- * the call waits, the call ends with that failure. A call on communicators that have already failed
- * waits for its turn, and ends when its queue's communicator is closed.
+ * One call in a {@link CallQueue}, and its outcome. If the communicator fails or is closed while
+ * the call waits, the call ends with that failure and does not run. A call of {@link
+ * Endpoint#callAfterFailure} runs on a failed communicator too, unless that is closed.
  *
  * @param <T> type of the result
  */
 public final class QueuedCall<T> implements Runnable {
-  /** Milliseconds that an interrupted caller's call may run before it counts as blocked. */
+  /** Milliseconds from an interrupt of the waiting thread to the end of the communicator. */
   private static final long GRACE_MS = 10;
 
   private final Endpoint endpoint;
   private final CallQueue queue;
-  private final Supplier<RuntimeException> obstacle;
+  private final Supplier<@Nullable RuntimeException> obstacle;
 
-  /** True if it follows an operation in progress. Such a call can't be withdrawn. */
+  /** True if the call waits for an operation in progress. Such a call can't be withdrawn. */
   private final boolean follows;
 
   private final CompletableFuture<T> outcome = new CompletableFuture<>();
 
-  /**
-   * Set by the thread that settles it: the queue's thread as the call begins, or one that withdraws
-   * it.
-   */
+  /** Set by the thread that decides the outcome: it runs the call, or withdraws it. */
   private final AtomicBoolean claimed = new AtomicBoolean();
 
-  /**
-   * The code of the call. It keeps its objects and the communicator reachable. Null after the end.
-   */
-  private Supplier<T> call;
+  /** The code of the call. Keeps the objects that it uses reachable; null once over. */
+  private @Nullable Supplier<T> call;
 
-  /** True if some thread waits for the outcome or has settled it. */
   private volatile boolean asked;
 
-  /** True if it failed and the communicator lives. No later call reports such a failure. */
+  /** True if the call failed and the communicator lives. No later call reports such a failure. */
   private boolean untold;
 
   /**
    * Creates a call that waits in {@code queue}.
    *
-   * @param obstacle returns the reason not to begin, or null
+   * @param obstacle returns the exception that ends the call in place of running it, or null
    * @param follows true if it waits for an operation in progress; it then always begins
    */
   QueuedCall(
       Endpoint endpoint,
       CallQueue queue,
-      Supplier<RuntimeException> obstacle,
+      Supplier<@Nullable RuntimeException> obstacle,
       boolean follows,
       Supplier<T> call) {
     this.endpoint = endpoint;
@@ -84,7 +81,7 @@ public final class QueuedCall<T> implements Runnable {
     try {
       failure = obstacle.get();
       if (failure == null) {
-        result = call.get();
+        result = Objects.requireNonNull(call).get();
       }
     } catch (Throwable thrown) {
       failure = thrown;
@@ -92,7 +89,7 @@ public final class QueuedCall<T> implements Runnable {
     finish(result, failure);
   }
 
-  private void finish(T result, Throwable failure) {
+  private void finish(@Nullable T result, @Nullable Throwable failure) {
     untold = failure != null && !endpoint.failed();
     call = null;
     queue.left();
@@ -103,7 +100,7 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /** Ends the call if it has not begun. Returns true if this call ended it. */
+  /** Ends the call with {@code why} if it has not begun. Returns true if it ended the call. */
   private boolean withdraw(Throwable why) {
     if (follows || !claimed.compareAndSet(false, true)) {
       return false;
@@ -113,10 +110,7 @@ public final class QueuedCall<T> implements Runnable {
     return true;
   }
 
-  /**
-   * Waits like a thread that makes the call itself. An interrupt ends the communicator and stays
-   * set.
-   */
+  /** Waits without a limit. An interrupt ends the communicator, and the thread's flag stays set. */
   T join() {
     boolean interrupted = false;
     boolean aborted = false;
@@ -132,9 +126,12 @@ public final class QueuedCall<T> implements Runnable {
         } catch (TimeoutException e) {
           aborted = true;
           endpoint.abort(endpoint.interrupted(Thread.currentThread()));
-          withdraw(endpoint.failure());
+          WindlassException failure = endpoint.failure();
+          if (failure != null) {
+            withdraw(failure);
+          }
         } catch (ExecutionException e) {
-          throw thrown(e.getCause());
+          throw thrown(Objects.requireNonNull(e.getCause()));
         }
       }
     } finally {
@@ -145,10 +142,7 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /**
-   * Waits at most {@code nanos} nanoseconds. Neither a timeout nor an interrupt affects the
-   * operation.
-   */
+  /** Waits at most {@code nanos} ns. The operation goes on after a timeout or an interrupt. */
   public T await(long nanos) {
     asked = true;
     Thread thread = Thread.currentThread();
@@ -165,7 +159,7 @@ public final class QueuedCall<T> implements Runnable {
     try {
       return outcome.get(nanos, TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
-      throw thrown(e.getCause());
+      throw thrown(Objects.requireNonNull(e.getCause()));
     } catch (TimeoutException e) {
       throw new DeadlineExceededException(
           "await: the operation of rank " + endpoint.rank + " is not over after "
@@ -203,7 +197,7 @@ public final class QueuedCall<T> implements Runnable {
     return outcome.isDone();
   }
 
-  /** Returns a new future for each caller. Completing it by hand does not affect this call. */
+  /** Returns a new future for each caller. Completing the future does not end the call. */
   public CompletableFuture<T> future() {
     asked = true;
     CompletableFuture<T> future =
@@ -228,8 +222,8 @@ public final class QueuedCall<T> implements Runnable {
   }
 
   /**
-   * Logs a failure that no caller sees: {@code handle} became unreachable, no thread asked for the
-   * outcome, and the communicator lives.
+   * Logs the failure of this call once {@code handle} is unreachable, if no thread has asked for
+   * the outcome and the communicator lives.
    */
   public void reportUnlessAsked(Object handle) {
     Leaks.watch(handle, new Dropped(this));
@@ -249,13 +243,11 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /** Throws any throwable unchanged. */
   @SuppressWarnings("unchecked") // X is erased: nothing is cast
   private static <X extends Throwable> RuntimeException thrown(Throwable failure) throws X {
     throw (X) failure;
   }
 
-  /** Reports the failure of a call whose handle became unreachable. */
   private static final class Dropped extends Leaks.Resource {
     private final QueuedCall<?> call;
 

@@ -2,12 +2,13 @@
 package org.windlass.internal.call;
 
 import java.nio.LongBuffer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Structs;
 
 /**
- * Native memory for the lists of one call: up to four, each with one value for each rank. Only the
- * thread in that call uses it.
+ * Native memory for up to four lists of one call, numbered from 0. Each list has one value for each
+ * rank. Only the thread in that call uses it.
  */
 public final class RankLists {
   private static final int LISTS = 4;
@@ -29,7 +30,7 @@ public final class RankLists {
   }
 
   /** Copies {@code list} to list number {@code slot}. Returns its address, or 0 for null. */
-  public long put(int slot, long[] list) {
+  public long put(int slot, long @Nullable [] list) {
     if (list == null) {
       return 0;
     }

@@ -3,17 +3,18 @@ package org.windlass.internal.call;
 
 import java.util.LinkedHashSet;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
- * A daemon thread that checks every open communicator of this library. It ends calls that have been
- * blocked for more than 10 ms and whose thread was interrupted. It also unpins memory of failed
- * calls. It exists only while a communicator is open.
+ * A daemon thread that looks at every open communicator of this process. It ends calls that have
+ * been blocked for more than 10 ms and whose thread was interrupted. It also unpins memory of
+ * failed calls. It exists only while a communicator is open.
  */
 final class Watcher {
-  /** Milliseconds between looks while some call is in progress. */
+  /** Milliseconds between two looks while some call is in progress. */
   private static final long BUSY_MS = 10;
 
-  /** Milliseconds between looks while no call is in progress. */
+  /** Milliseconds between two looks while no call is in progress. */
   private static final long IDLE_MS = 40;
 
   private static final Object LOCK = new Object();
@@ -22,7 +23,7 @@ final class Watcher {
   private static final Set<Endpoint> ENDPOINTS = new LinkedHashSet<>();
 
   /** Guarded by LOCK; null while nothing is watched. */
-  private static Thread thread;
+  private static @Nullable Thread thread;
 
   private Watcher() {}
 
@@ -51,7 +52,7 @@ final class Watcher {
     }
   }
 
-  /** Looks until no endpoint is left (true), or the heap is full (false). */
+  /** Looks at all endpoints until none is left. Returns false if the heap is full before. */
   private static boolean over() {
     try {
       lookAtAll();

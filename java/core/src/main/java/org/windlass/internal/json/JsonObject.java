@@ -5,48 +5,120 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
+import java.math.BigDecimal;
+import java.math.RoundingMode;
 import java.nio.charset.StandardCharsets;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.BaseStream;
+import java.util.stream.Stream;
 
-/** Writes a JSON object in memory, in UTF-8. {@link JsonText} reads one. */
+/**
+ * Writes a JSON object in memory, in UTF-8. {@link JsonText} reads one.
+ *
+ * <p>The object is a map from names to values. A value is null, a number, a boolean, a map, or the
+ * elements of a collection or a stream. The text of any other value is a string. An empty optional
+ * adds no member.
+ */
 public final class JsonObject {
   private static final JsonFactory FACTORY = new JsonFactory();
 
   private JsonObject() {}
 
-  /** Writes the members of an object. */
-  @FunctionalInterface
-  public interface Members {
-    void write(JsonGenerator json) throws IOException;
+  /** Returns an object with these members, each a name followed by a value. */
+  public static Map<String, Object> of(Object... members) {
+    Map<String, Object> object = new LinkedHashMap<>();
+    for (int i = 0; i < members.length; i += 2) {
+      object.put((String) members[i], members[i + 1]);
+    }
+    return object;
+  }
+
+  /** Returns a number that is written with {@code places} decimal places and no exponent. */
+  public static BigDecimal decimal(double value, int places) {
+    return BigDecimal.valueOf(value).setScale(places, RoundingMode.HALF_UP);
   }
 
   /** Returns the object on one line. */
-  public static String line(Members members) {
-    return new String(bytes(members), StandardCharsets.UTF_8);
+  public static String line(Map<?, ?> object) {
+    return new String(bytes(object), StandardCharsets.UTF_8);
   }
 
   /** Returns the object on one line, as UTF-8 bytes. */
-  public static byte[] bytes(Members members) {
-    return bytes(false, members);
+  public static byte[] bytes(Map<?, ?> object) {
+    return bytes(false, object);
   }
 
   /** Returns the object as indented lines for people, as UTF-8 bytes. */
-  public static byte[] lines(Members members) {
-    return bytes(true, members);
+  public static byte[] lines(Map<?, ?> object) {
+    return bytes(true, object);
   }
 
-  private static byte[] bytes(boolean isForPeople, Members members) {
+  private static byte[] bytes(boolean isForPeople, Map<?, ?> object) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
-    try (JsonGenerator json = FACTORY.createGenerator(out)) {
-      if (isForPeople) {
-        json.useDefaultPrettyPrinter();
-      }
-      json.writeStartObject();
-      members.write(json);
-      json.writeEndObject();
+    try {
+      write(out, isForPeople, object.entrySet().stream());
     } catch (IOException impossible) {
       throw new UncheckedIOException(impossible);
     }
     return out.toByteArray();
+  }
+
+  /** Writes an object with these members on one line, as UTF-8, and closes the stream. */
+  public static void write(OutputStream out, Stream<? extends Map.Entry<?, ?>> members)
+      throws IOException {
+    write(out, false, members);
+  }
+
+  private static void write(
+      OutputStream out, boolean isForPeople, Stream<? extends Map.Entry<?, ?>> members)
+      throws IOException {
+    try (JsonGenerator json = FACTORY.createGenerator(out)) {
+      if (isForPeople) {
+        json.useDefaultPrettyPrinter();
+      }
+      writeMembers(json, members.iterator());
+    }
+  }
+
+  private static void writeMembers(
+      JsonGenerator json, Iterator<? extends Map.Entry<?, ?>> members) throws IOException {
+    json.writeStartObject();
+    while (members.hasNext()) {
+      Map.Entry<?, ?> member = members.next();
+      if (!Optional.empty().equals(member.getValue())) {
+        json.writeFieldName(member.getKey().toString());
+        write(json, member.getValue());
+      }
+    }
+    json.writeEndObject();
+  }
+
+  private static void write(JsonGenerator json, Object value) throws IOException {
+    if (value instanceof Map<?, ?> object) {
+      writeMembers(json, object.entrySet().iterator());
+    } else if (value instanceof Iterable<?> elements) {
+      writeElements(json, elements.iterator());
+    } else if (value instanceof BaseStream<?, ?> stream) {
+      writeElements(json, stream.iterator());
+    } else if (value instanceof Optional<?> present) {
+      write(json, present.orElse(null));
+    } else if (value == null || value instanceof Number || value instanceof Boolean) {
+      json.writeObject(value);
+    } else {
+      json.writeString(value.toString());
+    }
+  }
+
+  private static void writeElements(JsonGenerator json, Iterator<?> elements) throws IOException {
+    json.writeStartArray();
+    while (elements.hasNext()) {
+      write(json, elements.next());
+    }
+    json.writeEndArray();
   }
 }

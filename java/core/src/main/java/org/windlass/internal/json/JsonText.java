@@ -23,10 +23,11 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reads one JSON text strictly: valid UTF-8, no duplicate key in an object, only white space after
- * the value, and integers without a fraction. Errors are exceptions of the reader's choice. Each
+ * the value, and integers without a fraction. The caller chooses the class of exceptions. Each
  * message starts with the position in the text.
  */
 public final class JsonText implements AutoCloseable {
@@ -52,10 +53,16 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Reads the value of a key. The parser is on the first token of that value. */
+  /** Reads the value of a key, or an element. The parser is on the first token of that value. */
   @FunctionalInterface
-  public interface Member {
-    void read(String key) throws IOException;
+  public interface Part<K> {
+    void read(K keyOrIndex) throws IOException;
+  }
+
+  /** Reads a part of the outermost value. */
+  @FunctionalInterface
+  public interface Reader<K> {
+    void read(JsonText json, K keyOrIndex) throws IOException;
   }
 
   private final String where;
@@ -68,46 +75,44 @@ public final class JsonText implements AutoCloseable {
     this.refusal = refusal;
   }
 
-  /** Creates the exception for a refused text. */
+  /** Creates the exception for an invalid text. */
   @FunctionalInterface
   public interface Refusal {
-    /** {@code cause} may be null. */
-    RuntimeException of(String message, Throwable cause);
-  }
-
-  /** Reads one element of a list; the parser is on its first token. */
-  @FunctionalInterface
-  public interface Element {
-    void read(int index) throws IOException;
-  }
-
-  /** Reads the outermost value. The parser is on its first token. */
-  @FunctionalInterface
-  private interface Whole {
-    void read(JsonText json) throws IOException;
+    RuntimeException of(String message, @Nullable Throwable cause);
   }
 
   /**
    * Returns the bytes of a file that holds a JSON text.
    *
    * @param refusal makes the exception if the file is too large
-   * @param fault converts an IOException of the file
+   * @param fault makes the exception if the file can't be read
    */
   public static byte[] bytesOf(
       Path path,
       Refusal refusal,
       BiFunction<Path, IOException, ? extends RuntimeException> fault) {
-    try (InputStream in = Files.newInputStream(path)) {
-      // A special file may report size 0 and give bytes without end.
-      byte[] bytes = in.readNBytes(LARGEST + 1);
-      requireReadable(path.toString(), bytes.length, refusal);
-      return bytes;
+    try {
+      return bytesOf(path, refusal);
     } catch (IOException thrown) {
       throw fault.apply(path, thrown);
     }
   }
 
-  /** Refuses a JSON text that is longer than the reader's limit. */
+  /** Returns the bytes of a file that holds a JSON text, as the other method does. */
+  public static byte[] bytesOf(Path path, Refusal refusal) throws IOException {
+    try (InputStream in = Files.newInputStream(path)) {
+      // A special file may report size 0 and give bytes without end.
+      byte[] bytes = in.readNBytes(LARGEST + 1);
+      requireReadable(path.toString(), bytes.length, refusal);
+      return bytes;
+    }
+  }
+
+  /**
+   * Throws an exception if a JSON text of {@code bytes} bytes is longer than this class reads.
+   *
+   * @param where the text, for the message
+   */
   public static void requireReadable(String where, long bytes, Refusal refusal) {
     if (bytes > LARGEST) {
       throw refusal.of(
@@ -120,7 +125,8 @@ public final class JsonText implements AutoCloseable {
    *
    * @param reader is called for each key of the object, with the parser on its value
    */
-  public static void object(String where, byte[] bytes, Refusal refusal, Reader reader) {
+  public static void object(
+      String where, byte[] bytes, Refusal refusal, Reader<String> reader) {
     read(
         where, bytes, refusal, json -> json.members("the whole", key -> reader.read(json, key)));
   }
@@ -131,7 +137,7 @@ public final class JsonText implements AutoCloseable {
    * @param reader is called for each element, with the parser on it
    */
   public static void list(
-      String where, byte[] bytes, Refusal refusal, ElementReader reader) {
+      String where, byte[] bytes, Refusal refusal, Reader<Integer> reader) {
     read(
         where,
         bytes,
@@ -139,7 +145,8 @@ public final class JsonText implements AutoCloseable {
         json -> json.elements("the whole", index -> reader.read(json, index)));
   }
 
-  private static void read(String where, byte[] bytes, Refusal refusal, Whole whole) {
+  private static void read(
+      String where, byte[] bytes, Refusal refusal, Part<JsonText> whole) {
     CharBuffer text;
     try {
       text =
@@ -175,20 +182,8 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Reads the value of each key of the outermost object. */
-  @FunctionalInterface
-  public interface Reader {
-    void read(JsonText json, String key) throws IOException;
-  }
-
-  /** Reads each element of the outermost list. */
-  @FunctionalInterface
-  public interface ElementReader {
-    void read(JsonText json, int index) throws IOException;
-  }
-
   /** Reads an object. The parser is on its opening brace. */
-  public void members(String what, Member member) throws IOException {
+  public void members(String what, Part<String> member) throws IOException {
     if (parser.currentToken() != JsonToken.START_OBJECT) {
       throw bad(what + " is " + found() + ", not an object");
     }
@@ -257,7 +252,7 @@ public final class JsonText implements AutoCloseable {
   }
 
   /** Reads a list. The parser is on its opening bracket. */
-  public void elements(String what, Element element) throws IOException {
+  public void elements(String what, Part<Integer> element) throws IOException {
     if (parser.currentToken() != JsonToken.START_ARRAY) {
       throw bad(what + " is " + found() + ", not a list");
     }
@@ -285,6 +280,11 @@ public final class JsonText implements AutoCloseable {
     return parser.currentToken() == JsonToken.START_ARRAY;
   }
 
+  /** Returns true if the value at the parser is an object. */
+  public boolean isObject() {
+    return parser.currentToken() == JsonToken.START_OBJECT;
+  }
+
   /** Returns true if the value at the parser is {@code true}. */
   public boolean isTrue() {
     return parser.currentToken() == JsonToken.VALUE_TRUE;
@@ -300,7 +300,7 @@ public final class JsonText implements AutoCloseable {
     parser.skipChildren();
   }
 
-  /** Returns an exception about the text at the current position. */
+  /** Returns an exception whose message has the current position and {@code what}. */
   public RuntimeException bad(String what) {
     return refusal.of(where + ": " + what, null);
   }

@@ -6,12 +6,13 @@ import java.time.Duration;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Log;
 
 /**
- * Frees objects that were dropped without {@code close()}, and reports them on the logger
- * {@code org.windlass}. The place of creation is recorded only with
- * {@code -Dorg.windlass.leaks=full}, since a stack trace costs microseconds.
+ * Frees objects that were dropped without {@code close()}, and reports them on the logger {@code
+ * org.windlass}. With {@code -Dorg.windlass.leaks=full}, a report has the stack trace of the
+ * creation. By default it has none, since a stack trace costs microseconds.
  */
 public final class Leaks {
   public static final String PROPERTY = "org.windlass.leaks";
@@ -20,15 +21,11 @@ public final class Leaks {
   // it.
   private static final Cleaner CLEANER = Cleaner.create();
 
-  /** Limits the reports of a program that closes nothing. */
   private static final Pace PACE = new Pace(50, Duration.ofMinutes(1));
 
   private static final int MOST_THREADS = 16;
 
-  /**
-   * Runs each {@code free} that may wait for peers or a network. Others run on the cleaner's
-   * thread.
-   */
+  /** Threads for each {@code free} that may wait. Others run on the cleaner's thread. */
   private static final ThreadPoolExecutor BESIDE = beside();
 
   private Leaks() {}
@@ -43,8 +40,8 @@ public final class Leaks {
 
   /** A native resource of a closeable object. */
   public abstract static class Resource implements Runnable {
-    private final String what;
-    private final Throwable made;
+    private final @Nullable String what;
+    private final @Nullable Throwable made;
     private volatile boolean closed;
 
     /**
@@ -52,7 +49,7 @@ public final class Leaks {
      *
      * @param what the name that a leak report uses; null if dropping the object is no leak
      */
-    protected Resource(String what) {
+    protected Resource(@Nullable String what) {
       this.what = what;
       this.made =
           what != null && "full".equals(System.getProperty(PROPERTY))
@@ -79,14 +76,14 @@ public final class Leaks {
       }
     }
 
-    /** Returns true if a leak of it is reported. A part of a reported object is not. */
+    /** Returns true if a leak is reported. It is not for a part of an object that is reported. */
     protected boolean isReported() {
       return true;
     }
 
     /**
-     * Returns true if {@link #free} may wait for peers or a network. It then delays no other
-     * object.
+     * Returns true if {@link #free} may wait for peers or a network. It then runs on another thread
+     * than the {@code free} of other objects.
      */
     protected boolean mayWait() {
       return false;
@@ -139,7 +136,7 @@ public final class Leaks {
     return executor;
   }
 
-  /** Limits reports to a number in each span of time. Counts suppressed reports. */
+  /** Limits reports to a number in each span of time. Counts the suppressed ones. */
   static final class Pace {
     private final int most;
     private final long timeNs;
@@ -154,10 +151,7 @@ public final class Leaks {
       this.beginNs = System.nanoTime() - timeNs;
     }
 
-    /**
-     * Returns the number of suppressed reports before this one, or -1 if this one is suppressed
-     * too.
-     */
+    /** Returns how many reports were suppressed before this one; -1 if this one is, too. */
     synchronized long next(long nowNs) {
       if (nowNs - beginNs >= timeNs) {
         beginNs = nowNs;

@@ -45,9 +45,7 @@ public abstract class Lifetime {
     }
   }
 
-  /**
-   * Ends the object: no further pin succeeds. Releases it now, or with the last pin. Idempotent.
-   */
+  /** Ends the object, which gets no further pin. The last pin releases it. Idempotent. */
   public final void end() {
     if ((int) STATE.getAndBitwiseOr(this, ENDED) == 0) {
       release();

@@ -4,6 +4,7 @@ package org.windlass.internal.memory;
 import java.lang.ref.Cleaner;
 import java.nio.ByteBuffer;
 import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
@@ -16,29 +17,29 @@ import org.windlass.internal.Scratch;
  * allocation, and calls pin it. After its end, it is released with the last pin.
  */
 public final class Memory extends Lifetime {
-  /** The largest piece of memory that one buffer shows. */
+  /** Largest number of bytes that one ByteBuffer can show. */
   public static final int MAX_BUFFER = Integer.MAX_VALUE - 8;
 
   public final long address;
   public final long bytes;
   public final boolean readOnly;
 
-  /** True if threads of this process can't access it directly. */
+  /** True for memory on a device, which threads of this process can't access directly. */
   public final boolean onDevice;
 
-  private final Object owner;
-  private final BooleanSupplier alive;
-  private final Leaks.Resource resource;
-  private final Cleaner.Cleanable cleanable;
+  private final @Nullable Object owner;
+  private final @Nullable BooleanSupplier alive;
+  private final Leaks.@Nullable Resource resource;
+  private final Cleaner.@Nullable Cleanable cleanable;
 
   private Memory(
       long address,
       long bytes,
       boolean readOnly,
       boolean onDevice,
-      Object owner,
-      BooleanSupplier alive,
-      Leaks.Resource resource) {
+      @Nullable Object owner,
+      @Nullable BooleanSupplier alive,
+      Leaks.@Nullable Resource resource) {
     this.address = address;
     this.bytes = bytes;
     this.readOnly = readOnly;
@@ -50,16 +51,20 @@ public final class Memory extends Lifetime {
   }
 
   /** Returns memory that is valid as long as {@code owner} is reachable. */
-  public static Memory of(long address, long bytes, boolean readOnly, Object owner) {
+  public static Memory of(long address, long bytes, boolean readOnly, @Nullable Object owner) {
     return new Memory(address, bytes, readOnly, false, owner, null, null);
   }
 
   /** Returns device memory that is valid as long as {@code owner} is reachable. */
-  public static Memory ofDevice(long address, long bytes, Object owner) {
+  public static Memory ofDevice(long address, long bytes, @Nullable Object owner) {
     return new Memory(address, bytes, false, true, owner, null, null);
   }
 
-  /** Returns memory that {@code owner} may free. {@code alive} returns false after that. */
+  /**
+   * Returns memory that {@code owner} may free at any time.
+   *
+   * @param alive returns false after that
+   */
   public static Memory of(
       long address, long bytes, boolean readOnly, Object owner, BooleanSupplier alive) {
     return new Memory(address, bytes, readOnly, false, owner, alive, null);
@@ -70,9 +75,7 @@ public final class Memory extends Lifetime {
     return new Memory(address, bytes, false, false, null, null, resource);
   }
 
-  /**
-   * Returns device memory that {@code resource} frees at {@link #end}, or once it is unreachable.
-   */
+  /** Returns device memory that {@code resource} frees at {@link #end} or once unreachable. */
   public static Memory ofDevice(long address, long bytes, Leaks.Resource resource) {
     return new Memory(address, bytes, false, true, null, null, resource);
   }
@@ -92,9 +95,7 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /**
-   * Allocates zeroed memory on the device of {@code beside}. It is freed when ended or unreachable.
-   */
+  /** Allocates zeroed memory on the device of {@code beside}, freed when ended or unreachable. */
   public static Memory allocateBeside(Memory beside, long bytes) {
     try (Scratch scratch = Scratch.take()) {
       int code =
@@ -106,12 +107,12 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /** Returns true if the owner of its memory has freed it. */
+  /** Returns true if the owner has freed the memory. */
   public boolean lost() {
     return alive != null && !alive.getAsBoolean();
   }
 
-  /** Returns the message part that says who has ended it: "... is over memory that was closed". */
+  /** Returns the end of a message that says who ended the memory, such as {@code was closed}. */
   public String ending() {
     return ended() ? "was closed" : "its owner has closed";
   }
@@ -127,12 +128,12 @@ public final class Memory extends Lifetime {
             + " tensor by the device's own calls, such as cudaMemcpy or cuMemcpyDtoH");
   }
 
-  /** Returns true if a call may use it now. Only {@link #pin} makes the answer last. */
+  /** Returns true if a call may use the memory now. It may end afterwards, unless it is pinned. */
   public boolean usable() {
     return !ended() && !lost();
   }
 
-  /** Pins it if it is still usable. Returns true if it is pinned. */
+  /** Pins the memory if a call may use it now. Returns true if it is pinned. */
   public boolean hold() {
     if (alive != null && !alive.getAsBoolean()) {
       return false;
@@ -141,10 +142,10 @@ public final class Memory extends Lifetime {
   }
 
   /**
-   * Returns a buffer over part of it, or null if it has ended. The memory stays pinned while the
-   * buffer, or any buffer derived from it, is reachable.
+   * Returns a buffer over {@code length} bytes from byte {@code from} on, or null if the memory has
+   * ended. The memory stays pinned while the buffer, or any buffer derived from it, is reachable.
    */
-  public ByteBuffer lend(long from, int length) {
+  public @Nullable ByteBuffer lend(long from, int length) {
     if (!hold()) {
       return null;
     }
@@ -163,18 +164,18 @@ public final class Memory extends Lifetime {
 
   @Override
   protected void release() {
-    if (cleanable != null) {
+    if (resource != null && cleanable != null) {
       resource.closed();
       cleanable.clean();
     }
   }
 
-  /** Returns the object that keeps the memory valid, or null for an allocation of Windlass. */
-  public Object owner() {
+  /** Returns the object that keeps the memory valid. Null if Windlass has allocated it. */
+  public @Nullable Object owner() {
     return owner;
   }
 
-  /** Frees memory that was allocated only for its tensors. Dropping it is no leak. */
+  /** Frees memory that was allocated for tensors. Dropping them without a close is no leak. */
   public abstract static class Allocation extends Leaks.Resource {
     protected Allocation() {
       super(null);
@@ -207,7 +208,6 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /** A pin that lasts as long as a lent buffer. */
   private static final class Loan extends Leaks.Resource {
     private final Memory memory;
 

@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.windlass.internal.NativeMemory;
 
-/** Words of memory that threads and processes share. Each has two cache lines of its own. */
+/** Words of 32 bits that threads and processes share. Each has two cache lines of its own. */
 public class PaddedWords {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
@@ -25,7 +25,6 @@ public class PaddedWords {
     words = NativeMemory.buffer(address, bytes(count));
   }
 
-  /** Returns the number of bytes of {@code count} words. */
   public static long bytes(int count) {
     return (long) count * PAD;
   }
@@ -41,7 +40,8 @@ public class PaddedWords {
   }
 
   /**
-   * Returns the value of the word with acquire ordering: writes before its publication are visible.
+   * Returns the value of the word with acquire ordering: after it, writes that came before the
+   * {@link #publish} of this value are visible.
    */
   public final int read(int word) {
     return (int) WORD.getAcquire(words, word * PAD);

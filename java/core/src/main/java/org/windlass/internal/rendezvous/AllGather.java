@@ -5,7 +5,6 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeoutException;
-import org.windlass.error.WindlassException;
 import org.windlass.internal.store.OthersGoneException;
 
 /** Exchanges data of the ranks of a start before they have a communicator. */
@@ -16,9 +15,7 @@ public interface AllGather {
    *
    * @param own value of each rank of this process
    * @param isLast true if no round follows
-   * @param limit time limit of the round
    * @return the value of each rank, in rank order
-   * @throws WindlassException if the round fails for all ranks
    * @throws OthersGoneException if the other ranks can't join any more
    * @throws TimeoutException if the limit passes first
    */

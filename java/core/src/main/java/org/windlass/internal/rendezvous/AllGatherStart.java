@@ -46,7 +46,6 @@ public final class AllGatherStart {
   /**
    * Prepares the start of one rank.
    *
-   * @param host settings of this host
    * @param alone makes a {@code wl_comm_t*} for each rank if all live in this process
    */
   public AllGatherStart(

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
-import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import org.windlass.error.MismatchException;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Texts;
 
 /**
  * Description of a job, which it writes into the store for the job that it connects to.
  *
- * @param versions versions that both jobs must have, as text. Every version of this record begins
- *     with it.
- * @param job name of the job
+ * @param versions versions that both jobs must have, as text; the first field in every version
  * @param instance identifier of this start of the job
  * @param pid process ID of rank 0
- * @param ranks number of ranks
  * @param layout default layout of the job's tensors, as text; empty for none
  * @param options configuration of the communicator of both jobs, if this job is the source
- * @param arePythonRanks whether the ranks are Python ranks, for which the other job makes the plans
  */
 public record Announcement(
     String versions, String job, String instance, long pid, int ranks, String layout,
@@ -47,35 +43,31 @@ public record Announcement(
         });
   }
 
-  /**
-   * Reads the announcement of another job.
-   *
-   * @param versions versions of this job; throws Mismatch if the other job has different ones
-   */
+  /** Reads the announcement of another job. Throws Mismatch if its versions differ from these. */
   public static Announcement of(byte[] bytes, String versions) {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-      String theirs = versions(in);
-      if (!theirs.equals(versions)) {
-        throw new MismatchException(
-            "the other job has " + Texts.printable(theirs) + "; this one has " + versions
-                + "; run both with one version of Windlass");
-      }
-      Announcement read = read(theirs, in);
-      if (in.available() > 0) {
-        throw new IOException("it has " + in.available() + " bytes too many");
-      }
-      return read;
-    } catch (IOException e) {
-      String message = "what the other job says of itself can't be read: " + Encoding.why(e);
-      throw new MismatchException(message, e);
+    try {
+      return Encoding.read(
+          bytes,
+          in -> {
+            String theirs = versions(in);
+            if (!theirs.equals(versions)) {
+              throw new MismatchException(
+                  "the other job has " + Texts.printable(theirs) + "; this one has " + versions
+                      + "; run both with one version of Windlass");
+            }
+            return read(theirs, in);
+          });
+    } catch (MalformedException e) {
+      throw new MismatchException(
+          "what the other job says of itself can't be read: " + e.getMessage(), e);
     }
   }
 
   /** Reads an announcement of any versions. Returns null if it can't be read. */
   static Announcement peek(byte[] bytes) {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-      return read(versions(in), in);
-    } catch (IOException e) {
+    try {
+      return Encoding.read(bytes, in -> read(versions(in), in));
+    } catch (MalformedException e) {
       return null;
     }
   }
@@ -117,7 +109,6 @@ public record Announcement(
     return read;
   }
 
-  /** Returns a text such as {@code job 'trainer' (2 ranks, rank 0 is process 17)}. */
   @Override
   public String toString() {
     return "job '" + job + "' (" + ranks + (ranks == 1 ? " rank" : " ranks")

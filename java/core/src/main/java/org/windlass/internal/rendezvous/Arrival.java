@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
-import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -13,37 +12,27 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.store.Texts;
 
 /**
  * A rank's description of itself at the start of a communicator.
  *
- * @param library version of its library
- * @param target target of its kernels
  * @param host id of its machine since the last boot
  * @param machine host name of its machine
  * @param named value of {@link Host#NAME_VARIABLE}; empty if it is not set
- * @param process its process
  * @param cores number of cores that it may use at once
  * @param cpus cores that it may use, in the kernel's notation: {@code 0-3,8}
- * @param options options of its communicator as text
  */
 record Arrival(
     int rank, String library, String target, String host, String machine, String named,
     ProcessName process, int cores, String cpus, String options) {
-  /**
-   * Protocol version of the start. Raise it with every change of the data that ranks exchange
-   * there.
-   */
+  /** Version of the start. Raise it with every change of the data that ranks exchange there. */
   static final int PROTOCOL = 5;
 
   private static final String ALLOWED = "Cpus_allowed_list:";
 
-  /**
-   * Describes {@code rank}, which lives in this process.
-   *
-   * @param named name of this host; empty for none
-   */
+  /** Describes {@code rank}, which lives in this process. */
   static Arrival own(int rank, ProcessName process, String named, String options) {
     String machine = file("/proc/sys/kernel/hostname").strip();
     String cpus =
@@ -90,11 +79,7 @@ record Arrival(
         });
   }
 
-  /**
-   * Decodes the description of {@code rank}.
-   *
-   * @throws org.windlass.error.MismatchException if it names another rank
-   */
+  /** Decodes the description of {@code rank}. Throws Mismatch if it names another rank. */
   static Arrival of(int rank, byte[] bytes) {
     Arrival arrival = of("rank " + rank, List.of(rank), bytes);
     if (arrival.rank != rank) {
@@ -106,35 +91,38 @@ record Arrival(
   }
 
   /**
-   * Decodes a description.
+   * Decodes a description. Errors name the sender by {@code who}.
    *
-   * @param who the sender's name in errors
-   * @param faultyRanks the sender's rank, if it is known
    * @throws org.windlass.error.MismatchException if it is malformed or of another protocol
    */
   static Arrival of(String who, List<Integer> faultyRanks, byte[] bytes) {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-      int protocol = in.readInt();
-      String library = Texts.printable(in.readUTF());
-      if (protocol != PROTOCOL) {
-        throw new MismatchException(
-            who + " runs windlass " + library + ", which starts by protocol " + protocol
-                + "; this one runs " + Native.wl_version() + ", by protocol " + PROTOCOL
-                + "; use one version everywhere",
-            faultyRanks);
-      }
-      return new Arrival(
-          in.readInt(), library, Texts.printable(in.readUTF()), in.readUTF(),
-          Texts.printable(in.readUTF()), Texts.printable(in.readUTF()),
-          new ProcessName(in.readInt(), in.readLong(), in.readLong()), in.readInt(), in.readUTF(),
-          Texts.printable(in.readUTF()));
-    } catch (IOException e) {
-      String text = "what " + who + " says of itself can't be read: " + Encoding.why(e);
+    try {
+      return Encoding.read(bytes, in -> read(who, faultyRanks, in));
+    } catch (MalformedException e) {
+      String text = "what " + who + " says of itself can't be read: " + e.getMessage();
       throw new MismatchException(text, e, "", faultyRanks);
     }
   }
 
-  /** Returns the set of the cores that it may use. Empty if the kernel's text can't be read. */
+  private static Arrival read(String who, List<Integer> faultyRanks, DataInputStream in)
+      throws IOException {
+    int protocol = in.readInt();
+    String library = Texts.printable(in.readUTF());
+    if (protocol != PROTOCOL) {
+      throw new MismatchException(
+          who + " runs windlass " + library + ", which starts by protocol " + protocol
+              + "; this one runs " + Native.wl_version() + ", by protocol " + PROTOCOL
+              + "; use one version everywhere",
+          faultyRanks);
+    }
+    return new Arrival(
+        in.readInt(), library, Texts.printable(in.readUTF()), in.readUTF(),
+        Texts.printable(in.readUTF()), Texts.printable(in.readUTF()),
+        new ProcessName(in.readInt(), in.readLong(), in.readLong()), in.readInt(), in.readUTF(),
+        Texts.printable(in.readUTF()));
+  }
+
+  /** Returns the cores that it may use. Empty if the kernel's text can't be read. */
   private BitSet mask() {
     BitSet mask = new BitSet();
     for (String range : cpus.split(",")) {
@@ -153,10 +141,7 @@ record Arrival(
     return mask;
   }
 
-  /**
-   * Returns the number of cores that {@code ranks} share: the size of the union of their masks, or
-   * a quota.
-   */
+  /** Returns the number of cores that ranks share: the union of their masks, or a quota. */
   static int cores(List<Arrival> ranks) {
     BitSet union = new BitSet();
     int most = 1;

@@ -13,10 +13,8 @@ import org.windlass.internal.store.Texts;
  * @param silenceNs silence after which another host is lost; 0 for no limit
  */
 public record Host(String name, long silenceNs) {
-  /** Environment variable with the name. */
   public static final String NAME_VARIABLE = "WINDLASS_HOST";
 
-  /** Environment variable with the silence in seconds. */
   public static final String SILENCE_VARIABLE = "WINDLASS_HOST_SILENCE";
 
   /** Form of a name that the native library can store. */

@@ -14,18 +14,10 @@ import org.windlass.error.MismatchException;
  */
 final class Hosts {
   private final List<Arrival> all;
+  private final int[] numbers; // number of each rank's host
+  private final List<Arrival> firsts = new ArrayList<>(); // the lowest rank of each host
 
-  /** Number of each rank's host. */
-  private final int[] numbers;
-
-  /** The lowest rank of each host. */
-  private final List<Arrival> firsts = new ArrayList<>();
-
-  /**
-   * Assigns ranks to hosts.
-   *
-   * @throws org.windlass.error.MismatchException if several machines have one host name
-   */
+  /** Throws Mismatch if several machines have one host name. */
   Hosts(List<Arrival> all) {
     this.all = all;
     this.numbers = new int[all.size()];
@@ -53,7 +45,6 @@ final class Hosts {
     return arrival.host() + " " + arrival.process().pidNamespace();
   }
 
-  /** Returns all ranks in rank order. */
   List<Arrival> all() {
     return all;
   }
@@ -62,7 +53,6 @@ final class Hosts {
     return firsts.size() > 1;
   }
 
-  /** Returns the number of each rank's host, in rank order. */
   int[] numbers() {
     return numbers.clone();
   }
@@ -92,7 +82,7 @@ final class Hosts {
   }
 
   /**
-   * Returns the name of a rank after the word "rank". It includes the host if there are several.
+   * Returns the name of a rank after the word "rank", with its host if {@code hosts} are several.
    *
    * @param hosts null if the hosts are not known yet
    */

@@ -26,11 +26,7 @@ public final class JobProcesses {
 
   private JobProcesses() {}
 
-  /**
-   * Registers this process.
-   *
-   * @param rank its first rank
-   */
+  /** Registers this process, whose first rank is {@code rank}. */
   public static void tell(Store store, int rank, Duration deadline) {
     ProcessName process = ProcessName.own();
     Arrival own = Arrival.own(rank, process, "", "");
@@ -41,7 +37,6 @@ public final class JobProcesses {
   /**
    * Returns the registered processes of this host; none if the job has not begun to start.
    *
-   * @param deadline time limit for the answer of the store
    * @throws WindlassException those of {@link SocketStore#connect}, Mismatch if the job runs
    *     another version, and Unsupported if it runs only on other hosts
    */

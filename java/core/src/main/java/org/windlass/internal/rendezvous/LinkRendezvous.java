@@ -22,7 +22,6 @@ import org.windlass.internal.store.Token;
  * jobs of one user on one host. If no other process has opened the store, this one does.
  */
 public final class LinkRendezvous implements AutoCloseable {
-  /** Environment variable that names the store. */
   public static final String VARIABLE = "WINDLASS_LINK_RENDEZVOUS";
 
   private static final String OLD_VARIABLE = "WINDLASS_MEETING";
@@ -34,7 +33,6 @@ public final class LinkRendezvous implements AutoCloseable {
 
   private final Map<String, String> environment;
   private final String library;
-
   private final String provided; // address of a provider's store; null for another form
   private final String name; // of the store among those at that address
   private final RendezvousFile file; // null if the variable has an address
@@ -45,9 +43,8 @@ public final class LinkRendezvous implements AutoCloseable {
   /**
    * Reads the environment.
    *
-   * @param library version of this library, as errors name it
-   * @throws WindlassException here, InvalidArgument if the variable is not set or malformed, or
-   *     what {@link RendezvousFile} throws
+   * @throws WindlassException InvalidArgument if the variable is not set or malformed, or what
+   *     {@link RendezvousFile} throws
    */
   public LinkRendezvous(Map<String, String> environment, String library) {
     this.environment = environment;
@@ -65,14 +62,15 @@ public final class LinkRendezvous implements AutoCloseable {
     provided = isProvided ? setting : null;
     name = isProvided ? name() : null;
     place = isAddress ? address(setting) : null;
-    file = isProvided || isAddress ? null : RendezvousFile.ofJobs(setting, environment);
+    file =
+        isProvided || isAddress
+            ? null
+            : RendezvousFile.of("jobs\n" + setting, VARIABLE, environment);
   }
 
   /**
-   * Returns the value of {@link #VARIABLE}; empty if it is not set.
-   *
-   * @throws org.windlass.error.InvalidArgumentException if the environment has its earlier name,
-   *     which would otherwise have no effect
+   * Returns the value of {@link #VARIABLE}; empty if it is not set. Refuses its earlier name, which
+   * would otherwise have no effect.
    */
   public static String setting(Map<String, String> environment) {
     if (!environment.getOrDefault(OLD_VARIABLE, "").isEmpty()) {
@@ -82,11 +80,7 @@ public final class LinkRendezvous implements AutoCloseable {
     return environment.getOrDefault(VARIABLE, "");
   }
 
-  /**
-   * Checks a value of {@link #VARIABLE}. Looks up no host.
-   *
-   * @throws org.windlass.error.InvalidArgumentException if the value is not allowed
-   */
+  /** Checks a value of {@link #VARIABLE}. Looks up no host. */
   public static void check(String setting) {
     if (StoreProviders.address(VARIABLE, setting).isPresent()) {
       return;
@@ -100,10 +94,7 @@ public final class LinkRendezvous implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns the name of the store at a provider's address. All users of the same token, or of no
-   * token, use the same name.
-   */
+  /** Returns the name of the store, which all users of one token, or of none, share. */
   private String name() {
     StoreProviders.of(provided); // throws if there is none
     return Token.fromEnvironment(environment).map(token -> token.name(JOBS)).orElse(JOBS);
@@ -126,9 +117,8 @@ public final class LinkRendezvous implements AutoCloseable {
   /**
    * Finds the store. Opens it if no running process has it.
    *
-   * @param deadline limit of the call
    * @throws org.windlass.error.DeadlineExceededException if the owner of a provided store is still
-   *     unknown at the deadline. It may have ended, or may be about to own the store.
+   *     unknown; it may have ended, or may be about to own the store
    */
   public void find(Duration deadline) {
     if (provided != null) {
@@ -145,7 +135,6 @@ public final class LinkRendezvous implements AutoCloseable {
     }
   }
 
-  /** Connects to the store, which was found. */
   public Store connect(Member member, Duration deadline) {
     return provided == null
         ? SocketStore.connect(place.address(), place.token(), member, deadline)

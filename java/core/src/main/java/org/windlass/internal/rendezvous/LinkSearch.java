@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
-import java.io.ByteArrayInputStream;
-import java.io.DataInputStream;
-import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.HashMap;
@@ -17,25 +14,26 @@ import org.windlass.error.MismatchException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Texts;
 
 /**
  * Searches a store for the other job of a link, for a job's rank 0. A link name has one source and
- * any number of targets, each a job with a name of its own. P is the link's name, J a target's.
- *
- * <pre>
- * link/P/source        announcement of the source, which holds the key
- * link/P/calls         held by the source too; each target that opens gives it a new random value
- * link/P/target/J      {@link TargetEntry} of target J, which holds the key
- * rendezvous/N/source  held by the source of rendezvous N, a random number, until its start is over
- * </pre>
+ * any number of targets, each a job with a name of its own. docs/protocols.md has the keys.
  *
  * <p>The keys that a job holds disappear when its connection to the store ends. A target that gives
  * up removes its key. A target that looks for another source replaces its entry by an open one.
+ *
+ * <p>At the deadline, the exception says whether the other job was seen. Mismatch names the
+ * versions that differ, or the job that holds the key of this one.
+ *
+ * @param linkName name of the link, without a slash
+ * @param own announcement of this job
  */
-public final class LinkSearch {
+public record LinkSearch(
+    Store store, String linkName, Announcement own, Deadline until, Holders holders) {
   /** Limit of store calls that explain a failure or clean up after the deadline. */
   private static final Duration CLEANUP_LIMIT = Duration.ofSeconds(2);
 
@@ -43,37 +41,21 @@ public final class LinkSearch {
       "; see whether the other job runs, connects there by that name, with the same token where it"
           + " has one, and has the other role";
 
-  private final Store store;
-  private final String linkName;
-  private final String path;
-  private final Announcement own;
-  private final Deadline until;
-  private final Holders holders;
-
-  /** Other jobs that hold keys which this job needs. Consecutive searches share one object. */
-  public static final class Holders {
-    private final Duration logAfter;
-    private final Duration failAfter;
-    private final Map<String, Holder> byKey = new HashMap<>();
-
-    /**
-     * Uses the default limits: logs after 2 seconds, and fails 5 seconds after the key of an ended
-     * job disappears.
-     */
+  /**
+   * Other jobs that hold keys which this job needs. Consecutive searches share one object.
+   *
+   * @param logAfter time after which a job that waits for a key logs the key's holder
+   * @param failAfter time after which it fails if a job of another name holds the key, in addition
+   *     to the time that the store keeps keys of an ended job
+   */
+  public record Holders(Duration logAfter, Duration failAfter, Map<String, Holder> byKey) {
+    /** Uses 2 s and 5 s. */
     public Holders() {
       this(Duration.ofSeconds(2), Duration.ofSeconds(5));
     }
 
-    /**
-     * Uses the given limits.
-     *
-     * @param logAfter time after which a job that waits for a key logs the key's holder
-     * @param failAfter time after which it fails if a job of another name holds the key. The time
-     *     that the store keeps keys of an ended job is added.
-     */
     public Holders(Duration logAfter, Duration failAfter) {
-      this.logAfter = logAfter;
-      this.failAfter = failAfter;
+      this(logAfter, failAfter, new HashMap<>());
     }
 
     /** Returns the entry of a key's holder; {@code job} is null for a job of another version. */
@@ -91,7 +73,7 @@ public final class LinkSearch {
   }
 
   /** Instance of a job that holds a key, with limits that run since it was first seen there. */
-  private record Holder(String instance, Deadline log, Deadline fail, AtomicBoolean isLogged) {}
+  record Holder(String instance, Deadline log, Deadline fail, AtomicBoolean isLogged) {}
 
   /**
    * Two jobs that have found each other.
@@ -100,7 +82,6 @@ public final class LinkSearch {
    * @param theirs presence key of the other job
    * @param own presence key of this job. Rank 0 removes it when the job fails to connect, and, of a
    *     source, when the start is over.
-   * @param other announcement of the other job
    */
   public record Match(
       String name, Round.Presence theirs, Round.Presence own, Announcement other) {}
@@ -113,28 +94,11 @@ public final class LinkSearch {
     return new Round.Presence(name + "/source", new byte[0]);
   }
 
-  /**
-   * Prepares a search. Its deadline begins now.
-   *
-   * @param linkName name of the link, without a slash
-   * @param own announcement of this job
-   * @throws WindlassException from the search. DeadlineExceeded says whether the other job was
-   *     seen. Mismatch names the versions that differ, or the job that holds the key of this one.
-   */
-  public LinkSearch(
-      Store store, String linkName, Announcement own, Duration deadline, Holders holders) {
-    this.store = store;
-    this.linkName = linkName;
-    this.path = "link/" + linkName + "/";
-    this.own = own;
-    this.until = Deadline.of(deadline);
-    this.holders = holders;
+  private String path() {
+    return "link/" + linkName + "/";
   }
 
-  /**
-   * Finds an open target for this source: the one of name {@code job}, or any target if that is
-   * null.
-   */
+  /** Finds an open target for this source: {@code job}, or any if that is null. */
   public Match source(String job) {
     while (true) {
       for (String target : awaitOpen(job)) {
@@ -146,11 +110,7 @@ public final class LinkSearch {
     }
   }
 
-  /**
-   * Waits until a target is open for this source. Returns the names of the open targets.
-   *
-   * @param job name of the only target that counts; null for any
-   */
+  /** Waits until a target is open for this source: {@code job}, or any if that is null. */
   public List<String> awaitOpen(String job) {
     byte[] calls = null;
     while (true) {
@@ -160,22 +120,18 @@ public final class LinkSearch {
         return open;
       }
       try {
-        calls = store.awaitOther(path + "calls", calls, until.left()).orElse(null);
+        calls = store.awaitOther(path() + "calls", calls, until.left()).orElse(null);
       } catch (RuntimeException e) {
         throw until.isOver() ? noneOpen(e) : e;
       }
     }
   }
 
-  /**
-   * Returns an exception that names the target that connected to another source, if there is one.
-   * That source may have ended since.
-   */
   private RuntimeException noneOpen(RuntimeException failure) {
     String none = "no job receives it here that is not linked already";
     Deadline limit = Deadline.of(CLEANUP_LIMIT);
     try {
-      for (String key : store.keys(path + "target/", limit.left())) {
+      for (String key : store.keys(path() + "target/", limit.left())) {
         TargetEntry entry = entry(key, limit.left());
         Announcement target = Announcement.peek(entry.target());
         Announcement source = Announcement.peek(entry.source());
@@ -197,11 +153,11 @@ public final class LinkSearch {
   /** Returns the names of the targets that are open for this source now. */
   public List<String> open() {
     hold(
-        path + "source", own.toBytes(), Announcement::peek,
+        path() + "source", own.toBytes(), Announcement::peek,
         "another sends it already: %s; a link name has one source: use another link name, or end"
             + " that job");
-    store.hold(path + "calls", new byte[Long.BYTES], until.left()); // or has held it before
-    String targets = path + "target/";
+    store.hold(path() + "calls", new byte[Long.BYTES], until.left()); // or has held it before
+    String targets = path() + "target/";
     return store.keys(targets, until.left()).stream()
         .filter(key -> entry(key, until.left()).number() == TargetEntry.OPEN)
         .map(key -> key.substring(targets.length()))
@@ -216,7 +172,7 @@ public final class LinkSearch {
 
   /** Gives the source's key a new value, so that a source that waits looks at the targets again. */
   private void notifySource() {
-    String calls = path + "calls";
+    String calls = path() + "calls";
     byte[] next = ByteBuffer.allocate(Long.BYTES).putLong(randomNumber()).array();
     boolean isDone = false;
     while (!isDone) {
@@ -281,7 +237,7 @@ public final class LinkSearch {
 
   /** Answers a target. Returns null if it is no longer open. */
   private Match match(String target) {
-    String key = path + "target/" + target;
+    String key = path() + "target/" + target;
     byte[] found = store.get(key, until.left()).orElse(new byte[0]);
     TargetEntry entry = TargetEntry.of(found);
     if (entry.number() != TargetEntry.OPEN) {
@@ -309,7 +265,7 @@ public final class LinkSearch {
 
   /** Opens this target, and waits for the source. */
   public Match target() {
-    String key = path + "target/" + own.job();
+    String key = path() + "target/" + own.job();
     byte[] open = new TargetEntry(own.toBytes(), TargetEntry.OPEN, new byte[0]).toBytes();
     byte[] answered;
     boolean isOpen = false;
@@ -375,7 +331,7 @@ public final class LinkSearch {
 
   private String sourceState(RuntimeException failure) {
     try {
-      byte[] found = store.get(path + "source", CLEANUP_LIMIT).orElse(new byte[0]);
+      byte[] found = store.get(path() + "source", CLEANUP_LIMIT).orElse(new byte[0]);
       Announcement source = Announcement.peek(found);
       if (source != null) {
         return "the source, " + source + ", has not answered";
@@ -394,12 +350,10 @@ public final class LinkSearch {
   }
 
   /**
-   * Value of a target's key.
+   * Value of a target's key: the announcements of the target and of the source.
    *
-   * @param target announcement of the target
    * @param number number of the rendezvous that the source asks the target to join; {@link #OPEN}
    *     before the source answers
-   * @param source announcement of the source; empty before it answers
    */
   private record TargetEntry(byte[] target, long number, byte[] source) {
     static final long OPEN = 0;
@@ -414,12 +368,15 @@ public final class LinkSearch {
           });
     }
 
-    /** Reads an entry. Returns {@link #NONE} if the value is not a valid entry. */
     static TargetEntry of(byte[] value) {
-      try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(value))) {
-        long number = in.readLong();
-        return new TargetEntry(Encoding.array(in), number, in.readAllBytes());
-      } catch (IOException e) {
+      try {
+        return Encoding.read(
+            value,
+            in -> {
+              long number = in.readLong();
+              return new TargetEntry(Encoding.array(in), number, in.readAllBytes());
+            });
+      } catch (MalformedException e) {
         return NONE;
       }
     }

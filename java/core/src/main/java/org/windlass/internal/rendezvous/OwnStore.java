@@ -41,7 +41,6 @@ public final class OwnStore implements AutoCloseable {
    * Opens a store for a start. Shares the open one at the address if its token is the same, and no
    * other start is in progress there.
    *
-   * @param library version of this library, as errors name it
    * @throws WindlassException Resource if the server can't listen at the address
    */
   public static OwnStore open(RendezvousFile.Place place, String library) {

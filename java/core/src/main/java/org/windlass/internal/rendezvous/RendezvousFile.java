@@ -37,8 +37,7 @@ import org.windlass.internal.store.Waits;
 
 /**
  * File with the address and the token of a store, for processes whose settings have neither. The
- * process that opens the store writes the file. The file is in a folder that only its user can
- * enter. So only processes of one user find each other by it.
+ * process that opens the store writes the file, in a folder that only its user can enter.
  *
  * <p>The file's name contains the host's boot, the PID namespace and the name of the job or of the
  * jobs' rendezvous. Processes on other hosts and in other containers thus use other files, even in
@@ -46,7 +45,6 @@ import org.windlass.internal.store.Waits;
  * can access it, or it can't be read.
  */
 public final class RendezvousFile implements AutoCloseable {
-  /** Environment variable that names a folder of the user, which exists until the last logout. */
   public static final String FOLDER_VARIABLE = "XDG_RUNTIME_DIR";
 
   private static final long LONGEST_PAUSE_MS = 32;
@@ -88,34 +86,21 @@ public final class RendezvousFile implements AutoCloseable {
   private String problem; // null if it names the store of a running process
   private int writer; // PID of that process
 
-  /** Address and token of a store. */
   public record Place(InetSocketAddress address, Token token) {}
 
   /**
-   * Finds the file of a job whose ranks start.
+   * Finds the file of {@code what}, a text that no other job on this host has.
    *
-   * @param job text that no other job on this host has
+   * @param variable names an address instead of the file
    * @param environment names the folder. If that is missing, or open to others, the folder is
    *     {@code windlass-UID} under {@code java.io.tmpdir}, which is created.
-   * @throws WindlassException here, Resource if there is no private folder
    */
-  public static RendezvousFile of(String job, Map<String, String> environment) {
-    return of(job, "WINDLASS_RENDEZVOUS", environment);
-  }
-
-  /** Finds the file of jobs that connect by a name. */
-  public static RendezvousFile ofJobs(String name, Map<String, String> environment) {
-    return of("jobs\n" + name, "WINDLASS_LINK_RENDEZVOUS", environment);
-  }
-
-  private static RendezvousFile of(String what, String variable, Map<String, String> environment) {
+  public static RendezvousFile of(
+      String what, String variable, Map<String, String> environment) {
     String named = environment.getOrDefault(FOLDER_VARIABLE, "");
     return of(what, variable, named, Path.of(System.getProperty("java.io.tmpdir")));
   }
 
-  /**
-   * Finds a file in {@code named} if that is a private folder, otherwise under {@code temporary}.
-   */
   static RendezvousFile of(String what, String variable, String named, Path temporary) {
     ProcessName process = ProcessName.own();
     Path folder = folder(named, temporary, CURE + variable + " and WINDLASS_TOKEN_FILE");
@@ -135,10 +120,8 @@ public final class RendezvousFile implements AutoCloseable {
   }
 
   /**
-   * Writes the file. {@link #close} removes it.
-   *
-   * @throws org.windlass.error.ResourceException if a running process has written it, or if it
-   *     can't be written
+   * Writes the file. {@link #close} removes it. Throws Resource if a running process has written
+   * it.
    */
   public void write(Place place) {
     if (read() != null) {
@@ -150,11 +133,10 @@ public final class RendezvousFile implements AutoCloseable {
   }
 
   /**
-   * Returns the store that a running process has written. If there is none, calls {@code open},
-   * writes the result, and returns it. {@link #close} removes the file.
+   * Returns the store that a running process has written. If there is none, calls {@code open}, and
+   * writes the result. {@link #close} removes the file.
    *
    * @param deadline limit for waiting for another process that does the same
-   * @throws org.windlass.error.DeadlineExceededException if the other process takes longer
    */
   public Place findOr(Supplier<Place> open, Duration deadline) {
     Deadline until = Deadline.of(deadline);
@@ -181,17 +163,15 @@ public final class RendezvousFile implements AutoCloseable {
       }
     } catch (IOException | UnsupportedOperationException | OverlappingFileLockException e) {
       throw new ResourceException(lock + ": can't be locked: " + e, e);
-    } catch (InterruptedException e) {
-      throw Waits.interrupted("lock " + lock);
     }
   }
 
-  private void pause(Path lock, String holder, Deadline until) throws InterruptedException {
+  private static void pause(Path lock, String holder, Deadline until) {
     if (until.isOver()) {
       throw new DeadlineExceededException(
           lock + ": " + holder + " has held it for " + Deadline.text(until.deadline()));
     }
-    Thread.sleep(LOCK_PAUSE_MS);
+    Waits.pause("lock " + lock, LOCK_PAUSE_MS);
   }
 
   private void put(Place place) {
@@ -214,11 +194,7 @@ public final class RendezvousFile implements AutoCloseable {
     }
   }
 
-  /**
-   * Waits until rank 0's process has written the file.
-   *
-   * @throws org.windlass.error.DeadlineExceededException if it has not at the deadline
-   */
+  /** Waits until rank 0's process has written the file. */
   public Place await(Duration deadline) {
     Deadline until = Deadline.of(deadline);
     while (true) {
@@ -236,11 +212,7 @@ public final class RendezvousFile implements AutoCloseable {
             List.of(0));
       }
       long waitedMs = (System.nanoTime() - until.startNs()) / 1_000_000;
-      try {
-        Thread.sleep(Math.max(1, Math.min(waitedMs / 8, LONGEST_PAUSE_MS)));
-      } catch (InterruptedException e) {
-        throw Waits.interrupted("await " + path);
-      }
+      Waits.pause("await " + path, Math.max(1, Math.min(waitedMs / 8, LONGEST_PAUSE_MS)));
     }
   }
 
@@ -257,7 +229,6 @@ public final class RendezvousFile implements AutoCloseable {
     written = null;
   }
 
-  /** Reads the file. Returns null if there is a problem with it. */
   private Place read() {
     try {
       problem = problem(path, FILE);

@@ -8,7 +8,9 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.ToIntFunction;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
@@ -19,19 +21,11 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
+import org.windlass.internal.UcxLibrary;
 
 /**
- * Starts a communicator whose ranks live in several processes.
- *
- * <ol>
- *   <li>Each rank describes itself. All ranks compare the descriptions.
- *   <li>One process of each host makes the memory that the ranks of the host share.
- *   <li>If there are several hosts, each process opens its wire.
- *   <li>Each process attaches to the memory, connects its wire, joins its ranks, and watches the
- *       other processes of its host.
- * </ol>
- *
- * <p>If one rank fails, all ranks fail with its reason.
+ * Starts a communicator whose ranks live in several processes, by the steps in docs/protocols.md.
+ * If one rank fails, all ranks fail with its reason.
  */
 public final class Start {
   /** Options of the communicator in the form of the C ABI. They are the same on all ranks. */
@@ -41,7 +35,6 @@ public final class Start {
 
     private static final Pattern NANOSECONDS = Pattern.compile("\\b([0-9]{1,18}) ns\\b");
 
-    /** Returns the text by which ranks compare options. */
     @Override
     public String toString() {
       return String.join(
@@ -91,13 +84,10 @@ public final class Start {
   }
 
   /**
-   * Joins the other ranks.
+   * Joins the other ranks, within {@code deadline}.
    *
-   * @param all carries the data that ranks exchange
    * @param own ranks of this process
    * @param size number of all ranks
-   * @param host settings of this host
-   * @param deadline limit of the whole start
    * @return a {@code wl_comm_t*} for each of {@code own}
    * @throws OthersGoneException if the other ranks can't join any more
    * @throws WindlassException DeadlineExceeded names the ranks that have not joined. Mismatch if
@@ -121,14 +111,12 @@ public final class Start {
     }
   }
 
-  /** Returns the names of the steps that {@link #make} takes part in. */
   static List<String> steps(Hosts hosts) {
     return hosts.areSeveral()
         ? List.of(SHARE, WIRE, StartSteps.LAST)
         : List.of(SHARE, StartSteps.LAST);
   }
 
-  /** Takes the first step. Returns which ranks live on which hosts. */
   Hosts arrive(List<Integer> own) {
     List<byte[]> told =
         ranks.gather(
@@ -258,10 +246,13 @@ public final class Start {
             if (wires == null) {
               group[0] = open(process, maker, shared);
             } else {
-              HostWire.connect(group[0], wires, host.silenceNs());
+              connectWires(group[0], wires);
             }
             for (int i = 0; i < handles.length; i++) {
-              handles[i] = joined(group[0], own.get(i));
+              int rank = own.get(i);
+              handles[i] =
+                  value(
+                      call -> Native.wl_group_join(group[0], rank, call.out(), call.error()));
             }
             watch(group[0], process, own.get(0), hosts);
             return ranks.forEachRank(new byte[0]);
@@ -289,64 +280,98 @@ public final class Start {
             () -> {
               group[0] = open(process, maker, shared);
               Map<Integer, byte[]> said = ranks.forEachRank(new byte[0]);
-              said.put(own.get(0), HostWire.open(group[0], own));
+              said.put(own.get(0), openWire(group[0], own));
               return said;
             });
     return names.stream().filter(name -> name.length > 0).toList();
   }
 
   private static long open(ProcessName process, ProcessName maker, SharedFile shared) {
-    try (Scratch scratch = Scratch.take()) {
-      boolean isOwn = process.equals(maker);
-      int file = shared.number();
-      if (!isOwn) {
-        long address = maker.in(scratch);
-        Failures.check(
-            Native.wl_file_open(address, shared.number(), scratch.out(), scratch.error()), scratch);
-        file = (int) scratch.outValue();
+    int number = shared.number();
+    if (!process.equals(maker)) {
+      number =
+          (int)
+              value(
+                  call ->
+                      Native.wl_file_open(
+                          maker.in(call), shared.number(), call.out(), call.error()));
+    }
+    int file = number;
+    try {
+      if (Native.wl_file_inode(file) != shared.inode()) {
+        throw new ResourceException(
+            "process " + maker.pid() + " has given up this start, and has other memory by now");
       }
-      try {
-        if (Native.wl_file_inode(file) != shared.inode()) {
-          throw new ResourceException(
-              "process " + maker.pid() + " has given up this start, and has other memory by now");
-        }
-        Failures.check(Native.wl_group_attach(file, scratch.out(), scratch.error()), scratch);
-        return scratch.outValue();
-      } finally {
-        if (!isOwn) {
-          Native.wl_file_close(file);
-        }
+      return value(call -> Native.wl_group_attach(file, call.out(), call.error()));
+    } finally {
+      if (!process.equals(maker)) {
+        Native.wl_file_close(file);
       }
     }
   }
 
-  private static long joined(long group, int rank) {
+  private static void watch(long group, ProcessName own, int rank, Hosts hosts) {
+    Map<ProcessName, List<Integer>> processes =
+        hosts.all().stream()
+            .filter(each -> hosts.areTogether(each.rank(), rank) && !each.process().equals(own))
+            .collect(
+                Collectors.groupingBy(
+                    Arrival::process,
+                    Collectors.mapping(Arrival::rank, Collectors.toList())));
+    processes.forEach(
+        (process, theirs) -> {
+          ByteBuffer list =
+              NativeMemory.copy(theirs.stream().mapToInt(Integer::intValue).toArray());
+          value(
+              call ->
+                  Native.wl_group_watch(
+                      group, process.in(call), NativeMemory.address(list), theirs.size(), 0,
+                      call.error()));
+          Reference.reachabilityFence(list);
+        });
+  }
+
+  /**
+   * Opens this process's wire, for its ranks {@code own}. Returns the name by which others connect.
+   */
+  private static byte[] openWire(long group, List<Integer> own) {
+    UcxLibrary.open();
+    ByteBuffer ranks = NativeMemory.copy(own.stream().mapToInt(Integer::intValue).toArray());
+    long list = NativeMemory.address(ranks);
+    value(call -> Native.wl_group_open_wire(group, list, own.size(), call.error()));
+    Reference.reachabilityFence(ranks);
+    long bytes =
+        value(call -> Native.wl_group_wire_name(group, 0, 0, call.out(), call.error()));
+    ByteBuffer room = Structs.allocate((int) bytes);
+    long address = NativeMemory.address(room);
+    value(call -> Native.wl_group_wire_name(group, address, bytes, call.out(), call.error()));
+    byte[] name = new byte[room.capacity()];
+    room.get(name);
+    return name;
+  }
+
+  /** Makes a native call. Returns the value of its out-parameter, or throws its failure. */
+  private static long value(ToIntFunction<Scratch> call) {
     try (Scratch scratch = Scratch.take()) {
-      Failures.check(Native.wl_group_join(group, rank, scratch.out(), scratch.error()), scratch);
+      Failures.check(call.applyAsInt(scratch), scratch);
       return scratch.outValue();
     }
   }
 
-  /** Watches the other processes of this host. */
-  private static void watch(long group, ProcessName own, int rank, Hosts hosts) {
-    Map<ProcessName, List<Integer>> processes = new LinkedHashMap<>();
-    for (Arrival each : hosts.all()) {
-      if (hosts.areTogether(each.rank(), rank)) {
-        processes.computeIfAbsent(each.process(), name -> new ArrayList<>()).add(each.rank());
-      }
+  /** Connects this process to those with these names. */
+  private void connectWires(long group, List<byte[]> names) {
+    ByteBuffer all = Structs.allocate(names.stream().mapToInt(name -> name.length).sum());
+    ByteBuffer lengths = Structs.allocate(names.size() * Long.BYTES);
+    for (byte[] name : names) {
+      all.put(name);
+      lengths.putLong(name.length);
     }
-    processes.remove(own);
-    try (Scratch scratch = Scratch.take()) {
-      for (Map.Entry<ProcessName, List<Integer>> other : processes.entrySet()) {
-        int[] theirs = other.getValue().stream().mapToInt(Integer::intValue).toArray();
-        ByteBuffer list = NativeMemory.copy(theirs);
-        Failures.check(
-            Native.wl_group_watch(
-                group, other.getKey().in(scratch), NativeMemory.address(list), theirs.length, 0,
-                scratch.error()),
-            scratch);
-        Reference.reachabilityFence(list);
-      }
-    }
+    value(
+        call ->
+            Native.wl_group_connect(
+                group, NativeMemory.address(all), NativeMemory.address(lengths), names.size(),
+                host.silenceNs(), call.error()));
+    Reference.reachabilityFence(all);
+    Reference.reachabilityFence(lengths);
   }
 }

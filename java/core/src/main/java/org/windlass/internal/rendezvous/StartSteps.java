@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
-import java.io.ByteArrayInputStream;
-import java.io.DataInputStream;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -28,7 +26,6 @@ import org.windlass.internal.store.Waits;
  * round of an {@link AllGather}. If one rank fails, all throw the same exception.
  */
 final class StartSteps {
-  /** Name of the last step. */
   static final String LAST = "attach";
 
   private static final int MOST_NAMED = 8;
@@ -47,10 +44,8 @@ final class StartSteps {
   /** Distinguishes this process's values from those of another process for the same ranks. */
   private final UUID member = new UUID(LOADED, UUID.randomUUID().getLeastSignificantBits());
 
-  /** Member of each rank, known after the first step. Null before. */
   private List<UUID> members;
 
-  /** Hosts of the ranks. Null until they are known. */
   private Hosts hosts;
 
   /**
@@ -75,34 +70,29 @@ final class StartSteps {
           });
     }
 
-    static Statement of(byte[] bytes) throws IOException {
+    static Statement of(byte[] bytes) throws MalformedException {
       if (bytes == null) {
         throw new MalformedException("there is nothing");
       }
-      try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-        UUID member = Encoding.id(in);
-        String step = in.readUTF();
-        WindlassException failure = null;
-        byte[] value = new byte[0];
-        if (in.readBoolean()) {
-          int code = in.readInt();
-          failure = WindlassException.of(code, Texts.printable(in.readUTF()), List.of());
-          if (failure.code().number() != code) {
-            throw new MalformedException("it has the unknown code " + code);
-          }
-        } else {
-          value = Encoding.array(in);
-        }
-        return new Statement(member, step, value, failure);
-      }
+      return Encoding.read(
+          bytes,
+          in -> {
+            UUID member = Encoding.id(in);
+            String step = in.readUTF();
+            if (!in.readBoolean()) {
+              return new Statement(member, step, Encoding.array(in), null);
+            }
+            int code = in.readInt();
+            String why = Texts.printable(in.readUTF());
+            WindlassException failure = WindlassException.of(code, why, List.of());
+            if (failure.code().number() != code) {
+              throw new IOException("it has the unknown code " + code);
+            }
+            return new Statement(member, step, new byte[0], failure);
+          });
     }
   }
 
-  /**
-   * Prepares the steps.
-   *
-   * @param own the ranks of this process
-   */
   StartSteps(AllGather all, List<Integer> own, int size, Deadline until) {
     this.all = all;
     this.own = own;
@@ -114,24 +104,21 @@ final class StartSteps {
     return member;
   }
 
-  /** Returns the member of a rank. It is known after the first step. */
   UUID member(int rank) {
     return members.get(rank);
   }
 
   /**
-   * Returns true if two ranks of one process use the same loaded classes. Both have sent a value.
+   * Returns true if two ranks of one process, after the first step, use the same loaded classes.
    */
   boolean areLoadedTogether(int one, int other) {
     return member(one).getMostSignificantBits() == member(other).getMostSignificantBits();
   }
 
-  /** Sets which ranks live on which hosts, for messages. */
   void settle(Hosts settled) {
     hosts = settled;
   }
 
-  /** Takes part in a step in which each rank of this process has the same value. */
   List<byte[]> gather(String step, byte[] value) {
     return gather(step, () -> forEachRank(value));
   }
@@ -248,10 +235,10 @@ final class StartSteps {
     for (int rank = 0; rank < size; rank++) {
       try {
         statements.add(Statement.of(told.get(rank)));
-      } catch (IOException e) {
+      } catch (MalformedException e) {
         throw mismatch(
             rank,
-            "what rank " + rank + " says at the start can't be read: " + Encoding.why(e)
+            "what rank " + rank + " says at the start can't be read: " + e.getMessage()
                 + "; have all ranks call the same, and run one version of windlass on all of them");
       }
     }

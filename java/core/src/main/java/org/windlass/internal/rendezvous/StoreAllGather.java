@@ -7,7 +7,7 @@ import java.util.Map;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
-/** Runs an all-gather at a store. */
+/** An all-gather at a store. {@link Round} has its name, size and other ranks. */
 public final class StoreAllGather implements AllGather {
   private final Store store;
   private final String name;
@@ -16,13 +16,6 @@ public final class StoreAllGather implements AllGather {
 
   private volatile boolean isOpen;
 
-  /**
-   * Creates an all-gather that no rank has joined.
-   *
-   * @param name name that distinguishes it from others at the store
-   * @param size number of ranks
-   * @param others key that exists while missing ranks may still join; null for none
-   */
   public StoreAllGather(Store store, String name, int size, Round.Presence others) {
     this.store = store;
     this.name = name;

@@ -14,12 +14,10 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * A communicator of several processes, seen by a process that has none of its ranks. It is a
- * {@code wl_report_t}: it reads the communicator's memory and writes nothing. One thread at a time
- * may use it.
+ * A communicator of several processes, seen by a process that has none of its ranks. It reads the
+ * communicator's memory and writes nothing. One thread at a time may use it.
  */
 public final class ObservedGroup implements AutoCloseable {
-  /** The most communicators that are looked at in one process. */
   private static final int MOST = Native.WL_REPORT_GROUPS;
 
   /**
@@ -49,7 +47,8 @@ public final class ObservedGroup implements AutoCloseable {
   }
 
   /**
-   * Returns the numbers of the communicators' memory that a process has open.
+   * Finds the communicators whose memory a process has open. Returns a number for each, which
+   * {@link #open} takes.
    *
    * @throws WindlassException PeerLost if the process has ended; Unsupported if it lives in another
    *     pid namespace; Resource if this process may not look
@@ -64,9 +63,7 @@ public final class ObservedGroup implements AutoCloseable {
               MOST,
               scratch.out(),
               scratch.error());
-      if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer());
-      }
+      Failures.check(code, scratch);
       int[] found = new int[(int) scratch.outValue()];
       numbers.asIntBuffer().get(found);
       return found;
@@ -74,18 +71,16 @@ public final class ObservedGroup implements AutoCloseable {
   }
 
   /**
-   * Opens the communicator whose memory the process has open as {@code number}.
+   * Opens a communicator that {@link #find} has found.
    *
-   * @throws WindlassException InvalidArgument if the number is no communicator's, or another build
-   *     made it
+   * @throws WindlassException InvalidArgument if the process has no communicator of that number, or
+   *     another build of Windlass made it
    */
   public static ObservedGroup open(ProcessName process, int number) {
     try (Scratch scratch = Scratch.take()) {
       long owner = process.in(scratch);
       int code = Native.wl_report_open(owner, number, scratch.out(), scratch.error());
-      if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer());
-      }
+      Failures.check(code, scratch);
       return new ObservedGroup(scratch.outValue());
     }
   }
@@ -94,25 +89,17 @@ public final class ObservedGroup implements AutoCloseable {
     return about;
   }
 
-  /** Returns one look at each rank, in rank order. */
+  /** Returns the present state of each rank, in rank order. */
   public List<RankLook> looks() {
     long report = handle;
     return RankLook.all(
         about.ranks(),
-        new RankLook.Source() {
-          @Override
-          public void state(int rank, long state) {
-            Native.wl_report_state(report, rank, state);
-          }
-
-          @Override
-          public int recorded(int rank, long records, int capacity) {
-            return Native.wl_report_recorded(report, rank, records, capacity);
-          }
-        });
+        (rank, state) -> Native.wl_report_state(report, rank, state),
+        (rank, records) ->
+            Native.wl_report_recorded(report, rank, records, Native.WL_RECORDS));
   }
 
-  /** Returns the reason why it failed. Empty if it has not failed. */
+  /** Returns the reason why the communicator failed. Empty if it has not failed. */
   public Optional<WindlassException> failure() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_report_failure(handle, scratch.error());

@@ -7,6 +7,9 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BiConsumer;
+import java.util.function.ToIntBiFunction;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.ProcessName;
@@ -14,8 +17,8 @@ import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * One look at a rank, from any thread: first its state line, then its recorded operations. The two
- * may be from different moments.
+ * The state of a rank as any thread can see it: first its state line, then its recorded operations.
+ * The two may be from different moments.
  *
  * @param awaited the rank that it waits for, {@link #NOBODY} or {@link #SEVERAL}
  * @param contested number of times that a wait found another thread busy on its core
@@ -32,9 +35,9 @@ public record RankLook(
     boolean closed,
     int awaited,
     int contested,
-    String item,
+    @Nullable String item,
     List<Recorded> recorded,
-    ProcessName process,
+    @Nullable ProcessName process,
     int processState,
     int former,
     int host,
@@ -66,10 +69,7 @@ public record RankLook(
       return code == Native.WL_RECORD_INSIDE;
     }
 
-    /**
-     * Returns true if the operation takes no sequence number: it is one-sided, or a shrink after a
-     * failure.
-     */
+    /** Returns true if the operation takes no sequence number: one-sided ones and shrink. */
     public boolean uncounted() {
       return operation == Native.WL_OP_SHRINK
           || (operation >= Native.WL_OP_FIRST_ONE_SIDED
@@ -77,31 +77,13 @@ public record RankLook(
     }
   }
 
-  /** Reads the state of a communicator's ranks. */
-  interface Source {
-    /** Fills in a {@code wl_rank_state_t}. */
-    void state(int rank, long state);
-
-    /** Fills in at most {@code capacity} {@code wl_record_t}. Returns the number filled in. */
-    int recorded(int rank, long records, int capacity);
-  }
-
-  /** Returns one look at every rank, made by one of them. */
+  /** Returns the state of every rank, as the endpoint's rank sees it. */
   public static List<RankLook> all(Endpoint endpoint) {
     long comm = endpoint.handle;
     return all(
         endpoint.size,
-        new Source() {
-          @Override
-          public void state(int rank, long state) {
-            Native.wl_comm_state(comm, rank, state);
-          }
-
-          @Override
-          public int recorded(int rank, long records, int capacity) {
-            return Native.wl_comm_recorded(comm, rank, records, capacity);
-          }
-        });
+        (rank, state) -> Native.wl_comm_state(comm, rank, state),
+        (rank, records) -> Native.wl_comm_recorded(comm, rank, records, Native.WL_RECORDS));
   }
 
   /**
@@ -116,7 +98,7 @@ public record RankLook(
   }
 
   /**
-   * Returns each rank's number in the communicator from which this one was made, in rank order.
+   * Returns, for each rank in order, its rank in the communicator from which this one was made.
    * Empty if it was made from none.
    */
   public static List<Integer> former(Endpoint endpoint) {
@@ -131,7 +113,11 @@ public record RankLook(
     return of(endpoint, Structs.RankState.HOST);
   }
 
-  /** Returns the integer at {@code offset} of each rank's state. */
+  /**
+   * Returns an integer of each rank's {@code wl_rank_state_t}, in rank order.
+   *
+   * @param offset offset of the integer in the struct
+   */
   private static int[] of(Endpoint endpoint, int offset) {
     ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
     int[] values = new int[endpoint.size];
@@ -143,33 +129,33 @@ public record RankLook(
     return values;
   }
 
-  /** Returns one look at each of {@code ranks} ranks. */
-  static List<RankLook> all(int ranks, Source source) {
+  /**
+   * Returns one look at each of {@code ranks} ranks.
+   *
+   * @param fillState fills in the {@code wl_rank_state_t} of a rank at an address
+   * @param fillRecords fills in the {@code wl_record_t} of a rank at an address, at most {@code
+   *     WL_RECORDS}, and returns their number
+   */
+  static List<RankLook> all(
+      int ranks,
+      BiConsumer<Integer, Long> fillState,
+      ToIntBiFunction<Integer, Long> fillRecords) {
     ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
     ByteBuffer records = Structs.allocate(Structs.Record.SIZE * Native.WL_RECORDS);
     List<RankLook> looks = new ArrayList<>(ranks);
     Map<ProcessName, Integer> states = new HashMap<>();
     for (int rank = 0; rank < ranks; rank++) {
-      looks.add(look(source, rank, state, records, states));
+      state.putInt(0, Structs.RankState.SIZE);
+      records.putInt(0, Structs.Record.SIZE);
+      fillState.accept(rank, NativeMemory.address(state));
+      int count = fillRecords.applyAsInt(rank, NativeMemory.address(records));
+      looks.add(look(state, records, count, states));
     }
     return looks;
   }
 
-  /**
-   * Returns one look at a rank.
-   *
-   * @param states states of the processes already queried
-   */
   private static RankLook look(
-      Source source,
-      int rank,
-      ByteBuffer state,
-      ByteBuffer records,
-      Map<ProcessName, Integer> states) {
-    state.putInt(0, Structs.RankState.SIZE);
-    records.putInt(0, Structs.Record.SIZE);
-    source.state(rank, NativeMemory.address(state));
-    int count = source.recorded(rank, NativeMemory.address(records), Native.WL_RECORDS);
+      ByteBuffer state, ByteBuffer records, int count, Map<ProcessName, Integer> states) {
     ProcessName process =
         state.getInt(Structs.RankState.PID) <= 0
             ? null
@@ -197,16 +183,14 @@ public record RankLook(
         elsewhere);
   }
 
-  /**
-   * Returns the process state that other ranks report for a rank whose process can't be queried.
-   */
+  /** Returns the state of the rank's process that other ranks report. */
   private static int toldOf(ByteBuffer state) {
     return state.getInt(Structs.RankState.LOST) == 0
         ? Native.WL_PROCESS_UNKNOWN
         : Native.WL_PROCESS_ENDED;
   }
 
-  private static String item(ByteBuffer state) {
+  private static @Nullable String item(ByteBuffer state) {
     int owner = state.getInt(Structs.RankState.ITEM_OWNER);
     return owner < 0
         ? null

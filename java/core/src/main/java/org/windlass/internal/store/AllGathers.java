@@ -24,7 +24,9 @@ import org.windlass.internal.Log;
  * free for the next one. Only the server's thread may call this.
  */
 final class AllGathers {
-  /** The server logs which ranks are missing after this time, or a fourth of the deadline. */
+  /**
+   * Time after which the server logs which ranks are missing; at most a fourth of the deadline.
+   */
   private static final long LONGEST_QUIET_NS = Duration.ofSeconds(10).toNanos();
 
   private static final int MOST_NAMES = 8192;
@@ -33,17 +35,14 @@ final class AllGathers {
   private final String address;
   private final Table table;
   private final Map<String, AllGather> byName = new HashMap<>();
+  private long changes; // of the table, up to the last look
 
-  /** Number of bytes of the values of all rounds in progress. */
-  private long bytes;
-
-  /** Messages of the last failures, by the name of the all-gather. Keeps only the newest. */
+  /** Messages of the newest failures, by the name of the all-gather. */
   private final Map<String, String> failures = newest();
 
-  /** A process that waits for the end of a round. */
   private record Request(Session session, int id, long deadlineNs) {
     void noteRankZero() {
-      session.queueNote(id);
+      session.reply(id, Wire.NOTE);
     }
   }
 
@@ -53,10 +52,13 @@ final class AllGathers {
     final byte[][] said;
     final List<Request> waiting = new ArrayList<>();
     int count;
+    long bytes; // of the values of this round
     boolean isFirstRound = true;
     boolean isLogged;
     long logNs;
-    final Map<Session, Table.Wait> others = new HashMap<>();
+
+    /** In the first round, keys that are present while the missing ranks may still come. */
+    final Map<Session, Round.Presence> others = new HashMap<>();
 
     AllGather(String name, int size) {
       this.name = name;
@@ -64,32 +66,31 @@ final class AllGathers {
       said = new byte[size][];
     }
 
-    /** Returns the number of bytes of this round's values. */
-    long bytes() {
-      return Arrays.stream(said).filter(value -> value != null).mapToLong(v -> v.length).sum();
+    void add(Session session, int rank, byte[] value) {
+      sessions[rank] = session;
+      said[rank] = value;
+      bytes += value.length;
+      count++;
     }
 
-    /** Removes the value of a rank. */
     void forget(int rank) {
+      bytes -= said[rank].length;
       said[rank] = null;
       sessions[rank] = null;
       count--;
     }
 
-    /** Returns the nanoseconds until the first deadline of a request. */
     long untilDeadlineNs(long nowNs) {
       return waiting.stream()
           .mapToLong(request -> request.deadlineNs - nowNs)
           .reduce(Long.MAX_VALUE, Math::min);
     }
 
-    /** Returns the ranks for which a condition is true, ascending. */
     List<Integer> ranks(IntPredicate condition) {
       return IntStream.range(0, said.length).filter(condition).boxed().toList();
     }
   }
 
-  /** Makes a map that keeps the newest {@link #MOST_FAILURES} entries. */
   static <V> Map<String, V> newest() {
     return new LinkedHashMap<>() {
       private static final long serialVersionUID = 1L;
@@ -101,19 +102,14 @@ final class AllGathers {
     };
   }
 
-  /**
-   * Creates an empty table of all-gathers.
-   *
-   * @param address address of the server, for messages
-   */
   AllGathers(String address, Table table) {
     this.address = address;
     this.table = table;
   }
 
   /**
-   * Adds the values of a session's ranks in a round. The session gets the result, or the reason of
-   * a failure, now or later.
+   * Adds the values of a session's ranks in a round. The session gets the result or a failure
+   * later.
    *
    * @throws MalformedException if one of the ranks already has a value in this round
    */
@@ -132,7 +128,10 @@ final class AllGathers {
     }
     requireSize(all, round);
     requireFree(all, session, round);
-    add(all, session, round);
+    requireRoom(round);
+    for (Map.Entry<Integer, byte[]> each : round.own().entrySet()) {
+      all.add(session, each.getKey(), each.getValue());
+    }
     byName.put(all.name, all);
     long now = System.nanoTime();
     long limitNs = round.limitMs() * 1_000_000;
@@ -150,7 +149,10 @@ final class AllGathers {
       request.noteRankZero();
     }
     if (round.others() != null && all.isFirstRound) {
-      watch(all, session, round.others());
+      all.others.put(session, round.others());
+      if (!table.has(round.others())) {
+        fail(all, new OthersGoneException());
+      }
     }
   }
 
@@ -181,65 +183,31 @@ final class AllGathers {
     }
   }
 
-  private void add(AllGather all, Session session, Round round) {
+  private void requireRoom(Round round) {
     long more = round.own().values().stream().mapToLong(value -> value.length).sum();
+    long bytes = byName.values().stream().mapToLong(all -> all.bytes).sum();
     if (bytes + more > Limits.TOTAL) {
       throw Limits.full(bytes, more);
-    }
-    bytes += more;
-    for (Map.Entry<Integer, byte[]> each : round.own().entrySet()) {
-      all.sessions[each.getKey()] = session;
-      all.said[each.getKey()] = each.getValue();
-      all.count++;
-    }
-  }
-
-  /** Fails the all-gather as soon as the ranks that a session waits for can't come any more. */
-  private void watch(AllGather all, Session session, Round.Presence others) {
-    Table.Wait wait =
-        table.await(others.key(), others.value(), now -> fail(all, new OthersGoneException()));
-    if (wait != null) {
-      end(all.others.put(session, wait));
     }
   }
 
   private void complete(AllGather all, boolean isLast) {
-    byte[] values =
-        Encoding.bytes(
-            out -> {
-              for (byte[] value : all.said) {
-                Encoding.putArray(out, value);
-              }
-            });
+    byte[] values = Encoding.bytes(out -> Encoding.putArrays(out, Arrays.asList(all.said)));
     all.waiting.forEach(request -> request.session.queueValues(request.id, values));
     all.waiting.clear();
-    bytes -= all.bytes();
     Arrays.fill(all.said, null);
+    all.bytes = 0;
     all.count = 0;
     all.isFirstRound = false;
-    endWatches(all);
+    all.others.clear();
     if (isLast) {
       byName.remove(all.name);
       failures.remove(all.name);
     }
   }
 
-  private static void end(Table.Wait wait) {
-    if (wait != null) {
-      wait.cancel();
-    }
-  }
-
-  private static void endWatches(AllGather all) {
-    all.others.values().forEach(AllGathers::end);
-    all.others.clear();
-  }
-
   private void fail(AllGather all, RuntimeException why) {
-    if (byName.remove(all.name) != null) {
-      bytes -= all.bytes();
-    }
-    endWatches(all);
+    byName.remove(all.name);
     failures.put(all.name, why.getMessage());
     Set<Session> others = new HashSet<>(Arrays.asList(all.sessions));
     others.remove(null);
@@ -261,10 +229,8 @@ final class AllGathers {
     }
     all.waiting.removeIf(request -> request.session == session);
     if (all.isFirstRound) {
-      bytes -= all.bytes();
       ranks.forEach(all::forget);
-      bytes += all.bytes();
-      end(all.others.remove(session));
+      all.others.remove(session);
       if (all.count == 0) {
         byName.remove(name);
       }
@@ -274,15 +240,21 @@ final class AllGathers {
     }
   }
 
-  /** Ends a session's part in all all-gathers. */
   void leave(Session session) {
     List.copyOf(byName.keySet()).forEach(name -> quit(session, name));
   }
 
-  /** Fails all-gathers whose deadline has passed. Logs the ranks that the others wait for. */
+  /**
+   * Fails all-gathers whose deadline has passed, or whose missing ranks can't come any more. Logs
+   * the ranks that the others wait for.
+   */
   void look(long nowNs) {
+    boolean isChanged = changes != table.changes;
+    changes = table.changes;
     for (AllGather all : List.copyOf(byName.values())) {
-      if (all.untilDeadlineNs(nowNs) <= 0) {
+      if (isChanged && !all.others.values().stream().allMatch(table::has)) {
+        fail(all, new OthersGoneException());
+      } else if (all.untilDeadlineNs(nowNs) <= 0) {
         String before = failures.get(all.name);
         fail(all, missing(all).late(before));
         failures.put(all.name, missing(all).late(null).getMessage());

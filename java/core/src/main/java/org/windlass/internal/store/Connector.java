@@ -22,18 +22,15 @@ import org.windlass.internal.Log;
 import org.windlass.internal.Native;
 
 /**
- * Connects a member to a {@link StoreServer}, on the calling thread. If no server listens yet, it
- * tries again until the deadline. It also tries again if the connection breaks before both sides
- * have proved the token. An attempt takes at most {@link #LONGEST_ATTEMPT}. A refusal ends the
- * attempts at once.
+ * Connects a member to a {@link StoreServer}, on the calling thread. If no server listens yet, or
+ * the connection breaks before both sides have proved the token, it tries again until the deadline.
+ * An attempt takes at most {@link #LONGEST_ATTEMPT}, which bounds the cost of a stranger that
+ * listens there. A refusal ends the attempts at once.
  */
 final class Connector {
   private static final long FIRST_PAUSE_MS = 5;
   private static final long LONGEST_PAUSE_MS = 200;
 
-  /**
-   * Limit of one attempt. It bounds the cost of a stranger that listens there and sends nothing.
-   */
   private static final Duration LONGEST_ATTEMPT = Duration.ofSeconds(5);
 
   private final InetSocketAddress address;
@@ -43,14 +40,9 @@ final class Connector {
   private final String call;
   private final Deadline until;
 
-  /** Message part that says that a third party changed a frame of an attempt. Empty if none did. */
-  private String changed = "";
-
-  /** True if the last attempt reached a listener. */
+  private String changed = ""; // end of the message if a third party changed a frame of an attempt
   private boolean isConnected;
-
-  /** True if the last attempt went to a loopback address. */
-  private boolean isLoopback;
+  private boolean isLoopback; // true if the last attempt went to a loopback address
 
   /** A member's end of a connection. One thread at a time may receive, and one may send. */
   static final class Connection {
@@ -60,7 +52,6 @@ final class Connector {
 
     private Connection() throws IOException {}
 
-    /** Returns the time of silence after which either side counts the other as gone. */
     Duration silence() {
       return silence;
     }
@@ -85,7 +76,6 @@ final class Connector {
       return frame;
     }
 
-    /** Sends a frame. Blocks while the server reads nothing. */
     void send(byte[] body) throws IOException {
       channel.send(body);
       while (!channel.flush()) {
@@ -93,17 +83,12 @@ final class Connector {
       }
     }
 
-    /** Ends calls in progress. */
     void close() {
       Sockets.close(socket);
     }
   }
 
-  /**
-   * Creates a connector that has made no attempt.
-   *
-   * @param isOpened true if the store is open; the store then counts as lost if no server listens
-   */
+  /** If the store {@code isOpened}, it counts as lost if no server listens. */
   Connector(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     this.address = address;
@@ -138,11 +123,7 @@ final class Connector {
       } catch (IOException e) {
         why = e.getMessage();
       }
-      try {
-        Thread.sleep(Math.min(pause, leftMs(until)));
-      } catch (InterruptedException e) {
-        throw Waits.interrupted(call);
-      }
+      Waits.pause(call, Math.min(pause, leftMs(until)));
     }
     throw new DeadlineExceededException(
         call + ": no store there after " + Deadline.text(until.deadline()) + ": " + why + changed
@@ -179,7 +160,6 @@ final class Connector {
     }
   }
 
-  /** Proves the token to the server, and checks the server's proof. */
   private void greet(Connection made, Deadline end) throws IOException {
     byte[] hello = Greeting.hello(member);
     made.send(hello);
@@ -220,7 +200,6 @@ final class Connector {
     receive(made, end, Wire.DONE);
   }
 
-  /** Sends a last frame, if that is possible. */
   private static void sendLast(Connection made, byte[] body) {
     try {
       made.send(body);
@@ -251,7 +230,6 @@ final class Connector {
     };
   }
 
-  /** Returns the milliseconds that are left, at least 1. */
   private static int leftMs(Deadline deadline) {
     long left = TimeUnit.NANOSECONDS.toMillis(Math.max(0, deadline.leftNs())) + 1;
     return (int) Math.min(Integer.MAX_VALUE, left);

@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.UUID;
+import org.windlass.error.WindlassException;
 
 /** A sequence of writes that make up a value. */
 @FunctionalInterface
 public interface Encoding {
   void to(DataOutputStream out) throws IOException;
 
-  /** Returns the bytes that {@code encoding} writes. */
+  /** A sequence of reads that take a value apart. */
+  @FunctionalInterface
+  interface Reading<T> {
+    T from(DataInputStream in) throws IOException;
+  }
+
   static byte[] bytes(Encoding encoding) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
@@ -24,12 +34,27 @@ public interface Encoding {
     return bytes.toByteArray();
   }
 
-  /** Returns the reason why a value could not be read. */
-  static String why(IOException failure) {
-    return failure instanceof EOFException ? "it ends early" : failure.getMessage();
+  /**
+   * Reads a whole value.
+   *
+   * @throws MalformedException with the reason, if the value can't be read, or has bytes beyond
+   *     those that are read
+   */
+  static <T> T read(byte[] value, Reading<T> reading) throws MalformedException {
+    DataInputStream in = new DataInputStream(new ByteArrayInputStream(value));
+    try {
+      T read = reading.from(in);
+      if (in.available() > 0) {
+        throw new IOException("it has " + in.available() + " bytes too many");
+      }
+      return read;
+    } catch (EOFException e) {
+      throw new MalformedException("it ends early");
+    } catch (IOException e) {
+      throw new MalformedException(e.getMessage());
+    }
   }
 
-  /** Writes 16 bytes. */
   static void putId(DataOutputStream out, UUID id) throws IOException {
     out.writeLong(id.getMostSignificantBits());
     out.writeLong(id.getLeastSignificantBits());
@@ -47,6 +72,12 @@ public interface Encoding {
     }
   }
 
+  static void putArrays(DataOutputStream out, Iterable<byte[]> arrays) throws IOException {
+    for (byte[] each : arrays) {
+      putArray(out, each);
+    }
+  }
+
   /** Reads an array. Its length is checked against the rest of {@code in}, a whole value. */
   static byte[] array(DataInputStream in) throws IOException {
     int length = in.readInt();
@@ -54,5 +85,34 @@ public interface Encoding {
       throw new EOFException();
     }
     return in.readNBytes(length);
+  }
+
+  /** Reads arrays up to the end. */
+  static List<byte[]> arrays(DataInputStream in) throws IOException {
+    List<byte[]> arrays = new ArrayList<>();
+    while (in.available() > 0) {
+      arrays.add(array(in));
+    }
+    return arrays;
+  }
+
+  /** Writes the code, the message and the faulty ranks of a failure. */
+  static void putFailure(DataOutputStream out, WindlassException failure) throws IOException {
+    out.writeInt(failure.code().number());
+    putArray(out, String.valueOf(failure.getMessage()).getBytes(StandardCharsets.UTF_8));
+    out.writeInt(failure.faultyRanks().size());
+    for (int rank : failure.faultyRanks()) {
+      out.writeInt(rank);
+    }
+  }
+
+  static WindlassException failure(DataInputStream in) throws IOException {
+    int code = in.readInt();
+    String message = new String(array(in), StandardCharsets.UTF_8);
+    List<Integer> faultyRanks = new ArrayList<>();
+    for (int left = in.readInt(); left > 0; left--) {
+      faultyRanks.add(in.readInt());
+    }
+    return WindlassException.of(code, message, faultyRanks);
   }
 }

@@ -15,9 +15,7 @@ import java.util.Deque;
  * each frame. One thread at a time may read, and one may write.
  */
 final class FrameChannel {
-  /** The most bytes of one read or write. */
-  static final int CHUNK = 64 << 10;
-
+  static final int CHUNK = 64 << 10; // the most bytes of one read or write
   private static final int SMALL = Integer.BYTES + Wire.HANDSHAKE_FRAME;
   private static final byte[] NO_SEAL = {};
 
@@ -30,7 +28,6 @@ final class FrameChannel {
   private int taken;
   private int longest = Wire.HANDSHAKE_FRAME;
 
-  /** Seal of sent frames. Null before both sides have proved the token. */
   private Seal sent;
 
   private Seal received;
@@ -98,7 +95,6 @@ final class FrameChannel {
     return body;
   }
 
-  /** Queues a frame for {@link #flush} to write. */
   void send(byte[] body) {
     send(body, ByteBuffer.allocate(0));
   }
@@ -120,7 +116,6 @@ final class FrameChannel {
     queued += bytes;
   }
 
-  /** Returns the number of bytes that wait to be written. */
   long queued() {
     return queued;
   }

@@ -24,7 +24,6 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
   private static final String SERVER_SEALS = "windlass store: the server's frames";
   private static final String MEMBER_SEALS = "windlass store: the member's frames";
 
-  /** Returns the body of a HELLO. */
   static byte[] hello(Member member) {
     ByteBuffer place = ByteBuffer.allocate(2 * Integer.BYTES);
     return Wire.concat(
@@ -37,9 +36,8 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
   }
 
   /**
-   * Reads a HELLO.
+   * Reads a HELLO. The version of the server's library is {@code own}.
    *
-   * @param own the version of the server's library
    * @throws MismatchException if the member has another version of the protocol
    */
   static Member hello(ByteBuffer body, String own) throws MalformedException {
@@ -76,10 +74,9 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
   }
 
   /**
-   * Returns the member's side of a greeting.
+   * Returns the member's side of a greeting; null if the server holds another token.
    *
    * @param whole the body of the received CHALLENGE
-   * @return null if the server holds another token
    */
   static Greeting answered(byte[] hello, Token token, byte[] whole) throws MalformedException {
     int length = whole.length - Token.BYTES;
@@ -95,17 +92,14 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
     return token.hmac(label, hello, challenge);
   }
 
-  /** Compares in constant time. */
   private boolean isHmac(byte[] claimed, String label) {
     return MessageDigest.isEqual(claimed, hmac(label));
   }
 
-  /** Returns the body of the CHALLENGE. */
   byte[] wholeChallenge() {
     return Wire.concat(challenge, hmac(OF_SERVER));
   }
 
-  /** Returns the body of the PROOF. */
   byte[] proof() {
     return Wire.concat(new byte[] {Wire.PROOF}, hmac(OF_MEMBER));
   }

@@ -17,7 +17,6 @@ final class Hmac {
   private final byte[] innerKey = new byte[BLOCK_BYTES];
   private final byte[] outerKey = new byte[BLOCK_BYTES];
 
-  /** Creates the function for a key of at most 64 bytes. */
   Hmac(byte[] key) {
     if (key.length > BLOCK_BYTES) {
       throw new IllegalArgumentException("a key of " + key.length + " bytes");

@@ -34,11 +34,7 @@ public final class HostAndPort {
 
   /**
    * Parses a text such as {@code 127.0.0.1:29500} or {@code [::1]:29500}, without resolving the
-   * host.
-   *
-   * @param setting name of the setting with the text
-   * @param or end of the error message, which names other forms of the setting; may be empty
-   * @throws org.windlass.error.InvalidArgumentException if the text has another form
+   * host. Errors name {@code setting}, and other forms of it by {@code or}, which may be empty.
    */
   public static InetSocketAddress parse(String setting, String text, String or) {
     Matcher bare = WITHOUT_BRACKETS.matcher(text);
@@ -68,10 +64,8 @@ public final class HostAndPort {
   }
 
   /**
-   * Checks a host.
-   *
-   * @param text text of the setting, which includes the host
-   * @throws org.windlass.error.InvalidArgumentException if the host is malformed
+   * Returns an address with a host name that is not looked up. Throws InvalidArgumentException if
+   * the host is malformed. Messages name {@code setting} and {@code text}, its value.
    */
   public static InetSocketAddress of(String setting, String text, String host, int port) {
     if (!HOST.matcher(host).matches()) {
@@ -85,12 +79,7 @@ public final class HostAndPort {
     return new InvalidArgumentException(shown);
   }
 
-  /**
-   * Resolves the host. The system's resolver sets how long it takes.
-   *
-   * @param where begin of the error message
-   * @throws org.windlass.error.InvalidArgumentException if the host is unknown
-   */
+  /** Resolves the host. Errors begin with {@code where}. */
   public static InetSocketAddress resolved(String where, InetSocketAddress parsed) {
     try {
       return Sockets.resolved(parsed);
@@ -102,9 +91,7 @@ public final class HostAndPort {
   /**
    * Resolves the host again and again, since a starting host may get its name later.
    *
-   * @param where begin of the error message
    * @throws org.windlass.error.DeadlineExceededException if the host is unknown at the deadline
-   * @throws org.windlass.error.AbortedException if the thread is interrupted
    */
   public static InetSocketAddress awaited(String where, InetSocketAddress parsed, Deadline until) {
     while (true) {
@@ -117,11 +104,7 @@ public final class HostAndPort {
               where + ": " + e.getMessage() + " after " + Deadline.text(until.deadline())
                   + "; correct the name, or see why it is not known here");
         }
-        try {
-          Thread.sleep(Math.min(RESOLVE_AGAIN_MS, left));
-        } catch (InterruptedException interrupted) {
-          throw Waits.interrupted(where);
-        }
+        Waits.pause(where, Math.min(RESOLVE_AGAIN_MS, left));
       }
     }
   }

@@ -25,7 +25,6 @@ public final class Limits {
 
   private Limits() {}
 
-  /** Checks a key. */
   public static void key(String key) {
     prefix(Objects.requireNonNull(key, "key"));
     if (key.isEmpty()) {
@@ -33,7 +32,6 @@ public final class Limits {
     }
   }
 
-  /** Checks a prefix of keys, which may be empty. */
   public static void prefix(String prefix) {
     if (!StandardCharsets.UTF_8.newEncoder().canEncode(prefix)) {
       throw new InvalidArgumentException(
@@ -46,12 +44,15 @@ public final class Limits {
     }
   }
 
-  /** Returns the number of bytes of a text in UTF-8. */
-  static int bytes(String text) {
+  public static int bytes(String text) {
     return text.getBytes(StandardCharsets.UTF_8).length;
   }
 
-  /** Checks the length of a value, which may be null. */
+  /** Returns the number of bytes that {@code key} counts in a list of keys. */
+  public static int listing(String key) {
+    return bytes(key) + Short.BYTES;
+  }
+
   public static void value(byte[] value) {
     if (value != null && value.length > VALUE) {
       throw new InvalidArgumentException(
@@ -64,14 +65,12 @@ public final class Limits {
     return ENTRY + 2L * key.length();
   }
 
-  /** Returns the error of a store with {@code bytes} that has no room for {@code more}. */
   public static ResourceException full(long bytes, long more) {
     return new ResourceException(
         "the store has " + bytes + " of at most " + TOTAL + " bytes, and this takes " + more
             + " more");
   }
 
-  /** Returns the error of a call that would list more than {@link #LISTING}. */
   public static ResourceException tooManyKeys() {
     return new ResourceException(
         "the keys that begin so have more than " + LISTING + " bytes; ask with a longer prefix");

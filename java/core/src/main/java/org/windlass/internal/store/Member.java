@@ -13,7 +13,6 @@ public record Member(String job, int rank, int size, String library) {
   public static final int JOB = 128;
   public static final int LIBRARY = 64;
 
-  /** Most ranks of a job. */
   public static final int MOST_RANKS = 4096;
 
   public Member {
@@ -43,7 +42,6 @@ public record Member(String job, int rank, int size, String library) {
     return rank < 0;
   }
 
-  /** Returns a text such as {@code rank 3 of 8 of job "train"}. */
   @Override
   public String toString() {
     String who = isObserver() ? "an observer" : "rank " + rank + " of " + size;

@@ -18,7 +18,6 @@ final class RefusalLog {
   private int lines;
   private long untold;
 
-  /** Creates the log of the store at {@code address}. */
   RefusalLog(String address) {
     store = "store " + address;
   }

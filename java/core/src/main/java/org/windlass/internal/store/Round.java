@@ -21,8 +21,7 @@ public record Round(
     long limitMs,
     Presence others,
     Map<Integer, byte[]> own) {
-  /** The longest limit: 10,000 days. */
-  static final long LONGEST_MS = 864_000_000_000L;
+  static final long LONGEST_MS = 864_000_000_000L; // the longest limit: 10,000 days
 
   /** Returns a limit in milliseconds, from 1 to {@link #LONGEST_MS}. */
   public static long limitMs(Duration limit) {

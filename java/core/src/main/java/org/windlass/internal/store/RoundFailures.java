@@ -62,9 +62,9 @@ public final class RoundFailures {
   public record Missing(
       String address, int size, List<Integer> absent, List<Integer> behind) {
     /**
-     * Returns the failure after the deadline of the round has passed.
+     * Returns the exception for a round whose deadline has passed.
      *
-     * @param before message of the failure before; null for none
+     * @param before message of the failure of an earlier start, which is appended; null for none
      */
     public WindlassException late(String before) {
       return new DeadlineExceededException(
@@ -77,7 +77,6 @@ public final class RoundFailures {
           Stream.concat(absent.stream(), behind.stream()).sorted().toList());
     }
 
-    /** Returns which ranks are missing, and the address that they should have joined. */
     @Override
     public String toString() {
       boolean isOfOneHost = address.startsWith("127.") && !address.startsWith("127.0.0.1:");

@@ -11,13 +11,11 @@ import java.util.Arrays;
  * repeated, dropped, moved or sent back therefore has a wrong seal.
  */
 final class Seal {
-  /** Bytes of a seal. */
   static final int BYTES = 16;
 
   private final Hmac hmac;
   private long number;
 
-  /** Creates the seal for the key of this session and direction. */
   Seal(byte[] key) {
     hmac = new Hmac(key);
   }
@@ -31,12 +29,6 @@ final class Seal {
     return Arrays.copyOf(hmac.code(), BYTES);
   }
 
-  /**
-   * Checks the next frame.
-   *
-   * @param frame its length and body
-   * @throws MalformedException if {@code seal} is not its seal
-   */
   void require(ByteBuffer frame, ByteBuffer seal) throws MalformedException {
     if (!MessageDigest.isEqual(Wire.bytes(seal, BYTES), next(frame))) {
       throw new MalformedException(

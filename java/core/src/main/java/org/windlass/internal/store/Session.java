@@ -7,7 +7,6 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
@@ -18,15 +17,12 @@ import org.windlass.error.WindlassException;
  * member. It carries out the member's requests. All of it runs on the server's thread.
  */
 final class Session {
-  /** The most waits of one connection. */
   static final int WAITS = 1024;
 
   /** Queued bytes of replies, above which the session reads no request. */
   private static final long BACKLOG = 1 << 20;
 
-  /**
-   * Time within which a member that receives the reply to its first PING sends a second request.
-   */
+  /** Time within which a member sends a second request after the reply to its first PING. */
   private static final long SECOND_REQUEST_NS = 2_000_000_000;
 
   private static final String OTHER_TOKEN = "the member holds another token than the store";
@@ -46,19 +42,14 @@ final class Session {
   private final Map<Integer, Table.Wait> waits = new HashMap<>();
   private final String peer;
 
-  /** Time of the connection; for a member, time of its last frame. */
-  private long heardNs = System.nanoTime();
-
   private Stage stage = Stage.HELLO;
-  private boolean isAdmitted;
-  private boolean tookPart;
   private long requests;
 
-  /** Greeting of this connection. Null before the HELLO. */
-  private Greeting greeting;
-
-  /** Member that the HELLO names. It counts only after the proof. */
-  private Member member;
+  long heardNs = System.nanoTime(); // time of the connection; for a member, of its last frame
+  boolean isAdmitted; // true if a member has, or had, this connection
+  boolean tookPart; // true if the member has taken part in an all-gather
+  Greeting greeting;
+  Member member; // that the HELLO names; it counts only after the proof
 
   /** Failures of all-gathers that the member has not received, by name. */
   final Map<String, RuntimeException> unheard = AllGathers.newest();
@@ -71,20 +62,6 @@ final class Session {
     this.peer = Sockets.name((InetSocketAddress) socket.getRemoteAddress());
   }
 
-  /** Returns true if a member has this connection, or had it until it began to leave. */
-  boolean isAdmitted() {
-    return isAdmitted;
-  }
-
-  /** Returns the member, which has proved the token. */
-  Member member() {
-    return member;
-  }
-
-  Greeting greeting() {
-    return greeting;
-  }
-
   boolean isMember() {
     return stage == Stage.MEMBER;
   }
@@ -94,26 +71,12 @@ final class Session {
     return isAdmitted ? peer + ", " + member : peer;
   }
 
-  long heardNs() {
-    return heardNs;
-  }
-
   /**
    * Returns true if the member has sent two requests, or the first one just now. One request is no
    * proof: a relay may pass on the first PING, and keep its reply.
    */
   boolean hasSpoken() {
     return requests > 1 || requests == 1 && System.nanoTime() - heardNs < SECOND_REQUEST_NS;
-  }
-
-  /** Returns true if the member has not received the failure of an all-gather. */
-  boolean hasUnheard() {
-    return !unheard.isEmpty();
-  }
-
-  /** Returns true if the member has taken part in an all-gather. */
-  boolean tookPart() {
-    return tookPart;
   }
 
   /** Reads and handles received bytes. Returns false at the end of the stream. */
@@ -221,7 +184,7 @@ final class Session {
     stage = Stage.MEMBER;
     isAdmitted = true;
     heardNs = System.nanoTime();
-    queue(Greeting.welcome(server.silenceMs()));
+    queue(Greeting.welcome(server.bounds.silence().toMillis()));
   }
 
   private void request(ByteBuffer frame) throws MalformedException {
@@ -239,16 +202,16 @@ final class Session {
     switch (request.kind()) {
       case Wire.SET -> {
         table.set(text, request.value());
-        queueDone(id);
+        reply(id);
       }
       case Wire.GET -> queueArray(id, table.get(text));
       case Wire.AWAIT -> await(id, text, request.expected());
       case Wire.CAS ->
-          queueBoolean(id, table.compareAndSet(text, request.expected(), request.value()));
-      case Wire.HOLD -> queueBoolean(id, table.hold(text, request.value(), this));
-      case Wire.KEYS -> queueKeys(id, table.keys(text));
+          reply(id, bit(table.compareAndSet(text, request.expected(), request.value())));
+      case Wire.HOLD -> reply(id, bit(table.hold(text, request.value(), this)));
+      case Wire.KEYS -> reply(id, Wire.keys(table.keys(text)));
       case Wire.CANCEL -> cancel(id);
-      case Wire.PING -> queueDone(id);
+      case Wire.PING -> reply(id);
       case Wire.LEAVE -> {
         server.log.warn(peer(), "it goes, because " + Texts.printable(text));
         stage = Stage.LEAVING;
@@ -289,22 +252,14 @@ final class Session {
     }
   }
 
-  private void queueBoolean(int id, boolean result) {
-    queue(Wire.body(Wire.DONE, id, new byte[] {(byte) (result ? 1 : 0)}));
+  private static byte[] bit(boolean result) {
+    return new byte[] {(byte) (result ? 1 : 0)};
   }
 
-  private void queueKeys(int id, List<String> keys) {
-    byte[] count = ByteBuffer.allocate(Integer.BYTES).putInt(keys.size()).array();
-    byte[] texts = Wire.concat(keys.stream().map(Wire::text).toArray(byte[][]::new));
-    queue(Wire.body(Wire.DONE, id, count, texts));
+  void reply(int id, byte... fields) {
+    queue(Wire.body(Wire.DONE, id, fields));
   }
 
-  /** Sends a member that waits in an all-gather a note that rank 0 has joined. */
-  void queueNote(int id) {
-    queue(Wire.body(Wire.DONE, id, new byte[] {Wire.NOTE}));
-  }
-
-  /** Sends the values of all ranks in a round. Any number of replies share the array. */
   void queueValues(int id, byte[] values) {
     int from = 0;
     do {
@@ -320,16 +275,11 @@ final class Session {
     queue(Wire.refusal(id, why));
   }
 
-  /** Replies with an array. All replies of one value share the array. */
   private void queueArray(int id, byte[] value) {
     int length = value == null ? -1 : value.length;
     byte[] head = ByteBuffer.allocate(Integer.BYTES).putInt(length).array();
     queue(
         Wire.body(Wire.DONE, id, head), ByteBuffer.wrap(value == null ? new byte[0] : value));
-  }
-
-  private void queueDone(int id) {
-    queue(Wire.body(Wire.DONE, id));
   }
 
   private void queue(byte[] body) {

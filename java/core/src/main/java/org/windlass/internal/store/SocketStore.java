@@ -48,14 +48,12 @@ public final class SocketStore implements Store {
   private final Thread reader;
   private final Thread writer;
 
-  /** Frames that the writer has not taken yet. */
   private final BlockingQueue<byte[]> requests = new LinkedBlockingQueue<>();
 
   private final AtomicInteger ids = new AtomicInteger(Wire.NO_CALL);
   private final Map<Integer, Reply> replies = new ConcurrentHashMap<>();
   private volatile boolean closing;
 
-  /** Reason why the connection ended; null before. */
   private volatile WindlassException end;
 
   /**
@@ -69,20 +67,11 @@ public final class SocketStore implements Store {
    */
   public static SocketStore connect(
       InetSocketAddress address, Token token, Member member, Duration deadline) {
-    return connected(address, token, member, false, deadline);
+    return connect(address, token, member, false, deadline);
   }
 
-  /**
-   * Connects to a store that is open.
-   *
-   * @throws org.windlass.error.PeerLostException if no server listens
-   */
-  public static SocketStore connectToOpen(
-      InetSocketAddress address, Token token, Member member, Duration deadline) {
-    return connected(address, token, member, true, deadline);
-  }
-
-  private static SocketStore connected(
+  /** Connects. If the store is open and no server listens, throws PeerLost. */
+  public static SocketStore connect(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     Objects.requireNonNull(token, "token");
     Objects.requireNonNull(member, "member");
@@ -218,7 +207,6 @@ public final class SocketStore implements Store {
     Sockets.join(writer);
   }
 
-  /** The body of a reply. It completes when the whole reply has arrived. */
   private static final class Reply extends CompletableFuture<ByteBuffer> {
     /** Runs once rank 0 is known to have joined. Null if the reply is not to a GATHER. */
     private final Runnable onRankZero;
@@ -242,12 +230,6 @@ public final class SocketStore implements Store {
     }
   }
 
-  /**
-   * Sends a request and waits for its reply.
-   *
-   * @param call the call, as errors name it
-   * @param arrays fields of the request behind the key
-   */
   private <T> T ask(
       String call, Duration deadline, Wire.Reading<T> reading, byte kind, String key,
       byte[]... arrays) {
@@ -302,7 +284,6 @@ public final class SocketStore implements Store {
     return id == Wire.NO_CALL ? ids.incrementAndGet() : id;
   }
 
-  /** Queues a frame for the writer, unless the connection has ended. */
   private void send(byte[] body) {
     if (end == null) {
       requests.add(body);
@@ -330,7 +311,6 @@ public final class SocketStore implements Store {
     }
   }
 
-  /** Hands out replies until the connection ends. */
   private void read() {
     String why;
     try {
@@ -382,7 +362,6 @@ public final class SocketStore implements Store {
     }
   }
 
-  /** Ends all calls, later ones too. */
   private void finish(WindlassException why) {
     end = why;
     connection.close();

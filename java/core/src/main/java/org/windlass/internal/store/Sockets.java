@@ -8,12 +8,10 @@ import org.windlass.internal.Deadline;
 
 /** Operations on addresses, sockets and threads that both ends of a connection need. */
 final class Sockets {
-  /** Time for a thread to end. */
   private static final Duration JOIN = Duration.ofSeconds(10);
 
   private Sockets() {}
 
-  /** Returns an address as text, such as {@code 127.0.0.1:4711}. */
   static String name(InetSocketAddress address) {
     String host =
         address.isUnresolved() ? address.getHostString() : address.getAddress().getHostAddress();

@@ -34,11 +34,6 @@ public final class StoreProviders {
     return Optional.of(text);
   }
 
-  /**
-   * Returns the provider for {@code address}.
-   *
-   * @throws org.windlass.error.UnsupportedException if there is none
-   */
   public static StoreProvider of(String address) {
     String scheme = address.substring(0, address.indexOf("://"));
     try {

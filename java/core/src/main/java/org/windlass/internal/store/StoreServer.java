@@ -48,9 +48,8 @@ public final class StoreServer implements AutoCloseable {
 
   final Token token;
   final String library;
-  private final Bounds bounds;
+  final Bounds bounds;
 
-  /** Time between two looks for overdue sessions. */
   private final long tickNs;
 
   final Table table = new Table();
@@ -63,7 +62,6 @@ public final class StoreServer implements AutoCloseable {
   final RefusalLog log;
   private final Thread thread;
 
-  /** Strangers, in the order in which they connected. */
   private final Set<Session> strangers = new LinkedHashSet<>();
 
   private final Set<Session> members = new LinkedHashSet<>();
@@ -71,15 +69,10 @@ public final class StoreServer implements AutoCloseable {
   /** Sessions of ranks, by {@link #place}. Observers have no place. */
   private final Map<String, Session> ranks = new HashMap<>();
 
-  /** Sessions with something to write. */
   final Set<Session> dirty = new LinkedHashSet<>();
 
-  /** Time of the last look for overdue sessions. */
   private long lookedNs = System.nanoTime();
-
-  /** Time at which the server stopped accepting because descriptors ran out; 0 if it accepts. */
-  private long pausedNs;
-
+  private long pausedNs; // time at which descriptors ran out; 0 if the server accepts connections
   private volatile boolean closing;
 
   /**
@@ -109,17 +102,15 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  /** Returns the loopback address with port 0, which stands for any free port. */
   public static InetSocketAddress loopback() {
     return new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
   }
 
   /**
-   * Opens a store.
+   * Opens a store for members that prove {@code token}.
    *
-   * @param address to listen at; its host may be a name, and port 0 stands for any free port
-   * @param token that members prove
-   * @param library the version of this library, as errors name it; see {@link Member#library}
+   * @param address its host may be a name, and port 0 stands for any free port
+   * @param library the version of this library, as errors name it
    * @throws WindlassException Resource if the address can't be used
    */
   public static StoreServer open(
@@ -162,7 +153,6 @@ public final class StoreServer implements AutoCloseable {
     this.thread = Sockets.daemon(this::run, "windlass-store-" + address.getPort());
   }
 
-  /** Returns the address at which the server listens. */
   public InetSocketAddress address() {
     return address;
   }
@@ -180,10 +170,6 @@ public final class StoreServer implements AutoCloseable {
     Sockets.join(thread);
   }
 
-  long silenceMs() {
-    return bounds.silence().toMillis();
-  }
-
   /**
    * Makes a stranger with a proof a member. Ends a session of the same rank that has not spoken: a
    * relay that passed on the greeting may hold it.
@@ -191,7 +177,7 @@ public final class StoreServer implements AutoCloseable {
    * @throws WindlassException if the stranger can't be a member
    */
   void admit(Session session) {
-    Member member = session.member();
+    Member member = session.member;
     String place = place(member);
     Session before = ranks.get(place);
     if (before != null && !before.hasSpoken()) {
@@ -269,18 +255,17 @@ public final class StoreServer implements AutoCloseable {
     selector.selectNow(); // gives the port back
     pausedNs = 0;
     Deadline until = Deadline.of(LINGER);
-    while (members.stream().anyMatch(Session::hasUnheard) && !until.isOver()) {
+    while (members.stream().anyMatch(each -> !each.unheard.isEmpty()) && !until.isOver()) {
       serve(LINGER_TICK_MS);
     }
     List<Session> last = new ArrayList<>(members);
-    last.removeIf(session -> !session.tookPart());
+    last.removeIf(session -> !session.tookPart);
     while (!last.isEmpty() && !until.isOver()) {
       last.removeIf(session -> !session.drain());
       LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LINGER_TICK_MS));
     }
   }
 
-  /** A unit of a session's work. Returns false if the session is over. */
   @FunctionalInterface
   private interface Work {
     boolean of(Session session) throws IOException;
@@ -307,13 +292,10 @@ public final class StoreServer implements AutoCloseable {
     work(
         session,
         Session::receive,
-        session.isAdmitted() ? null : "it left before it had shown the token");
+        session.isAdmitted ? null : "it left before it had shown the token");
   }
 
-  /**
-   * Writes the frames that sessions have queued. A request may queue more on other sessions
-   * meanwhile.
-   */
+  /** Writes queued frames. A request may queue more on other sessions meanwhile. */
   private void send() {
     while (!dirty.isEmpty()) {
       Session session = dirty.iterator().next();
@@ -386,20 +368,19 @@ public final class StoreServer implements AutoCloseable {
 
   private void dropSilent(Set<Session> sessions, long now, Duration most, String why) {
     for (Session session : List.copyOf(sessions)) {
-      if (now - session.heardNs() > most.toNanos()) {
+      if (now - session.heardNs > most.toNanos()) {
         drop(session, why + Deadline.text(most));
       }
     }
   }
 
-  /** Ends a session, and logs the reason unless {@code why} is null. */
   private void drop(Session session, String why) {
     if (why != null) {
       log.warn(session.peer(), why);
     }
     strangers.remove(session);
     if (members.remove(session)) {
-      ranks.remove(place(session.member()), session);
+      ranks.remove(place(session.member), session);
     }
     session.end();
   }
@@ -409,6 +390,6 @@ public final class StoreServer implements AutoCloseable {
     if (e instanceof MalformedException) {
       return "it sent " + e.getMessage();
     }
-    return session.isAdmitted() && e instanceof IOException ? null : e.toString();
+    return session.isAdmitted && e instanceof IOException ? null : e.toString();
   }
 }

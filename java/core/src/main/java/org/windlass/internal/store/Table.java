@@ -4,7 +4,6 @@ package org.windlass.internal.store;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.IdentityHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -19,18 +18,11 @@ import java.util.function.Consumer;
  */
 final class Table {
   private final NavigableMap<String, Entry> entries = new TreeMap<>();
-  private final Map<Object, Set<String>> held = new IdentityHashMap<>();
   private final Map<String, Set<Wait>> waits = new HashMap<>();
 
-  /** Number of bytes, as {@link Limits#TOTAL} counts them. */
   private long bytes;
+  long changes; // number of changes of any key
 
-  /**
-   * A key's value and holder.
-   *
-   * @param value value of the key
-   * @param holder null if no session holds the key
-   */
   private record Entry(byte[] value, Object holder) {}
 
   /** A wait until a key has another value than before. */
@@ -53,10 +45,13 @@ final class Table {
     }
   }
 
-  /** Returns the value of a key; null for none. */
   byte[] get(String key) {
     Entry entry = entries.get(key);
     return entry == null ? null : entry.value;
+  }
+
+  boolean has(Round.Presence presence) {
+    return Arrays.equals(get(presence.key()), presence.value());
   }
 
   /**
@@ -87,13 +82,13 @@ final class Table {
       return false;
     }
     put(key, value, holder);
-    held.computeIfAbsent(holder, any -> new LinkedHashSet<>()).add(key);
     return true;
   }
 
-  /** Removes the keys that {@code holder} holds. */
   void release(Object holder) {
-    List.copyOf(held.getOrDefault(holder, Set.of())).forEach(this::remove);
+    List<String> held =
+        entries.keySet().stream().filter(key -> entries.get(key).holder == holder).toList();
+    held.forEach(this::remove);
   }
 
   List<String> keys(String prefix) {
@@ -103,7 +98,7 @@ final class Table {
       if (!key.startsWith(prefix)) {
         break;
       }
-      listing += Limits.bytes(key) + 2;
+      listing += Limits.listing(key);
       if (listing > Limits.LISTING) {
         throw Limits.tooManyKeys();
       }
@@ -143,14 +138,11 @@ final class Table {
   private void remove(String key) {
     Entry entry = entries.remove(key);
     bytes -= Limits.cost(key) + entry.value.length;
-    Set<String> others = held.get(entry.holder);
-    if (others != null && others.remove(key) && others.isEmpty()) {
-      held.remove(entry.holder);
-    }
     changed(key, null);
   }
 
   private void changed(String key, byte[] value) {
+    changes++;
     Set<Wait> parked = waits.get(key);
     if (parked == null) {
       return;

@@ -32,10 +32,8 @@ import org.windlass.internal.Scratch;
 public final class Token {
   public static final int BYTES = 32;
 
-  /** Environment variable with the digits. */
   public static final String VARIABLE = "WINDLASS_TOKEN";
 
-  /** Environment variable with the name of the file. */
   public static final String FILE_VARIABLE = "WINDLASS_TOKEN_FILE";
 
   private static final int DIGITS = 2 * BYTES;
@@ -105,7 +103,6 @@ public final class Token {
     return parse(digits, file.toString());
   }
 
-  /** Parses digits. Errors name the source {@code where}, and don't show the digits. */
   public static Token parse(String digits, String where) {
     if (!digits.matches("[0-9A-Fa-f]{" + DIGITS + "}")) {
       throw new InvalidArgumentException(
@@ -139,7 +136,6 @@ public final class Token {
     return HexFormat.of().formatHex(proof, 0, NAME_BYTES);
   }
 
-  /** Returns {@link #BYTES} new random bytes. */
   static byte[] nonce() {
     byte[] bytes = new byte[BYTES];
     RANDOM.nextBytes(bytes);
@@ -161,7 +157,6 @@ public final class Token {
     return hmac.code();
   }
 
-  /** Returns a text without the secret. */
   @Override
   public String toString() {
     return "a token";

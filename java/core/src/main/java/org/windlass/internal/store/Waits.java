@@ -21,6 +21,15 @@ public final class Waits {
     return WindlassException.of(why.code().number(), message, why, "", why.faultyRanks());
   }
 
+  /** Sleeps, for {@code call}. Throws Aborted if the thread is interrupted. */
+  public static void pause(String call, long milliseconds) {
+    try {
+      Thread.sleep(milliseconds);
+    } catch (InterruptedException e) {
+      throw interrupted(call);
+    }
+  }
+
   /** Sets the thread's interrupt flag again, and returns what the call throws. */
   public static RuntimeException interrupted(String call) {
     Thread thread = Thread.currentThread();

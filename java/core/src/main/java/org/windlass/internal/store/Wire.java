@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -18,7 +19,6 @@ import org.windlass.error.WindlassException;
 final class Wire {
   static final int PROTOCOL = 3;
   static final int MAGIC = 0x574c5354; // "WLST"
-
   static final byte HELLO = 1;
   static final byte CHALLENGE = 2;
   static final byte PROOF = 3;
@@ -46,13 +46,8 @@ final class Wire {
   static final byte PIECE = 1;
   static final byte LAST_PIECE = 2;
 
-  /** The longest piece of the values of a GATHER. */
   static final int PIECE_BYTES = 512 << 10;
-
-  /** The id of a request whose reply nobody waits for. */
-  static final int NO_CALL = 0;
-
-  /** Bytes of the kind or code, and the id. */
+  static final int NO_CALL = 0; // the id of a request whose reply nobody waits for
   static final int HEAD = 1 + Integer.BYTES;
 
   /** Bytes of the longest frame before the proof of the token. */
@@ -60,13 +55,10 @@ final class Wire {
 
   /** Bytes of the longest frame: a GATHER with the values of all ranks of a large job. */
   static final int FRAME = 8 << 20;
-
-  /** Bytes of the longest reason of a refusal. */
-  static final int REFUSAL = 800;
+  static final int REFUSAL = 800; // bytes of the longest reason of a refusal
 
   private Wire() {}
 
-  /** Reads the fields of a frame. */
   @FunctionalInterface
   interface Reading<T> {
     T of(ByteBuffer frame) throws MalformedException;
@@ -90,7 +82,6 @@ final class Wire {
     return result;
   }
 
-  /** Makes the body of a request or a reply: its kind or code, the id and fields. */
   static byte[] body(int kind, int id, byte[]... fields) {
     byte[][] parts = new byte[1 + fields.length][];
     parts[0] = ByteBuffer.allocate(HEAD).put((byte) kind).putInt(id).array();
@@ -110,7 +101,6 @@ final class Wire {
     return all.array();
   }
 
-  /** Returns a text in the encoding of frames. */
   static byte[] text(String text) {
     byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
     return concat(ByteBuffer.allocate(Short.BYTES).putShort((short) utf8.length).array(), utf8);
@@ -137,6 +127,11 @@ final class Wire {
     return key;
   }
 
+  static byte[] keys(List<String> keys) {
+    byte[] count = ByteBuffer.allocate(Integer.BYTES).putInt(keys.size()).array();
+    return concat(count, concat(keys.stream().map(Wire::text).toArray(byte[][]::new)));
+  }
+
   static List<String> keys(ByteBuffer frame) throws MalformedException {
     List<String> keys = new ArrayList<>();
     for (int count = frame.getInt(); count > 0; count--) {
@@ -145,7 +140,6 @@ final class Wire {
     return keys;
   }
 
-  /** Reads an array; null for none. */
   static byte[] array(ByteBuffer frame) throws MalformedException {
     int length = frame.getInt();
     if (length == -1) {
@@ -197,10 +191,6 @@ final class Wire {
     return shown;
   }
 
-  /**
-   * Makes the body of a reply that refuses a request, for a failure or an
-   * {@link OthersGoneException}.
-   */
   static byte[] refusal(int id, RuntimeException why) {
     WindlassException failure = why instanceof WindlassException e ? e : null;
     int code = failure == null ? GONE : failure.code().number();
@@ -211,7 +201,6 @@ final class Wire {
     return body(code, id, text(cut(why.getMessage())), ranks.array());
   }
 
-  /** Reads the fields of a refusal that follow its id. */
   static RuntimeException refusal(byte code, ByteBuffer frame) throws MalformedException {
     String text = Texts.printable(text(frame, REFUSAL));
     List<Integer> faultyRanks = new ArrayList<>();
@@ -231,7 +220,6 @@ final class Wire {
    */
   record Request(byte kind, int id, String text, byte[] expected, byte[] value, Round round) {}
 
-  /** Makes the body of a request that has a text and arrays. */
   static byte[] request(byte kind, int id, String text, byte[]... arrays) {
     return body(
         kind,
@@ -239,13 +227,10 @@ final class Wire {
         Encoding.bytes(
             out -> {
               out.write(text(text));
-              for (byte[] array : arrays) {
-                Encoding.putArray(out, array);
-              }
+              Encoding.putArrays(out, Arrays.asList(arrays));
             }));
   }
 
-  /** Reads a request. */
   static Request request(ByteBuffer frame) throws MalformedException {
     byte kind = frame.get();
     int id = frame.getInt();
@@ -268,7 +253,6 @@ final class Wire {
     return new Request(kind, id, text, expected, value, round);
   }
 
-  /** Makes the body of a GATHER frame. */
   static byte[] gather(int id, Round round) {
     Round.Presence others = round.others();
     return body(
@@ -290,7 +274,6 @@ final class Wire {
             }));
   }
 
-  /** Reads the fields of {@link #gather} that follow the id. */
   static Round round(ByteBuffer frame) throws MalformedException {
     String name = key(frame);
     int size = count(frame, Member.MOST_RANKS);

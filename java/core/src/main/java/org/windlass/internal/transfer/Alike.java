@@ -11,18 +11,18 @@ import org.windlass.error.MismatchException;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.call.Gathered;
 
-/** Checks that all ranks of a communicator do the same. */
+/** Checks that all ranks of a communicator make the same call with equal arguments. */
 public final class Alike {
   private Alike() {}
 
   /**
-   * Returns if all ranks do the same. Otherwise all ranks throw, and the communicator stays usable.
-   * Collective.
+   * Returns if all ranks have the same fingerprint. Otherwise all ranks throw, and the communicator
+   * stays usable. Collective.
    *
    * @param operation the C ABI's number of the operation that contains this check
-   * @param own fingerprint of this rank's action
-   * @param here text of this rank's action, as in "rank 0 ..."
-   * @throws MismatchException if two ranks differ; the message says how
+   * @param own fingerprint of this rank's arguments
+   * @param here describes this rank's call after "rank 0", such as {@code opens link 'a'}
+   * @throws MismatchException if two ranks differ; the message has the text of both
    */
   public static void require(
       Communicator communicator, Until until, int operation, Fingerprint own, String here) {
@@ -33,12 +33,14 @@ public final class Alike {
   }
 
   /**
-   * Returns if all ranks have the same list of items, in one order. Otherwise all ranks throw.
+   * Returns if all ranks have the same list of items, in one order. Otherwise all ranks throw, and
+   * the communicator stays usable. Collective.
    *
    * @param items a fingerprint of each item
-   * @param here returns this rank's action for the item of an index, or that it has no such item.
-   *     It is called with the index of any rank's item.
-   * @throws MismatchException if two ranks differ; the message describes the first different item
+   * @param here describes this rank's item of an index, or says that it has none. The index may be
+   *     that of another rank's item.
+   * @throws MismatchException if two ranks differ; the message has the first item in which they
+   *     differ
    */
   public static void require(
       Communicator communicator,
@@ -62,7 +64,6 @@ public final class Alike {
     throw mismatch(communicator, until, operation, other, here.apply(differs));
   }
 
-  /** Returns the first rank that differs from rank 0; 0 if none does. */
   private static int unlikeFirst(
       Communicator communicator, Until until, int operation, Fingerprint own) {
     long[][] all = Gathered.words(communicator, until::leftNs, operation, own.value());

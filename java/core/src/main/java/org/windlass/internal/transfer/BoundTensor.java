@@ -4,6 +4,7 @@ package org.windlass.internal.transfer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Fingerprint;
@@ -11,14 +12,18 @@ import org.windlass.internal.Shapes;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
-/** One tensor of a transfer: its specs, its plan, and this rank's views of both ends. */
-public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target, Plan plan) {
+/** One tensor of a transfer, with this rank's views; null where this rank has none. */
+public record BoundTensor(
+    TensorSpec from, @Nullable Tensor source, TensorSpec to, @Nullable Tensor target, Plan plan) {
   /**
-   * Checks {@code view} against the part of {@code spec} that {@code rank} holds.
+   * Throws InvalidArgumentException unless {@code view} has the dtype and the shape of the part of
+   * {@code spec} that {@code rank} holds.
    *
-   * @param role source or target
+   * @param call method for messages
+   * @param role {@code source} or {@code target}, for messages
    */
-  public static void checkView(String call, String role, TensorSpec spec, Tensor view, int rank) {
+  public static void checkView(
+      String call, String role, TensorSpec spec, @Nullable Tensor view, int rank) {
     boolean member = spec.layout().mesh().contains(rank);
     if (!member) {
       if (view != null) {
@@ -69,7 +74,7 @@ public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor 
     return role + " of tensor '" + spec.name() + "'";
   }
 
-  /** Returns a fingerprint of all properties of this tensor that must be equal on all ranks. */
+  /** Returns a hash of all properties of this tensor that must be equal on all ranks. */
   public long fingerprint() {
     return new Fingerprint().add(from.name()).add(to.name()).add(plan.fingerprint()).value();
   }
@@ -89,11 +94,7 @@ public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor 
 
   /** Returns the number of bytes of the target on all ranks together, without padding. */
   public long targetBytes() {
-    long elements = 0;
-    for (int rank : to.layout().mesh().ranks()) {
-      elements += to.localRegion(rank).numel();
-    }
-    return to.dtype().bytesOf(elements);
+    return to.layout().mesh().ranks().stream().mapToLong(this::targetBytes).sum();
   }
 
   /** Returns views of the target's padding. Together they cover each of its elements once. */

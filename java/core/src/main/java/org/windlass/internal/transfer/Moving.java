@@ -2,6 +2,7 @@
 package org.windlass.internal.transfer;
 
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.plan.Plan;
@@ -9,13 +10,14 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * Options by which a tensor moves: the defaults of {@link org.windlass.transfer.TransferBuilder}
- * and {@link org.windlass.link.LinkTransferBuilder} when it was added.
+ * Options by which a tensor moves. They are the defaults of {@link
+ * org.windlass.transfer.TransferBuilder} or {@link org.windlass.link.LinkTransferBuilder} at the
+ * time when it was added.
  *
- * @param wire the dtype in which it crosses ranks; null for {@link Plan#defaultWire}
- * @param options its mode and its buckets
+ * @param wire the dtype in which the tensor crosses ranks; null for {@link Plan#defaultWire}
+ * @param options its mode and its bucket size
  */
-public record Moving(DType wire, PlanOptions options) {
+public record Moving(@Nullable DType wire, PlanOptions options) {
   public static final Moving DEFAULT = new Moving(null, PlanOptions.defaults());
 
   public Moving withWire(DType dtype) {
@@ -30,10 +32,7 @@ public record Moving(DType wire, PlanOptions options) {
     return new Moving(wire, options.withBucketBytes(bytes));
   }
 
-  /**
-   * Returns these options for a tensor of dtype {@code source}. Only floating-point tensors have a
-   * wire dtype.
-   */
+  /** Returns these options for a source of this dtype. Only floating ones have a wire dtype. */
   public Moving of(DType source) {
     return wire == null || source.isFloating() ? this : new Moving(null, options);
   }
@@ -50,7 +49,7 @@ public record Moving(DType wire, PlanOptions options) {
    * @param unused the call that set it; null if a tensor follows
    * @param hasTensors true if any tensor came before
    */
-  public static void requireUsed(String unused, boolean hasTensors) {
+  public static void requireUsed(@Nullable String unused, boolean hasTensors) {
     if (unused != null && hasTensors) {
       throw new InvalidArgumentException(
           "register: " + unused

@@ -7,17 +7,16 @@ import java.util.regex.Pattern;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.store.Texts;
 
-/** Checks names of jobs and links. Messages and keys of stores contain them verbatim. */
+/** Checks names of jobs and links, which are parts of messages and of keys at stores. */
 public final class Names {
   private static final Pattern NAME = Pattern.compile("[^\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}/]+");
 
-  /** Longest name, in bytes of UTF-8. */
   private static final int LONGEST = 64;
 
   private Names() {}
 
   /**
-   * Refuses an invalid name.
+   * Throws InvalidArgumentException for a name that is empty, too long or has a slash.
    *
    * @param what the argument, for the message
    */

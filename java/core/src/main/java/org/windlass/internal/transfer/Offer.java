@@ -18,10 +18,11 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
 
 /**
- * The offer of one rank to the others when it registers with a {@link org.windlass.link.Link}.
+ * The tensors and options with which one rank registers a transfer over a {@link
+ * org.windlass.link.Link}. Each rank sends it to all others.
  *
  * @param checksums true if it asks for a verification of received data
- * @param inPlace true if it receives into one half
+ * @param inPlace true if it receives without a second half of memory
  * @param sends tensors that it sends, if it holds a part of them
  * @param receives tensors that it receives a part of, one for each view
  */
@@ -30,7 +31,6 @@ public record Offer(
   /** Version of the encoding. Raise it with every change. */
   public static final int FORMAT = 3;
 
-  /** The most tensors that are read. */
   private static final int MOST = 1 << 24;
 
   /**
@@ -94,7 +94,7 @@ public record Offer(
     } catch (EOFException e) {
       throw malformed(rank, "it ends early", e);
     } catch (IOException | InvalidArgumentException e) {
-      throw malformed(rank, e.getMessage(), e);
+      throw malformed(rank, String.valueOf(e.getMessage()), e);
     }
   }
 
@@ -146,7 +146,6 @@ public record Offer(
     return new String(Encoding.array(in), StandardCharsets.UTF_8);
   }
 
-  /** Reads the count of items that each take at least a byte. */
   private static int readCount(DataInputStream in) throws IOException {
     int count = in.readInt();
     if (count < 0 || count > MOST) {

@@ -6,7 +6,9 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.Tensor;
 import org.windlass.error.InternalException;
@@ -20,17 +22,16 @@ import org.windlass.layout.TensorSpec;
 
 /**
  * Checks that replicas of sources are equal. Ranks that hold the same part of a tensor, or the same
- * term of it, must hold the same bits. Ranks compare hashes of their parts. If two differ, hashes
- * of ever smaller parts lead to the first different element.
+ * term of a {@code Partial}, must hold the same bits. Ranks compare hashes of their parts. If two
+ * differ, hashes of ever smaller parts lead to the first different element.
  */
 public final class Replicas {
-  /** Two ranks whose parts of a tensor should be equal. */
   private record Suspects(BoundTensor tensor, int first, int other) {}
 
   private final Until until;
   private final Communicator communicator;
 
-  /** Number in layouts of each rank of the communicator; ascending. */
+  /** Element r is the number that layouts use for rank r of the communicator. Ascending. */
   private final int[] ranks;
 
   private final Function<Layout, String> named;
@@ -47,8 +48,11 @@ public final class Replicas {
    * Checks all replicas. Collective over the communicator, which has every rank of the sources'
    * layouts.
    *
+   * @param ranks element {@code r} is the rank number that layouts use for rank {@code r} of the
+   *     communicator; ascending
    * @param named formats a layout for messages
    * @param tensors the same on every rank, each with that rank's source
+   * @throws VerificationFailedException on every rank, if two replicas differ
    */
   public static void check(
       Until until,
@@ -69,8 +73,8 @@ public final class Replicas {
     }
   }
 
-  /** Returns the first tensor that has a part which differs from its first replica. */
-  private Suspects compare(List<BoundTensor> tensors) {
+  /** Compares replicas. Returns the first tensor and ranks that differ; null if none do. */
+  private @Nullable Suspects compare(List<BoundTensor> tensors) {
     if (tensors.isEmpty()) {
       return null;
     }
@@ -90,12 +94,9 @@ public final class Replicas {
     return null;
   }
 
-  /**
-   * Returns the first rank that holds the same part: coordinate 0 on mesh dimensions that
-   * replicate, otherwise the same coordinates.
-   */
+  /** Returns the rank with the same part whose coordinate is 0 where the mesh replicates. */
   private static int firstReplica(Layout layout, int rank) {
-    int[] coordinates = layout.mesh().coordinates(rank);
+    int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
     for (int m = 0; m < coordinates.length; m++) {
       if (layout.placements().get(m) instanceof Placement.Replicate) {
         coordinates[m] = 0;
@@ -109,7 +110,7 @@ public final class Replicas {
   }
 
   /** Returns this rank's source without its padding, which may have any values. */
-  private Tensor held(BoundTensor tensor) {
+  private @Nullable Tensor held(BoundTensor tensor) {
     Tensor part = tensor.source();
     if (part == null) {
       return null;
@@ -121,7 +122,7 @@ public final class Replicas {
     return part;
   }
 
-  private long hash(Tensor part) {
+  private long hash(@Nullable Tensor part) {
     return part == null ? 0 : Views.hash(communicator, "checkReplicas", part, 0);
   }
 
@@ -142,7 +143,9 @@ public final class Replicas {
         List.of(suspects.first, suspects.other));
   }
 
-  /** Returns the index in the whole tensor of a local index. */
+  /**
+   * Converts a local index of one dimension to a global one. {@code held} has the rank's intervals.
+   */
   private static long global(List<Region.Interval> held, long local) {
     long left = local;
     for (Region.Interval interval : held) {
@@ -154,7 +157,7 @@ public final class Replicas {
     throw new InternalException("local index " + local + " is outside " + held);
   }
 
-  /** Returns the index, in the local parts, of the first element that differs. */
+  /** Returns the index of the first element that differs, counted in the ranks' parts. */
   private long[] firstDifference(Suspects suspects) {
     TensorSpec spec = suspects.tensor.from();
     long[] shape = spec.localRegion(suspects.first).shape();
@@ -167,7 +170,7 @@ public final class Replicas {
       long high = shape[d];
       while (high - low > 1) {
         long middle = (low + high) >>> 1;
-        Tensor lower = compares ? part.narrow(0, low, middle - low) : null;
+        Tensor lower = part != null ? part.narrow(0, low, middle - low) : null;
         long[][] hashes =
             Gathered.words(
             communicator, until::leftNs, Native.WL_OP_CHECK_REPLICAS, hash(lower));
@@ -178,7 +181,7 @@ public final class Replicas {
         }
       }
       at[d] = low;
-      part = compares ? part.select(0, low) : null;
+      part = part != null ? part.select(0, low) : null;
     }
     return at;
   }

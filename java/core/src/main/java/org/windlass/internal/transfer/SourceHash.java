@@ -9,16 +9,16 @@ import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * Computes the XXH64 of boxes of a transfer's sources, on any ranks, with the values that reach a
- * target. Each hash is a call on the transfer's communicator, so that failed ranks know how long
- * their sources are read. The caller has pinned the transfer. Only one thread at a time may use it.
+ * Computes the XXH64 of boxes of a transfer's sources, on any ranks, of the values that reach a
+ * target. Each hash is a call on the transfer's communicator: if ranks fail, peers then know how
+ * long their sources are read. The caller has pinned the transfer. Only one thread at a time may
+ * use it.
  */
 public final class SourceHash {
   private static final int BOX = 2 * Long.BYTES * Native.WL_MAX_DIMS;
 
   private final TransferHandle transfer;
 
-  /** Start, length and ranks of the box. */
   private ByteBuffer buffer = Structs.allocate(BOX + Integer.BYTES);
 
   public SourceHash(TransferHandle transfer) {
@@ -26,9 +26,12 @@ public final class SourceHash {
   }
 
   /**
-   * Returns the hash of a box at {@code start} of source binding {@code binding}. If there are
-   * several {@code ranks}, their boxes are combined by {@code op}. The elements are rounded to
-   * {@code wire}, then to {@code dtype}.
+   * Returns the hash of a box of a source. If there are several {@code ranks}, their boxes are
+   * combined by {@code op}. The elements are rounded to {@code wire}, then to {@code dtype}.
+   *
+   * @param binding number of the source among those of the transfer
+   * @param start first index of the box in the ranks' local tensors
+   * @param length extents of the box
    */
   public long of(
       int binding,

@@ -4,12 +4,11 @@ package org.windlass.internal.transfer;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 
-/**
- * Check that target views of one transfer share no bytes with each other or with a source view.
- */
+/** Checks that target views of one transfer share no bytes with other views. */
 public final class TargetViews {
   private record View(String name, Tensor tensor, boolean isTarget) {
     public String text() {
@@ -40,7 +39,8 @@ public final class TargetViews {
     }
   }
 
-  private static void add(List<View> views, String name, Tensor tensor, boolean isTarget) {
+  private static void add(
+      List<View> views, String name, @Nullable Tensor tensor, boolean isTarget) {
     if (tensor != null && tensor.numel() != 0) {
       views.add(new View(name, tensor, isTarget));
     }

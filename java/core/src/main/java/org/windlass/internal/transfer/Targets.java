@@ -5,22 +5,25 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.memory.Memory;
 import org.windlass.layout.TensorSpec;
 
 /**
- * The views into which a rank receives, in one half or two. The first half is the caller's memory.
- * The second half is memory of the same shape. For each allocation it has the bytes from the start
- * of the first view to the end of the last one. So views that share bytes do so in both halves.
+ * The views into which a rank receives. In place, versions arrive in the caller's memory. Otherwise
+ * there are two halves: the caller's memory, and memory of the same shape that this class
+ * allocates. For each allocation of the caller, the second half has the bytes from the start of its
+ * first view to the end of its last one. So views that share bytes do so in both halves.
  */
 public final class Targets {
-  /** Bytes that both halves have. In the first half they lie from {@code low} to {@code high}. */
+  /** Bytes of one allocation that a half has; from {@code low} to {@code high} in the first. */
   private static final class Stretch {
     public long low = Long.MAX_VALUE;
     public long high = Long.MIN_VALUE;
-    public Memory second;
+    private @Nullable Memory second;
 
     public void include(Tensor view) {
       low = Math.min(low, view.address());
@@ -32,8 +35,8 @@ public final class Targets {
     }
 
     /**
-     * Returns the start of the second half. It has the first half's offset within a line of 64
-     * bytes.
+     * Returns the address that matches the start of the second half. It is aligned to 64 bytes, so
+     * that views have the same alignment in both halves.
      */
     public long base() {
       return low & -64;
@@ -56,9 +59,6 @@ public final class Targets {
     }
   }
 
-  /**
-   * Allocates the second half of a stretch, on the same device as the first half if it is on one.
-   */
   private static Memory like(Memory memory, Stretch stretch) {
     long bytes = stretch.high - stretch.base();
     return memory.onDevice
@@ -66,18 +66,24 @@ public final class Targets {
         : Memory.allocate(bytes);
   }
 
-  /** Returns true if there are views, and only one half of them. */
+  /** Returns true if there are views, and no second half. */
   public boolean isInPlace() {
     return !doubled && !views.isEmpty();
   }
 
-  /** Returns view number {@code view} of a name in a half; null if this rank takes no part. */
-  public Tensor view(String name, int view, int half) {
+  /**
+   * Returns a view in a half.
+   *
+   * @param name name of the tensor
+   * @param view number of the view among those of the name
+   * @return the view; null if this rank has no such view
+   */
+  public @Nullable Tensor view(String name, int view, int half) {
     List<Tensor> known = views.get(name);
     return known == null || view >= known.size() ? null : in(half, known.get(view));
   }
 
-  /** Throws unless there is one view of that name. */
+  /** Throws InvalidArgumentException unless there is exactly one view of that name. */
   public void requireOne(String name) {
     List<Tensor> known = views.get(name);
     if (known == null) {
@@ -91,12 +97,16 @@ public final class Targets {
     }
   }
 
-  /** Returns the one view of a name in a half. */
+  /** Returns the view of a name that has only one, in a half. */
   public Tensor view(String name, int half) {
-    return in(half, views.get(name).get(0));
+    return in(half, Objects.requireNonNull(views.get(name)).get(0));
   }
 
-  /** Returns the view of a half that stands for {@code view} of the first half. */
+  /**
+   * Returns the view in a half that corresponds to {@code view} of the first half.
+   *
+   * @throws InvalidArgumentException if {@code view} lies outside the memory of the bound views
+   */
   public Tensor view(Tensor view, int half) {
     Stretch stretch = stretches.get(Views.memory(view));
     if (stretch == null || !stretch.holds(view)) {
@@ -110,8 +120,9 @@ public final class Targets {
     if (half == 0 || !doubled) {
       return view;
     }
-    Stretch stretch = stretches.get(Views.memory(view));
-    long address = stretch.second.address + (view.address() - stretch.base());
-    return Views.at(stretch.second, address, view);
+    Stretch stretch = Objects.requireNonNull(stretches.get(Views.memory(view)));
+    Memory second = Objects.requireNonNull(stretch.second);
+    long address = second.address + (view.address() - stretch.base());
+    return Views.at(second, address, view);
   }
 }

@@ -11,10 +11,7 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Lifetime;
 import org.windlass.internal.memory.Memory;
 
-/**
- * Handle of a transfer, with the memory that it is bound to. That memory stays pinned as long as
- * the handle lives.
- */
+/** Handle of a native transfer. The memory of its views stays pinned while the handle lives. */
 public final class TransferHandle extends Lifetime {
   public final long handle;
   private final Endpoint endpoint;
@@ -29,8 +26,8 @@ public final class TransferHandle extends Lifetime {
   }
 
   /**
-   * Returns the bytes written to each of the first {@code count} targets of {@code rank}, or of all
-   * ranks if it is -1. The caller has pinned this handle.
+   * Returns the bytes written to each of the first {@code count} targets, on {@code rank}, or on
+   * all ranks if {@code rank} is -1. The caller has pinned this handle.
    */
   public long[] moved(int rank, int count) {
     ByteBuffer buffer = Structs.allocate(Math.max(1, count) * Long.BYTES);
@@ -48,7 +45,7 @@ public final class TransferHandle extends Lifetime {
     return endpoint;
   }
 
-  /** Unpins the memory once no rank of a failed communicator can read it. */
+  /** Unpins this handle once no rank of a failed communicator can read the memory of its views. */
   public void unpinOnceQuiet() {
     endpoint.keepUntilQuiet(this);
   }

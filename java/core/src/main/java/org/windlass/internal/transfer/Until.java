@@ -7,8 +7,8 @@ import org.windlass.Communicator;
 import org.windlass.internal.Deadline;
 
 /**
- * A deadline that several operations share, or the default deadline of each operation's
- * communicator.
+ * A deadline that several operations share, or none. Without one, each operation has its
+ * communicator's own deadline; this is the default deadline below.
  */
 public final class Until {
   /** Longest time, so that sums of times don't overflow. */
@@ -20,8 +20,7 @@ public final class Until {
   /**
    * Creates a deadline that starts now.
    *
-   * @param deadlineNs nanoseconds, or {@link Deadline#DEFAULT} to give each operation the
-   *     communicator's own deadline
+   * @param deadlineNs nanoseconds, or {@link Deadline#DEFAULT} for the default deadline
    */
   public Until(long deadlineNs) {
     isDefault = deadlineNs == Deadline.DEFAULT;
@@ -33,10 +32,7 @@ public final class Until {
     return isDefault ? this : new Until(Math.min(leftNs(), LONGEST_NS) + more.toNanos());
   }
 
-  /**
-   * Returns this deadline, or one {@code least} from now if that is later. The default deadline
-   * stays as it is.
-   */
+  /** Returns the later one of this deadline and {@code least} from now. The default stays. */
   public Until orLonger(Duration least) {
     return isDefault || leftNs() >= least.toNanos() ? this : new Until(least.toNanos());
   }
@@ -46,7 +42,7 @@ public final class Until {
     return !isDefault && System.nanoTime() - endNs >= 0;
   }
 
-  /** Returns the nanoseconds left for the next operation, at least 1, as the C ABI takes them. */
+  /** Returns the nanoseconds left for the next operation, at least 1, in the form of the C ABI. */
   public long leftNs() {
     return isDefault ? Deadline.DEFAULT : Math.max(1, endNs - System.nanoTime());
   }

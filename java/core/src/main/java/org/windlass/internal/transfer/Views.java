@@ -14,7 +14,7 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Memory;
 import org.windlass.kernel.Target;
 
-/** Operates on the memory of views as bytes. */
+/** Operations on the bytes of views. */
 public final class Views {
   private Views() {}
 
@@ -22,9 +22,7 @@ public final class Views {
     return view.memory();
   }
 
-  /**
-   * Returns the number of bytes from the first element to the end of the last; 0 without elements.
-   */
+  /** Returns the bytes from the first element to the end of the last; 0 without elements. */
   public static long span(Tensor view) {
     return Shapes.span(view.shape(), view.strides()) * view.dtype().bytes();
   }
@@ -36,21 +34,23 @@ public final class Views {
     }
   }
 
-  /** Returns {@code view} in other memory, with its first element at {@code address}. */
+  /** Returns a view like {@code view} of other memory, first element at {@code address}. */
   public static Tensor at(Memory memory, long address, Tensor view) {
     return view.at(memory, address);
   }
 
   /**
-   * Returns the exception of a call that finds the memory of {@code view} closed. The message calls
-   * it {@code name}.
+   * Returns the exception for a call that finds the memory of {@code view} closed.
+   *
+   * @param call method for the message
+   * @param name the view's name in the message
    */
   public static ClosedException closed(String call, String name, Tensor view) {
     return new ClosedException(
         call + ": " + name + " (" + view + ") is over memory that " + memory(view).ending());
   }
 
-  /** Refuses a view in device memory unless the kernels run on devices. */
+  /** Throws an exception for a view in device memory, unless the kernels run on devices. */
   public static void requireDevices(String call, String name, Tensor view) {
     Target target = Target.loaded();
     if (memory(view).onDevice && target != Target.CUDA) {

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.check;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.NavigableMap;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.function.Function;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.reshard.tensor.Rule;
+import org.windlass.reshard.tensor.Runs;
+import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
+
+/**
+ * Checks the tensors of a module of which a rule splits or pads one. The outputs of a weight, of its
+ * bias and of its LoRA factors belong together, so all are split or padded alike, or a rank has all
+ * of them.
+ */
+public final class Siblings {
+  private static final Pattern OWN =
+      Pattern.compile("(.*[._])(?:base_layer\\.)?(?:q?weight|bias|weight_packed)", Pattern.DOTALL);
+
+  private Siblings() {}
+
+  /**
+   * Checks all moves.
+   *
+   * @param ruleOf returns the rule that a tensor of IN has, if any
+   * @throws InvalidArgumentException naming a tensor that is cut otherwise than another one of its
+   *     module
+   */
+  public static void check(
+      List<TensorMove> moves, Function<String, Optional<Rule>> ruleOf, boolean writesWhole) {
+    NavigableMap<String, List<TensorMove>> all = new TreeMap<>();
+    for (TensorMove move : moves) {
+      all.computeIfAbsent(move.source().name(), key -> new ArrayList<>()).add(move);
+    }
+    all.forEach(
+        (name, own) -> {
+          Optional<Rule> rule = ruleOf.apply(name);
+          Matcher module = OWN.matcher(name);
+          if (rule.filter(each -> each.splits() || each.pad().isPresent()).isPresent()
+              && module.matches()) {
+            String begin = module.group(1);
+            all.subMap(begin, begin + Character.MAX_VALUE).values().stream()
+                .filter(others -> others != own)
+                .forEach(others -> check(own, others, rule.get(), writesWhole));
+          }
+        });
+  }
+
+  private static void check(
+      List<TensorMove> own, List<TensorMove> others, Rule rule, boolean writesWhole) {
+    SourceTensor tensor = own.get(0).source();
+    SourceTensor other = others.get(0).source();
+    for (int d = 0; d < tensor.shape().length; d++) {
+      int dim = other.shape().length == 1 ? 0 : d;
+      if (changes(own.get(0), rule, d)
+          && Purpose.of(other.name()) != Purpose.SCALE
+          && dim < other.shape().length
+          && other.shape()[dim] == tensor.shape()[d]
+          && !isAlike(own, d, others, dim, writesWhole)) {
+        throw new InvalidArgumentException(
+            "tensor \"" + other.name() + "\" " + Arrays.toString(other.shape())
+                + " is of one module with \"" + tensor.name() + "\" "
+                + Arrays.toString(tensor.shape()) + ", which " + rule.where()
+                + (rule.splits() ? " splits" : " pads") + ", and is not cut alike along dimension "
+                + dim + "; a rule with the same keys for it cuts both alike");
+      }
+    }
+  }
+
+  /** Returns whether a rule splits or pads a stored dimension. */
+  private static boolean changes(TensorMove move, Rule rule, int dim) {
+    int written = move.axes().stored().indexOf(dim);
+    TargetTensor target = move.target();
+    return rule.splits()
+        ? rule.parts().get().dim() == written
+        : target.division().padded().get(written) != target.shape()[written];
+  }
+
+  /** Returns whether ranks have the same indices of a dimension of two tensors, or all of them. */
+  private static boolean isAlike(
+      List<TensorMove> own, int dim, List<TensorMove> others, int otherDim, boolean writesWhole) {
+    boolean isAlike = own.size() == others.size();
+    for (int i = 0; i < own.size() && isAlike; i++) {
+      TargetTensor target = own.get(i).target();
+      TargetTensor other = others.get(i).target();
+      int written = own.get(i).axes().stored().indexOf(dim);
+      int otherWritten = others.get(i).axes().stored().indexOf(otherDim);
+      isAlike = own.get(i).segments(written).equals(others.get(i).segments(otherWritten));
+      for (int rank : writesWhole ? List.<Integer>of() : other.to().mesh().ranks()) {
+        Runs held = other.held(rank);
+        int same = other.fileOf(rank) + target.firstFile();
+        isAlike &=
+            held.shape()[otherWritten] == other.shape()[otherWritten]
+                || target.to().mesh().contains(same)
+                    && held.dims().get(otherWritten).equals(target.held(same).dims().get(written));
+      }
+    }
+    return isAlike;
+  }
+}

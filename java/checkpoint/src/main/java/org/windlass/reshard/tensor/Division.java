@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard.tensor;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.IntStream;
+import org.windlass.DType;
+import org.windlass.checkpoint.LayoutFile;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+
+/**
+ * Describes how ranks hold a tensor. If the tensor is fused of parts that are cut separately, a rank
+ * holds its piece of every part, one after another. Otherwise one layout cuts the tensor, after
+ * zeros have followed it up to the padded extents.
+ *
+ * @param padded the extents that the layouts cut
+ * @param dim the dimension along which parts lie one after another
+ * @param extents each part's extent of {@code dim}; empty for a tensor that is not in parts
+ * @param layouts the layout of each part, or of the tensor; all are on the same ranks
+ */
+public record Division(List<Long> padded, int dim, List<Long> extents, List<Layout> layouts) {
+  public Division {
+    padded = List.copyOf(padded);
+    extents = List.copyOf(extents);
+    layouts = List.copyOf(layouts);
+  }
+
+  /** Returns the division of a tensor that has one layout. */
+  public static Division plain(Layout layout, long[] padded) {
+    return new Division(Arrays.stream(padded).boxed().toList(), 0, List.of(), List.of(layout));
+  }
+
+  /**
+   * Returns the division of a tensor that is fused of parts.
+   *
+   * @param where the rule and its key, which begin every complaint
+   * @param parts the rule's parts
+   * @param dim the dimension along which they lie
+   * @param extents each part's extent of {@code dim}, in all groups together
+   * @param layouts each part's layout
+   * @param shape the extents of the fused tensor
+   * @throws InvalidArgumentException if a layout gives ranks different extents of a part, or cuts
+   *     inside a unit
+   */
+  public static Division of(
+      String where,
+      Rule.Form.Parts parts,
+      int dim,
+      List<Long> extents,
+      List<Layout> layouts,
+      long[] shape) {
+    if (extents.size() == 1) {
+      return plain(layouts.get(0), shape);
+    }
+    List<Layout> each = new ArrayList<>();
+    for (int i = 0; i < layouts.size(); i++) {
+      each.add(
+          parts.groups() > 1
+              ? grouped(where, layouts.get(i), dim, Math.max(shape[dim] / parts.groups(), 1))
+              : separate(where, layouts.get(i), dim, parts.names(), extents));
+    }
+    boolean isOne = each.stream().distinct().count() == 1;
+    if (isOne && (parts.groups() > 1 || pieces(each.get(0), dim) == 1)) {
+      checkEven(where, "the fused tensor", each.get(0), dim, shape);
+      return plain(each.get(0), shape);
+    }
+    Division division = new Division(plain(each.get(0), shape).padded(), dim, extents, each);
+    for (int i = 0; i < extents.size(); i++) {
+      String which = "part \"" + parts.names().get(i) + "\"";
+      checkEven(where, which, each.get(i), dim, division.partShape(i));
+      checkUnit(where, which, each.get(i), dim, division.partShape(i), parts.unit().orElse(1));
+    }
+    division.checkFits(where);
+    return isOne && extents.stream().distinct().count() == 1
+        ? plain(strided(each.get(0), dim, extents.size()), shape)
+        : division;
+  }
+
+  /** Returns the division that a {@code layout.json} gives. */
+  static Division of(String where, LayoutFile.Entry entry) {
+    List<Long> padded = entry.padded().orElse(entry.shape());
+    if (entry.parts().isEmpty()) {
+      return new Division(padded, 0, List.of(), List.of(entry.layout().orElseThrow()));
+    }
+    LayoutFile.Parts parts = entry.parts().get();
+    Division division = new Division(padded, parts.dim(), parts.extents(), parts.layouts());
+    for (int i = 0; i < parts.extents().size(); i++) {
+      Layout layout = division.layouts.get(i);
+      layout.check(where, division.partShape(i));
+      checkEven(where, "part " + i, layout, division.dim, division.partShape(i));
+    }
+    division.checkFits(where);
+    return division;
+  }
+
+  /** Returns what a {@code layout.json} says of a tensor that is divided in this way. */
+  public LayoutFile.Entry entry(List<Long> shape, DType dtype) {
+    return new LayoutFile.Entry(
+        shape,
+        Optional.of(dtype),
+        isPlain() ? Optional.of(layout()) : Optional.empty(),
+        isPlain() ? Optional.empty() : Optional.of(new LayoutFile.Parts(dim, extents, layouts)),
+        padded.equals(shape) ? Optional.empty() : Optional.of(padded));
+  }
+
+  /** Returns the same division among ranks that are numbered from 0 on. */
+  public Division fromZero() {
+    List<Layout> numbered =
+        layouts.stream().map(each -> new Layout(each.mesh().at(0), each.placements())).toList();
+    return new Division(padded, dim, extents, numbered);
+  }
+
+  /** Returns the layout of the tensor, or of its first part. */
+  public Layout layout() {
+    return layouts.get(0);
+  }
+
+  /** Returns whether one layout cuts the tensor as a whole. */
+  public boolean isPlain() {
+    return extents.isEmpty();
+  }
+
+  /** Returns whether zeros follow a tensor of this shape. */
+  public boolean isPadded(long[] shape) {
+    return IntStream.range(0, shape.length).anyMatch(d -> padded.get(d) != shape[d]);
+  }
+
+  /**
+   * Checks that the layouts can cut the extents.
+   *
+   * @param tensor the tensor's name, for messages
+   */
+  public void check(String tensor) {
+    for (int i = 0; i < layouts.size(); i++) {
+      layouts.get(i).check(tensor, partShape(i));
+    }
+  }
+
+  /** Returns the extents of a part. */
+  private long[] partShape(int part) {
+    long[] shape = padded.stream().mapToLong(Long::longValue).toArray();
+    if (!isPlain()) {
+      shape[dim] = extents.get(part);
+    }
+    return shape;
+  }
+
+  /** Returns the runs of a tensor of this shape that a rank holds. */
+  Runs held(long[] shape, int rank) {
+    Runs held = Runs.of(layout(), partShape(0), rank);
+    if (!isPlain()) {
+      List<Runs> parts = new ArrayList<>();
+      for (int i = 0; i < extents.size(); i++) {
+        parts.add(Runs.of(layouts.get(i), partShape(i), rank));
+      }
+      held = Runs.joined(parts, dim, extents);
+    }
+    for (int d = 0; d < shape.length; d++) {
+      held = padded.get(d) == shape[d] ? held : held.clipped(d, 0, shape[d]);
+    }
+    return held;
+  }
+
+  /** Returns the runs of one part that a rank holds. */
+  public Runs held(long[] shape, int rank, int part) {
+    long begin = extents.stream().limit(part).mapToLong(Long::longValue).sum();
+    Runs all = held(shape, rank);
+    return isPlain() ? all : all.clipped(dim, begin, begin + extents.get(part));
+  }
+
+  /** Returns the layout that leaves groups of {@code size} indices whole. */
+  private static Layout grouped(String where, Layout layout, int dim, long size) {
+    List<Placement> placements = new ArrayList<>();
+    for (Placement placement : layout.placements()) {
+      if (Axes.dimension(placement) == dim) {
+        long unit = placement instanceof Placement.Shard shard ? shard.unit() : 0;
+        if (unit == 0 || size % unit != 0 && unit % size != 0) {
+          throw new InvalidArgumentException(
+              where + ": " + placement + " cuts inside groups of " + size + "; S" + dim
+                  + " cuts between them");
+        }
+        placement = Placement.shard(dim, Math.max(size, unit));
+      }
+      placements.add(placement);
+    }
+    return new Layout(layout.mesh(), placements);
+  }
+
+  /**
+   * Returns the layout of each part. A strided cut of the fused tensor is a plain cut of each part,
+   * if all parts are equal.
+   */
+  private static Layout separate(
+      String where, Layout layout, int dim, List<String> names, List<Long> extents) {
+    Set<Boolean> kinds = new HashSet<>();
+    List<Placement> placements = new ArrayList<>();
+    for (Placement placement : layout.placements()) {
+      boolean isStrided = placement instanceof Placement.StridedShard;
+      if (Axes.dimension(placement) == dim && kinds.add(isStrided) && kinds.size() == 2) {
+        throw new InvalidArgumentException(
+            where + " cuts dimension " + dim + ", along which the parts are joined, both"
+                + " plainly and strided; S" + dim + " alone cuts each part by itself");
+      }
+      if (placement instanceof Placement.StridedShard strided && strided.dim() == dim) {
+        if (strided.split() != names.size() || extents.stream().distinct().count() > 1) {
+          throw new InvalidArgumentException(
+              where + ": " + placement + " cuts what is joined into " + strided.split()
+                  + " equal runs, and the parts " + names + " have extents " + extents + "; S" + dim
+                  + " cuts each part by itself");
+        }
+        placement = Placement.shard(dim);
+      }
+      placements.add(placement);
+    }
+    return new Layout(layout.mesh(), placements);
+  }
+
+  /** Returns the layout of the whole if {@code layout} cuts each of some equal parts. */
+  private static Layout strided(Layout layout, int dim, int parts) {
+    return new Layout(
+        layout.mesh(),
+        layout.placements().stream()
+            .map(each -> Axes.dimension(each) == dim ? Placement.stridedShard(dim, parts) : each)
+            .toList());
+  }
+
+  /** Returns the number of pieces into which a layout cuts a dimension. */
+  public static int pieces(Layout layout, int dim) {
+    return IntStream.range(0, layout.mesh().ndim())
+        .filter(m -> Axes.dimension(layout.placements().get(m)) == dim)
+        .map(layout.mesh()::size)
+        .reduce(1, (a, b) -> a * b);
+  }
+
+  private static void checkEven(
+      String where, String which, Layout layout, int dim, long[] shape) {
+    int pieces = pieces(layout, dim);
+    for (int rank : layout.mesh().ranks()) {
+      long held = layout.localShape(shape, rank)[dim];
+      if (held * pieces != shape[dim]) {
+        throw new InvalidArgumentException(
+            where + ": " + which + " has extent " + shape[dim] + " along dimension " + dim
+                + ", of which a rank would hold " + held + "; parts are joined where " + pieces
+                + " equal pieces make each, and left apart otherwise");
+      }
+    }
+  }
+
+  /** Checks that a layout does not cut inside units of a dimension. */
+  public static void checkUnit(
+      String where, String which, Layout layout, int dim, long[] shape, long unit) {
+    for (int rank : layout.mesh().ranks()) {
+      for (Runs.Run run : Runs.of(layout, shape, rank).dims().get(dim)) {
+        if (run.start() % unit != 0 || run.end() % unit != 0 && run.end() != shape[dim]) {
+          long units = shape[dim] / unit;
+          int ranks = layout.mesh().size();
+          boolean isShared = units > 0 && units * unit == shape[dim] && ranks % units == 0;
+          throw new InvalidArgumentException(
+              where + ": each rank would hold " + (run.end() - run.start()) + " of the "
+                  + shape[dim] + " of " + which + " along dimension " + dim
+                  + ", which are no whole units of " + unit + "; give it a layout of its own, as \""
+                  + (isShared
+                      ? units + "x" + ranks / units + ":S" + dim + ",R\": " + ranks / units
+                          + " ranks share each unit"
+                      : ranks + ":R\""));
+        }
+      }
+    }
+  }
+
+  /** Checks that a rank holds all parts with the same extents, except along {@code dim}. */
+  private void checkFits(String where) {
+    for (Layout other : layouts) {
+      if (!Set.copyOf(other.mesh().ranks()).equals(Set.copyOf(layout().mesh().ranks()))) {
+        throw new InvalidArgumentException(
+            where + ": the layouts of the parts, such as " + layout() + " and " + other
+                + ", are not on the same ranks");
+      }
+      if (other.hasPartial() && !other.equals(layout())) {
+        throw new InvalidArgumentException(
+            where + ": holds P in " + other + " and not in " + layout()
+                + "; terms are reduced by one layout of all parts");
+      }
+    }
+    for (int rank : layout().mesh().ranks()) {
+      Set<List<Long>> others = new HashSet<>();
+      for (int i = 0; i < extents.size(); i++) {
+        long[] local = layouts.get(i).localShape(partShape(i), rank);
+        local[dim] = 0;
+        others.add(Arrays.stream(local).boxed().toList());
+      }
+      if (others.size() > 1) {
+        throw new InvalidArgumentException(
+            where + ": the layouts of the parts cut other dimensions than " + dim
+                + " differently, so that their pieces do not lie one after another on rank " + rank);
+      }
+    }
+  }
+
+  @Override
+  public String toString() {
+    return isPlain()
+        ? layout().toString()
+        : "parts of extents " + extents + " along dimension " + dim + ", each cut separately as "
+            + String.join(", ", layouts.stream().distinct().map(Layout::toString).toList());
+  }
+}

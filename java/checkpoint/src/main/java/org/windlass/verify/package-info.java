@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Checks written tensors against the definitions, without the code that wrote them. */
+package org.windlass.verify;

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Writes the command's files and its lines of JSON. */
+package org.windlass.cli.out;

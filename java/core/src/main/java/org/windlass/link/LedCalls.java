@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.function.Function;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.DistributedTensor;
+import org.windlass.Signals;
+import org.windlass.Tensor;
+import org.windlass.Window;
+import org.windlass.internal.transfer.Until;
+
+/**
+ * Calls on a link that rank 0 of a job makes for all ranks of the job. Each rank tells rank 0 that
+ * it has come, and how much time it has. Rank 0 tells each rank the result. Both are puts and
+ * signals in a window of the job, which remains if the link fails.
+ */
+final class LedCalls implements AutoCloseable {
+  /** Signal at rank 0: number of the last call to which a rank has come. */
+  private static final int CAME = 0;
+
+  /** Signal of rank 0: twice the number of calls with a result, plus 1 once all have come. */
+  private static final int ANSWERED = 1;
+
+  private static final int SIGNALS = 2;
+
+  /** Words of a result. The time that each rank has follows them. */
+  private static final int RESULT = 5;
+
+  private final LinkSide side;
+  private final Duration grace;
+  private final Window window;
+  private final Signals signals;
+  private final DistributedTensor words;
+
+  /** Words to put at other ranks. */
+  private final Tensor own;
+
+  /** Number of calls with a result. */
+  private long calls;
+
+  /**
+   * Creates the window. Collective over the job.
+   *
+   * @param grace time that ranks wait for one another beyond a deadline
+   */
+  LedCalls(LinkSide side, Duration grace, Until until) {
+    this.side = side;
+    this.grace = grace;
+    Communicator job = side.communicator();
+    int count = RESULT + job.size();
+    long bytes = Signals.bytes(SIGNALS, job.size()) + count * (long) Long.BYTES;
+    window = side.on(() -> job.window(bytes, until.left()));
+    signals = window.signals(SIGNALS);
+    words = window.tensor(DType.I64, count);
+    own = Tensor.allocate(DType.I64, count);
+  }
+
+  /**
+   * Makes a call on rank 0 once all ranks have come, and returns its result on every rank.
+   * Collective over the job.
+   *
+   * @param leftNs time of this rank. The call has the least time of all ranks from when they have
+   *     come
+   * @param failed result for the other ranks if the call throws
+   */
+  long[] make(long leftNs, long[] failed, Function<Until, long[]> call) {
+    if (side.rank() != 0) {
+      return side.on(() -> awaitResult(leftNs));
+    }
+    Until agreed = side.on(() -> awaitAll(leftNs));
+    long[] result = failed;
+    try {
+      result = call.apply(agreed);
+      return result;
+    } finally {
+      long[] told = result;
+      side.on(() -> tell(told));
+    }
+  }
+
+  private long[] awaitResult(long leftNs) {
+    put(0, RESULT + side.rank(), leftNs);
+    signals.notify(0, CAME, calls + 1);
+    // Rank 0 waits for the other ranks, and may have come later than this one.
+    await(0, ANSWERED, 2 * calls + 1, new Until(leftNs).later(grace.multipliedBy(2)));
+    calls++;
+    await(0, ANSWERED, 2 * calls, new Until(leftNs).later(grace));
+    long[] all = new long[RESULT + side.size()];
+    words.copyTo(all);
+    return Arrays.copyOf(all, RESULT);
+  }
+
+  private Until awaitAll(long leftNs) {
+    Until coming = new Until(leftNs).later(grace);
+    long leastNs = leftNs;
+    for (int rank = 1; rank < side.size(); rank++) {
+      await(rank, CAME, calls + 1, coming);
+      leastNs = Math.min(leastNs, words.getLong(RESULT + rank));
+    }
+    notifyAll(2 * calls + 1);
+    return new Until(leastNs);
+  }
+
+  private Void tell(long[] result) {
+    calls++;
+    for (int rank = 1; rank < side.size(); rank++) {
+      put(rank, 0, result);
+    }
+    notifyAll(2 * calls);
+    return null;
+  }
+
+  private void notifyAll(long value) {
+    for (int rank = 1; rank < side.size(); rank++) {
+      signals.notify(rank, ANSWERED, value);
+    }
+  }
+
+  private void await(int rank, int signal, long value, Until until) {
+    signals.withDeadline(until.left()).await(rank, signal, value);
+  }
+
+  private void put(int rank, int first, long... values) {
+    Handover.put(window, own, rank, words, first, values);
+  }
+
+  /** Releases the window. Idempotent. */
+  @Override
+  public void close() {
+    window.close();
+    own.close();
+  }
+}
