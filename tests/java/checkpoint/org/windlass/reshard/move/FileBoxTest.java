@@ -19,6 +19,7 @@ import org.windlass.LocalGroup;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.checkpoint.SafetensorsHeader;
 import org.windlass.checkpoint.SafetensorsWriter;
+import org.windlass.reshard.output.Output;
 import org.windlass.testing.RandomSeeds;
 
 /** Random boxes of files and blocks, against single elements. */
@@ -70,7 +71,7 @@ class FileBoxTest {
     Path path = folder.resolve("f" + seed + ".safetensors");
     var item = new SafetensorsHeader.Item("w", DType.U8, LongStream.of(file).boxed().toList());
     try (SafetensorsWriter out = SafetensorsWriter.create(path, List.of(item), Map.of())) {
-      box.write(out, "w", written, null, team);
+      box.write(new Output.Place(out, 0), written, null, team);
     }
     try (SafetensorsFile in = SafetensorsFile.open(path)) {
       in.read("w", 0, inFile);

@@ -159,8 +159,8 @@ class PartRulesTest {
         "[0]: 3:S0: the fused tensor has extent 1024 along dimension 0, of which a rank would hold 512",
         String.format(rule, "").replace("2:S0", "3:S0"), "--from", "1:R");
     refused(
-        "SS0/2 cuts inside groups of 256; S0 cuts between them",
-        String.format(rule, "").replace("2:S0", "2:SS0/2"), "--from", "1:R");
+        "each rank would hold 64 of the 1024 of the fused tensor along dimension 0, which are no whole units of 256",
+        String.format(rule, "").replace("2:S0", "2:SS0/8"), "--from", "1:R");
     refused(
         "has extent 1024 along dimension 0, and split makes 768: 3 groups of [2, 1, 1] units of 64;",
         String.format(rule, "").replace("'groups': 4", "'groups': 3"), "--from", "1:R");

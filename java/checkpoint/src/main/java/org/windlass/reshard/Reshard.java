@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
@@ -47,8 +48,8 @@ public final class Reshard {
 
   private final Optional<Layout> from;
   private final Cancellation cancellation = new Cancellation();
-  private Path in;
-  private Path out;
+  private @Nullable Path in;
+  private @Nullable Path out;
   private Optional<String> to = Optional.empty();
   private Optional<Path> rules = Optional.empty();
   private Optional<DType> wire = Optional.empty();
@@ -332,7 +333,7 @@ public final class Reshard {
         deadline);
   }
 
-  private static Path given(String setting, Path path) {
+  private static Path given(String setting, @Nullable Path path) {
     if (path == null) {
       throw new InvalidArgumentException(setting + " is missing; a reshard takes a path for it");
     }

@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.checkpoint.Checkpoint;
@@ -47,7 +48,7 @@ final class ReshardRun implements AutoCloseable {
   private final OtherFiles others;
 
   /** Path of OUT's content until it is complete; null before the content exists. */
-  private Path staged;
+  private @Nullable Path staged;
 
   /**
    * Plans the run.

@@ -164,7 +164,7 @@ public final class Main implements Runnable {
     return commands;
   }
 
-  private static void addCommands(CommandLine line, String... args) {
+  static void addCommands(CommandLine line, String... args) {
     // Building the description of a command takes tens of milliseconds.
     Optional<String> named = firstWord(args).filter(COMMANDS::containsKey);
     COMMANDS.forEach(

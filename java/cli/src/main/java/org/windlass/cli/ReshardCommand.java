@@ -7,8 +7,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonObject;
 import org.windlass.layout.Layout;
@@ -95,7 +97,7 @@ final class ReshardCommand implements Runnable {
       names = "--dtype",
       paramLabel = "DTYPE",
       description = "Dtype in which floating tensors are written.")
-  private String dtype;
+  private @Nullable String dtype;
 
   @Option(
       names = "--ignore-scales",
@@ -108,7 +110,7 @@ final class ReshardCommand implements Runnable {
       names = "--rules",
       paramLabel = "FILE",
       description = "What becomes of which tensors, as below.")
-  private Path rules;
+  private @Nullable Path rules;
 
   @Option(
       names = "--max-shard-bytes",
@@ -116,7 +118,7 @@ final class ReshardCommand implements Runnable {
       description =
           "Write the index form, with at most so many tensor bytes a file, as in 5G; a larger tensor"
               + " has one of its own.")
-  private String maxShardBytes;
+  private @Nullable String maxShardBytes;
 
   @Option(
       names = "--force",
@@ -206,7 +208,7 @@ final class ReshardCommand implements Runnable {
       }
       warn(err, "OUT was complete when " + failure.getMessage());
     }
-    return result.get();
+    return Objects.requireNonNull(result.get());
   }
 
   private void warn(PrintWriter err, String text) {

@@ -8,6 +8,7 @@ import java.util.OptionalInt;
 import java.util.StringJoiner;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Copies;
@@ -61,7 +62,7 @@ public final class LaunchEnvironment {
     private final String rank;
     private final String size;
     private final String localRank;
-    private final String localSize; // null if the launcher does not set it
+    private final @Nullable String localSize; // null if the launcher does not set it
 
     /** Advice for a process that has only one of {@code rank} and {@code size}. */
     private final String cure;

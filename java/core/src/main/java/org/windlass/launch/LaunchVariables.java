@@ -3,6 +3,7 @@ package org.windlass.launch;
 
 import java.util.Map;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Texts;
@@ -16,7 +17,7 @@ record LaunchVariables(Map<String, String> all) {
     return name != null && value(name).isPresent();
   }
 
-  String get(String name) {
+  @Nullable String get(String name) {
     return all.get(name);
   }
 

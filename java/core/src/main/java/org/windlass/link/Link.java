@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
@@ -69,7 +70,7 @@ public final class Link implements AutoCloseable {
   private final Communicator communicator;
 
   /** Senders. Null on a rank that does not send. */
-  private final LinkSide senders;
+  private final @Nullable LinkSide senders;
 
   private final LinkRanks ranks;
   private final boolean sends;
@@ -191,7 +192,7 @@ public final class Link implements AutoCloseable {
    * @throws MismatchException on every rank, if ranks name another link or other sides; {@code
    *     communicator} stays usable
    */
-  public static Link open(
+  public static @Nullable Link open(
       Communicator communicator, String name, DeviceMesh senders, DeviceMesh receivers) {
     Objects.requireNonNull(communicator, "communicator");
     Names.require("name", name);

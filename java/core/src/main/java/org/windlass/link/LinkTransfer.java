@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Operation;
 import org.windlass.Tensor;
 import org.windlass.error.AbortedException;

@@ -3,6 +3,7 @@ package org.windlass.bench.workload;
 
 import java.nio.ByteBuffer;
 import java.util.OptionalDouble;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.bench.data.Buffers;
@@ -23,7 +24,7 @@ public record CollectiveWorkload(
     }
   }
 
-  private Sums sums() {
+  private @Nullable Sums sums() {
     return operation.sums() ? new Sums(dtype, ranks) : null;
   }
 

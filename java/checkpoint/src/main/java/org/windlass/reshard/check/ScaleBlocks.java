@@ -9,10 +9,12 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
@@ -108,7 +110,7 @@ public final class ScaleBlocks {
   /** Checks that a scale without a unique weight is not cut, unless it is an ordinary tensor. */
   private void checkAlone(boolean isOfWeights, SourceTensor scale) {
     if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
-      moves.get(scale.name()).forEach(move -> checkWhole(move.target(), move.target()));
+      moves(scale).forEach(move -> checkWhole(move.target(), move.target()));
     }
   }
 
@@ -132,8 +134,8 @@ public final class ScaleBlocks {
   }
 
   private void check(Scales.Pair pair) {
-    List<TensorMove> scales = moves.get(pair.scale().name());
-    for (TensorMove weight : moves.get(pair.weight().name())) {
+    List<TensorMove> scales = moves(pair.scale());
+    for (TensorMove weight : moves(pair.weight())) {
       String module = Scales.module(weight.target().name());
       TensorMove scale =
           scales.stream()
@@ -248,8 +250,21 @@ public final class ScaleBlocks {
     return move.axes().stored().get(move.dim()) == Axes.NEW;
   }
 
+  private List<TensorMove> moves(SourceTensor tensor) {
+    return Objects.requireNonNull(moves.get(tensor.name()));
+  }
+
+  /** Returns the names of the tensors that are joined in the target of {@code move}. */
+  private List<String> parts(TensorMove move) {
+    return Objects.requireNonNull(joined.get(move.target().name()));
+  }
+
+  private List<String> written(SourceTensor tensor) {
+    return Objects.requireNonNull(written.get(tensor.name()));
+  }
+
   private boolean isJoined(TensorMove move) {
-    return joined.get(move.target().name()).size() > 1;
+    return parts(move).size() > 1;
   }
 
   /** Checks that a weight and its scales are written to one module if they are read from one. */
@@ -257,12 +272,12 @@ public final class ScaleBlocks {
     if (!Scales.module(pair.weight().name()).equals(Scales.module(pair.scale().name()))) {
       return;
     }
-    List<String> scales = written.get(pair.scale().name()).stream().map(Scales::module).toList();
-    for (String name : written.get(pair.weight().name())) {
+    List<String> scales = written(pair.scale()).stream().map(Scales::module).toList();
+    for (String name : written(pair.weight())) {
       if (!scales.contains(Scales.module(name))) {
         throw new InvalidArgumentException(
             "tensor \"" + pair.weight().name() + "\" is written as \"" + name + "\", and its scales, \""
-                + pair.scale().name() + "\", as \"" + written.get(pair.scale().name()).get(0)
+                + pair.scale().name() + "\", as \"" + written(pair.scale()).get(0)
                 + "\", which are not of one module; rename both alike, or ignoreScales() leaves them so");
       }
     }
@@ -270,8 +285,8 @@ public final class ScaleBlocks {
 
   /** Checks that a rule joins the scales in the same way as their weights. */
   private void checkJoined(TensorMove weight, TensorMove scale) {
-    List<String> weights = joined.get(weight.target().name());
-    List<String> scales = joined.get(scale.target().name());
+    List<String> weights = parts(weight);
+    List<String> scales = parts(scale);
     List<String> expected = scales.stream().map(name -> weightOf.getOrDefault(name, "")).toList();
     if (!expected.equals(weights)) {
       throw new InvalidArgumentException(
@@ -329,7 +344,7 @@ public final class ScaleBlocks {
    * Returns how {@code scales} lie along {@code elements} of dimension {@code d}; null if they do
    * not.
    */
-  private Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
+  private @Nullable Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
     SourceTensor weight = pair.weight();
     long words = weight.shape()[d];
     long all = inputs.getOrDefault(weight.name(), 0L);

@@ -2,6 +2,7 @@
 package org.windlass.reshard.move;
 
 import java.nio.ByteBuffer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -128,7 +129,7 @@ final class FileBox {
    *
    * @param watch looks at the values, unless it is null
    */
-  void write(Output.Place target, ByteBuffer memory, Overflows.Watch watch, Team team) {
+  void write(Output.Place target, ByteBuffer memory, Overflows.@Nullable Watch watch, Team team) {
     forEach(
         1,
         (inFile, inBlock) -> {

@@ -4,9 +4,6 @@ package org.windlass.reshard.move;
 import java.util.List;
 import java.util.function.LongConsumer;
 import org.windlass.Communicator;
-import org.windlass.DType;
-import org.windlass.ReduceOp;
-import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.plan.TransferMode;
@@ -104,20 +101,11 @@ public final class Mover {
     share(comm, mover);
   }
 
-  /** Waits for all ranks, and adds up what they have counted and found. */
+  /** Waits for all ranks, and collects what they have counted and found. */
   private void share(Communicator comm, TileMover mover) {
-    long[] found = overflows.found();
-    long[] all = new long[found.length + 2];
-    all[0] = mover.sentBytes();
-    all[1] = mover.localBytes();
-    System.arraycopy(found, 0, all, 2, found.length);
-    Tensor sums = Tensor.allocate(DType.I64, all.length).copyFrom(all);
-    comm.withDeadline(Team.NO_LIMIT).allReduce(sums, ReduceOp.SUM);
-    if (team.isFirstHere(comm)) {
-      sums.copyTo(all);
-      moved = new Moved(all[0], all[1]);
-      System.arraycopy(all, 2, found, 0, found.length);
-      overflows.found(found);
-    }
+    team.took(mover.sentBytes(), mover.localBytes());
+    overflows.share(team, comm);
+    comm.withDeadline(Team.NO_LIMIT).barrier();
+    moved = new Moved(team.sentBytes(), team.localBytes());
   }
 }

@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.windlass.DType;
+import java.util.Objects;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.layout.Layout;
@@ -51,7 +52,7 @@ final class SourceFiles {
       Checkpoint in, SourceTensor tensor, Map<List<Integer>, List<Part>> byTerm, int part) {
     Layout layout = tensor.division().layouts().get(part);
     for (int rank : layout.mesh().ranks()) {
-      int[] coordinates = layout.mesh().coordinates(rank);
+      int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
       List<Integer> term = new ArrayList<>();
       boolean first = true;
       for (int m = 0; m < coordinates.length; m++) {
@@ -66,7 +67,7 @@ final class SourceFiles {
             .computeIfAbsent(term, key -> new ArrayList<>())
             .add(
                 new Part(
-                    in.ranks().get(rank),
+                    Objects.requireNonNull(in.ranks().get(rank)),
                     indices.runs(tensor.division().held(tensor.shape(), rank, part))));
       }
     }
@@ -103,9 +104,9 @@ final class SourceFiles {
     return wire == own || !staged && wire == move.target().dtype() ? dtype() : wire;
   }
 
-  /** Returns the bits in which an element crosses ranks. */
-  int wireBits() {
-    return Math.max(move.effectiveWire().bits(), Byte.SIZE);
+  /** Returns the bytes in which an element of {@link #dtype} crosses ranks. */
+  long wireBytes() {
+    return Math.max(move.effectiveWire().bits() / Byte.SIZE, 1);
   }
 
   /** Returns whether the target has the values of the source as they are, in the same order. */
@@ -119,7 +120,7 @@ final class SourceFiles {
 
   /** Returns the bytes that an element takes in memory until it is copied to the target's. */
   long elementBytes() {
-    return (terms() > 1 ? terms() + 1L : 1) * dtype().bytes() + move.effectiveWire().bits() / 8;
+    return (terms() > 1 ? terms() + 1L : 1) * dtype().bytes() + wireBytes();
   }
 
   /**

@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.windlass.DType;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.ByteIndices;
@@ -36,8 +37,8 @@ final class TargetFiles {
   private final List<TensorMove> moves;
   private final TargetTensor target;
   private final ByteIndices indices;
-  private List<SourceFiles> sources;
-  private List<Part> parts;
+  private @Nullable List<SourceFiles> sources;
+  private @Nullable List<Part> parts;
 
   TargetFiles(
       Checkpoint in, Output output, Map<Integer, Output.Place> places, List<TensorMove> moves) {

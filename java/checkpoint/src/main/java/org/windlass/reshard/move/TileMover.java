@@ -6,6 +6,8 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.reshard.output.Output;
@@ -54,8 +56,8 @@ final class TileMover {
   private final Room room = new Room();
   private final ByteBuffer scratch =
       ByteBuffer.allocateDirect(FileBox.SCRATCH_BYTES).order(ByteOrder.nativeOrder());
-  private long sentBits;
-  private long localBits;
+  private long sentBytes;
+  private long localBytes;
   private long written;
 
   /**
@@ -73,12 +75,12 @@ final class TileMover {
 
   /** Returns the number of bytes that ranks took from other ranks' files. */
   long sentBytes() {
-    return sentBits / Byte.SIZE;
+    return sentBytes;
   }
 
   /** Returns the number of bytes that ranks took from their own files. */
   long localBytes() {
-    return localBits / Byte.SIZE;
+    return localBytes;
   }
 
   /** Returns the number of bytes that this mover has written. */
@@ -290,15 +292,16 @@ final class TileMover {
   /** Counts what the ranks of a part take from files of other ranks, and from their own. */
   private void count(TargetFiles.Part part, Box box, List<Runs.Box> held) {
     Axes axes = box.source().move().axes();
-    long bits = box.source().wireBits();
+    long wireBytes = box.source().wireBytes();
     for (Runs.Box each : held) {
       long[] from = sum(box.from(), difference(each.global(), box.start()));
       long own = 0;
       for (Runs runs : part.own().get(box.index())) {
         own += runs.elements(axes.stored(from), axes.stored(each.shape()));
       }
-      localBits += own * bits;
-      sentBits += (part.places().size() * TargetTensor.elements(each.shape()) - own) * bits;
+      localBytes += own * wireBytes;
+      long all = part.places().size() * TargetTensor.elements(each.shape());
+      sentBytes += (all - own) * wireBytes;
     }
   }
 

@@ -3,7 +3,9 @@ package org.windlass.reshard.move;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -44,7 +46,7 @@ final class Tiles {
   }
 
   /** Returns a tile that no other thread gets, or null if there is none. */
-  synchronized Tile next() {
+  synchronized @Nullable Tile next() {
     long number = team.nextTile();
     while (number >= end) {
       if (nextMove == moves.size()) {
@@ -60,7 +62,8 @@ final class Tiles {
       grid = files.grid(bytes);
       end += grid.count();
     }
-    long[] start = grid.start(number - end + grid.count());
-    return new Tile(files, start, grid.shape(start));
+    Grid last = Objects.requireNonNull(grid);
+    long[] start = last.start(number - end + last.count());
+    return new Tile(Objects.requireNonNull(files), start, last.shape(start));
   }
 }

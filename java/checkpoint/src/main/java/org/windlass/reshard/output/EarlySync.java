@@ -5,6 +5,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.error.WindlassException;
 
@@ -25,7 +26,7 @@ public final class EarlySync implements AutoCloseable {
             made.setDaemon(true);
             return made;
           });
-  private Future<?> running;
+  private @Nullable Future<?> running;
   private long waiting;
 
   /** Creates the sync for the files of {@code writer}. */

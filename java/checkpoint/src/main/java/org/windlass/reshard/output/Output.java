@@ -9,6 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
@@ -171,6 +172,7 @@ public final class Output {
           SafetensorsWriter file =
               whole ? byFirst.floorEntry(next).getValue() : byRank.get(target.fileOf(rank));
           long size = whole ? target.bytes() : shapes.bytes(target, rank);
+          Objects.requireNonNull(file);
           places.put(rank, new Place(file, ends.merge(file, size, Long::sum) - size));
         }
         next++;

@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
@@ -57,14 +58,14 @@ public final class MoveList {
   private final TiedNames tied;
   private final Consumer<String> warnings;
   private final Doubts doubts = new Doubts();
-  private Scales scales;
+  private Scales scales = new Scales(List.of());
   private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
   /** Equal divisions, which many targets share. */
   private final Map<Division, Division> divisions = new HashMap<>();
 
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
-  private Map<String, String> metadata;
+  private Map<String, String> metadata = Map.of();
 
   /** Goals from the {@code to} keys of rules, by the place of the rule and the text. */
   private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();

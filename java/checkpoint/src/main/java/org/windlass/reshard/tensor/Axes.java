@@ -7,6 +7,7 @@ import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
@@ -26,7 +27,7 @@ public record Axes(List<Integer> stored) {
   }
 
   /** Returns the axes that a rule gives to a tensor; {@code rule} may be null. */
-  static Axes of(Rule rule, SourceTensor tensor) {
+  static Axes of(@Nullable Rule rule, SourceTensor tensor) {
     int ndim = tensor.shape().length;
     List<Integer> order = new ArrayList<>(IntStream.range(0, ndim).boxed().toList());
     if (rule == null) {

@@ -60,7 +60,7 @@ public record Rule(
      * @param dim the dimension along which the parts lie, as written
      * @param names the captures of the joined tensors, or names of the parts of a split one
      * @param sizes each part's size in one group, in units; empty if tensors are joined
-     * @param from each part's source layout; empty if the rule gives none for parts
+     * @param from each part's source layout, if the rule gives one
      * @param to each part's target layout, if it is not the default
      * @param groups how often the parts repeat, interleaved; 1 if they lie one after another
      * @param unit the number of indices that belong together and are never cut
@@ -70,7 +70,7 @@ public record Rule(
         int dim,
         List<String> names,
         List<Long> sizes,
-        List<String> from,
+        List<Optional<String>> from,
         List<Optional<String>> to,
         long groups,
         OptionalLong unit,

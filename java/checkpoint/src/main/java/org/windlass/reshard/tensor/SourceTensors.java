@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
@@ -60,9 +61,10 @@ public final class SourceTensors {
 
   private List<Layout> from(String name, Rule rule) {
     Optional<Layout> base = defaultFrom.or(() -> stored(name));
-    List<String> texts =
-        rule.splits() ? rule.parts().get().from() : List.of(rule.from().get());
+    List<Optional<String>> texts =
+        rule.splits() ? rule.parts().get().from() : List.of(rule.from());
     return texts.stream()
+        .map(Optional::get)
         .map(text -> base.map(on -> rule.layout("from", text, on)).orElse(Layout.parse(text)))
         .toList();
   }
@@ -188,14 +190,11 @@ public final class SourceTensors {
 
   private SourceTensor inRanks(String name) {
     Layout declared = declared(name).orElseThrow();
-    SafetensorsEntry first = null;
-    int firstRank = -1;
+    int firstRank = declared.mesh().rankAt(new int[declared.mesh().ndim()]);
+    SafetensorsEntry first = local(name, firstRank, declared);
     for (int rank : declared.mesh().ranks()) {
       SafetensorsEntry found = local(name, rank, declared);
-      if (first == null) {
-        first = found;
-        firstRank = rank;
-      } else if (found.dtype() != first.dtype()) {
+      if (found.dtype() != first.dtype()) {
         throw disagrees(
             name, rank, "dtype " + first.dtype() + " as on rank " + firstRank, "" + found.dtype());
       } else if (found.shape().size() != first.shape().size()) {
@@ -208,7 +207,7 @@ public final class SourceTensors {
     }
     for (int rank : in.ranks().keySet()) {
       if (!declared.mesh().contains(rank)
-          && in.ranks().get(rank).header().find(name).isPresent()) {
+          && Objects.requireNonNull(in.ranks().get(rank)).header().find(name).isPresent()) {
         throw disagrees(name, rank, "no such tensor, since its layout is " + declared, "one");
       }
     }
@@ -255,7 +254,7 @@ public final class SourceTensors {
     int dim = Axes.of(rule.get(), shown).stored().get(parts.dim());
     if (ruled.containsKey(name)) {
       sums[dim] = parts.extents().stream().mapToLong(Long::longValue).sum();
-      String where = rule.get().where() + ".from: " + String.join(", ", Set.copyOf(parts.from()));
+      String where = rule.get().where() + ".from: " + rule.get().from().get();
       return Division.of(where, parts, dim, parts.extents(), ruled.get(name), sums);
     }
     boolean isPlain =
@@ -314,8 +313,7 @@ public final class SourceTensors {
   }
 
   private SafetensorsEntry local(String name, int rank, Layout layout) {
-    return in.ranks()
-        .get(rank)
+    return Objects.requireNonNull(in.ranks().get(rank))
         .header()
         .find(name)
         .orElseThrow(
@@ -349,7 +347,7 @@ public final class SourceTensors {
    * {@code dim}.
    */
   private static boolean onEdge(Layout layout, int rank, int dim) {
-    int[] coordinates = layout.mesh().coordinates(rank);
+    int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
     for (int m = 0; m < coordinates.length; m++) {
       if (Axes.dimension(layout.placements().get(m)) != dim && coordinates[m] != 0) {
         return false;

@@ -5,6 +5,7 @@ import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Map;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.store.HostAndPort;
@@ -33,12 +34,12 @@ public final class LinkRendezvous implements AutoCloseable {
 
   private final Map<String, String> environment;
   private final String library;
-  private final String provided; // address of a provider's store; null for another form
-  private final String name; // of the store among those at that address
-  private final RendezvousFile file; // null if the variable has an address
-  private RendezvousFile.Place place; // of a server; null before a file has named it
-  private OwnStore server; // null if another process has opened the store
-  private volatile Store owned; // connection of the owner; null if it is another process
+  private final @Nullable String provided; // address of a provider's store; null for another form
+  private final @Nullable String name; // of the store among those at that address
+  private final @Nullable RendezvousFile file; // null if the variable has an address
+  private RendezvousFile.@Nullable Place place; // of a server; null before a file has named it
+  private @Nullable OwnStore server; // null if another process has opened the store
+  private volatile @Nullable Store owned; // connection of the owner; null if it is another process
 
   /**
    * Reads the environment.

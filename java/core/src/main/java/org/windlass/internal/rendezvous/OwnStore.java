@@ -6,6 +6,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.store.StoreServer;
 
 /**
@@ -21,7 +22,7 @@ public final class OwnStore implements AutoCloseable {
     final StoreServer server;
     final String digits;
     final Set<OwnStore> users = new HashSet<>();
-    OwnStore starting; // a server serves one start at a time
+    @Nullable OwnStore starting; // a server serves one start at a time
 
     Shared(RendezvousFile.Place asked, String library) {
       StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
@@ -31,7 +32,7 @@ public final class OwnStore implements AutoCloseable {
   }
 
   private final RendezvousFile.Place asked;
-  private Shared shared;
+  private @Nullable Shared shared;
 
   private OwnStore(RendezvousFile.Place asked) {
     this.asked = asked;

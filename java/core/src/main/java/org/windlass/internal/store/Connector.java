@@ -12,6 +12,7 @@ import java.nio.channels.Channels;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -47,8 +48,8 @@ final class Connector {
   /** A member's end of a connection. One thread at a time may receive, and one may send. */
   static final class Connection {
     private final SocketChannel socket = SocketChannel.open();
-    private FrameChannel channel;
-    private Duration silence;
+    private @Nullable FrameChannel channel;
+    private @Nullable Duration silence;
 
     private Connection() throws IOException {}
 

@@ -8,6 +8,7 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import java.util.HashMap;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
@@ -48,8 +49,8 @@ final class Session {
   long heardNs = System.nanoTime(); // time of the connection; for a member, of its last frame
   boolean isAdmitted; // true if a member has, or had, this connection
   boolean tookPart; // true if the member has taken part in an all-gather
-  Greeting greeting;
-  Member member; // that the HELLO names; it counts only after the proof
+  @Nullable Greeting greeting;
+  @Nullable Member member; // that the HELLO names; it counts only after the proof
 
   /** Failures of all-gathers that the member has not received, by name. */
   final Map<String, RuntimeException> unheard = AllGathers.newest();

@@ -20,6 +20,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InternalException;
@@ -54,7 +55,7 @@ public final class SocketStore implements Store {
   private final Map<Integer, Reply> replies = new ConcurrentHashMap<>();
   private volatile boolean closing;
 
-  private volatile WindlassException end;
+  private volatile @Nullable WindlassException end;
 
   /**
    * Connects to a store. If no server listens yet, waits until one does.

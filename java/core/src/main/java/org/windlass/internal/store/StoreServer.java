@@ -20,6 +20,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
@@ -386,7 +387,7 @@ public final class StoreServer implements AutoCloseable {
   }
 
   /** Returns the reason to log; null for a member whose connection broke. */
-  private static String reason(Session session, Throwable e) {
+  private static @Nullable String reason(Session session, Throwable e) {
     if (e instanceof MalformedException) {
       return "it sent " + e.getMessage();
     }

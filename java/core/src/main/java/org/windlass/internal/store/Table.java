@@ -8,9 +8,11 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Holds the keys of a store with their values, holders and waiters. Only one thread at a time may
@@ -45,7 +47,7 @@ final class Table {
     }
   }
 
-  byte[] get(String key) {
+  byte @Nullable [] get(String key) {
     Entry entry = entries.get(key);
     return entry == null ? null : entry.value;
   }
@@ -113,7 +115,7 @@ final class Table {
    *
    * @return null if {@code then} was called now
    */
-  Wait await(String key, byte[] seen, Consumer<byte[]> then) {
+  @Nullable Wait await(String key, byte[] seen, Consumer<byte[]> then) {
     byte[] now = get(key);
     if (!Arrays.equals(now, seen)) {
       then.accept(now);

@@ -10,6 +10,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 
 /**
@@ -140,7 +141,7 @@ final class Wire {
     return keys;
   }
 
-  static byte[] array(ByteBuffer frame) throws MalformedException {
+  static byte @Nullable [] array(ByteBuffer frame) throws MalformedException {
     int length = frame.getInt();
     if (length == -1) {
       return null;
