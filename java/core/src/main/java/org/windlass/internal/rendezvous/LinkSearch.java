@@ -238,7 +238,7 @@ public record LinkSearch(
     holders.byKey.remove(key);
   }
 
-  private boolean isOwn(Announcement job) {
+  private boolean isOwn(@Nullable Announcement job) {
     return job != null && job.instance().equals(own.instance());
   }
 
@@ -316,7 +316,7 @@ public record LinkSearch(
     }
   }
 
-  private static Announcement targetIn(byte[] value) {
+  private static @Nullable Announcement targetIn(byte[] value) {
     return Announcement.peek(TargetEntry.of(value).target());
   }
 
