@@ -387,7 +387,7 @@ class CheckpointTest {
             "tensor \"a\": parts: 2:S0 and 3:S0 are not on the same ranks"),
         arguments(
             parts("0,\"extents\":[4,2]", ",\"padded\":[8]"),
-            "tensor \"a\": padded stands beside parts"),
+            "tensor \"a\": padded is [8], which does not hold the shape [6], or stands beside parts"),
         arguments(
             "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[6],\"padded\":[5]}}}",
             "tensor \"a\": padded is [5], which does not hold the shape [6]"));

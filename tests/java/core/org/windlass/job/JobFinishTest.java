@@ -27,6 +27,8 @@ import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.rendezvous.LinkSearch;
+import org.windlass.internal.transfer.Until;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransfer;
 import org.windlass.link.LinkTransferBuilder;
@@ -436,8 +438,10 @@ class JobFinishTest {
     assertThat(System.nanoTime() - startNs).isLessThan(SOON.toNanos() / 2);
   }
 
+  /** One of them has not been linked before. */
   @Test
   void followersGetTheEndAsAResult() throws Exception {
+    CountDownLatch sent = new CountDownLatch(2);
     var source =
         jobs.start(
             "trainer",
@@ -446,16 +450,29 @@ class JobFinishTest {
               Tensor own = JobEnd.allocate(ROWS, job.communicator().rank());
               try (Followers followers =
                   job.followers("policy", builder -> builder.add("w", SHAPE, own, ROWS))) {
-                followers.await(2, SOON);
+                followers.await(1, SOON);
                 own.copyFrom(JobEnd.part(ROWS, job.communicator().rank(), 1));
                 assertThat(followers.send(1, SOON)).allMatch(each -> each.lag() == 0);
-                assertThat(followers.finish(SOON)).allMatch(each -> each.lost().isEmpty());
+                sent.countDown();
+                Until until = new Until(SOON.toNanos());
+                while (job.search("policy", until, LinkSearch::open).isEmpty()) {
+                  Thread.sleep(10);
+                }
+                assertThat(followers.finish(SOON))
+                    .hasSize(2)
+                    .allMatch(each -> each.lost().isEmpty());
               }
             });
     JobThreads.Body body =
         job -> {
+          boolean isLate = job.name().equals("b");
+          if (isLate) {
+            sent.await();
+          }
           try (JobEnd end = new JobEnd(job, TARGET, ALONE)) {
-            assertThat(end.receive(SOON)).isEqualTo(1);
+            if (!isLate) {
+              assertThat(end.receive(SOON)).isEqualTo(1);
+            }
             assertThat(end.transfer().tryReceive(SOON)).isEmpty();
             assertThat(end.transfer().isFinished()).isTrue();
           }

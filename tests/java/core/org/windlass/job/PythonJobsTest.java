@@ -404,7 +404,7 @@ class PythonJobsTest {
             job -> {
               try (Link link = job.connect("policy", Role.TARGET, SOON);
                   LinkTransfer transfer = register(link, job, tensors(2))) {
-                TakenBack.takeBack(transfer, false, SOON);
+                TakenBack.takeBack(transfer, SOON);
                 for (long version = 1; version <= 5; version++) {
                   assertThat(transfer.receive(SOON)).isEqualTo(version);
                   require(transfer, job, tensors(2), version);

@@ -14,13 +14,13 @@ public final class TakenBack {
   private TakenBack() {}
 
   /** The first version of the transfer. */
-  public static void takeBack(LinkTransfer transfer, boolean isSender, Duration deadline) {
+  public static void takeBack(LinkTransfer transfer, Duration deadline) {
     LinkPart part = part(transfer);
     Until until = new Until(deadline.toNanos());
-    Ticket ticket = Ticket.take(List.of(part), isSender, 1, until).get(0);
-    assertThat(ticket.kind()).isEqualTo(Ticket.Kind.MOVES);
+    Tickets tickets = Tickets.take(List.of(part), 1, until);
+    assertThat(tickets.moves()).isEqualTo(1);
     long[] version = {Transfer.ANY_VERSION};
-    part.move(0, Transfer.FINISHED, version, ticket.until());
+    part.move(0, Transfer.FINISHED, version, tickets.until());
     assertThat(version).containsExactly(Transfer.FINISHED);
     assertThat(part.link().isFinished()).isFalse();
   }
@@ -29,7 +29,7 @@ public final class TakenBack {
     try {
       Field parts = LinkTransfer.class.getDeclaredField("parts");
       parts.setAccessible(true);
-      return (LinkPart) ((List<?>) parts.get(transfer)).get(0);
+      return ((LinkParts) parts.get(transfer)).all().get(0);
     } catch (ReflectiveOperationException e) {
       throw new AssertionError(e);
     }

@@ -197,6 +197,28 @@ class ReshardCommandTest {
     assertThat(read(folder.resolve("back.safetensors"))).containsExactly(whole);
   }
 
+  /** FSDP2 over tensor parallelism, as PyTorch stores it. */
+  @Test
+  void aDimensionMayBeCutByTensorAndThenByDataParallelRanks() throws IOException {
+    TestFile.Tensor whole = tensor("w", DType.I32, shape(9));
+    Path in = write("in.safetensors", whole);
+    done("--from", "1:R", "--to", "dp=4xtp=2@0:SS0/2,S0", in, out(), "--verify");
+    int[][] rows = {{0, 2}, {5, 6}, {2, 4}, {6, 7}, {4, 5}, {7, 8}, {0, 0}, {8, 9}};
+    for (int rank = 0; rank < rows.length; rank++) {
+      assertThat(read(out().resolve("rank-0000" + rank + ".safetensors")).get(0).bits())
+          .containsExactly(Arrays.copyOfRange(whole.bits(), rows[rank][0], rows[rank][1]));
+    }
+    Path back = folder.resolve("back.safetensors");
+    refused(
+        2, List.of("tensor 'w' has extent 9 in dimension 0, which placement SS0/2", "unequal"),
+        "--from", "8:SS0/2", "--to", "1@0:R", out(), back);
+    refused(
+        2, List.of("tensor 'w' has extent 9 in dimension 0, which placement SS0/3", "use S0"),
+        "--from", "1:R", "--to", "2@0:SS0/3", in, back);
+    done("--to", "1@0:R", out(), back, "--verify");
+    assertThat(read(back)).containsExactly(whole);
+  }
+
   private void ranks(TestFile.Tensor... perRank) throws IOException {
     for (int rank = 0; rank < perRank.length; rank++) {
       Path path = folder.resolve("in").resolve(String.format("rank-%05d.safetensors", rank));
@@ -226,6 +248,8 @@ class ReshardCommandTest {
     ranks(tensor("w", DType.F32, shape(2)), tensor("w", DType.F32, shape(2)));
     rankFolderRefused(List.of("rank-00002.safetensors is missing"), "3:S0");
     rankFolderRefused(List.of("rank-00001.safetensors is there", "in no source layout"), "1:S0");
+    ranks(tensor("w", DType.F32, shape(3)), tensor("w", DType.F32, shape(2)));
+    rankFolderRefused(List.of("tensor 'w' has extent 5 in dimension 0, which", "SS0/2"), "2:SS0/2");
     done("--from", "2:S0", "--to", "1:R", folder.resolve("in"), out());
   }
 

@@ -44,6 +44,15 @@ class TransferWordsTest {
         view.strides());
   }
 
+  /** Where one rank has its parts. */
+  private record Bindings(TransferWords.Binding source, TransferWords.Binding target) {}
+
+  private static long[] words(Bindings of, Plan plan, int rank) {
+    BoundTensor tensor = new BoundTensor(ROWS, null, COLUMNS, null, plan);
+    return TransferWords.of(
+        List.of(tensor), t -> of.source, t -> of.target, rank, new StepsMemo());
+  }
+
   private static long create(Communicator comm, long[] words) {
     Endpoint endpoint = comm.endpoint();
     TransferConfig config = new TransferConfig(words);
@@ -61,7 +70,7 @@ class TransferWordsTest {
   void oneRankMakesThoseOfAll() throws Exception {
     int ranks = 3;
     Plan plan = Plan.of(ROWS.layout(), COLUMNS.layout(), new long[] {7, 5}, DType.F32);
-    List<CompletableFuture<TransferWords.Bound>> told =
+    List<CompletableFuture<Bindings>> told =
         List.of(
             new CompletableFuture<>(), new CompletableFuture<>(), new CompletableFuture<>());
     List<CompletableFuture<long[]>> made =
@@ -80,13 +89,10 @@ class TransferWordsTest {
               }
             }
             told.get(rank)
-                .complete(
-                    new TransferWords.Bound(ROWS, binding(source), COLUMNS, binding(target), plan));
+                .complete(new Bindings(binding(source), binding(target)));
             for (int of = 0; rank == 0 && of < ranks; of++) {
               made.get(of)
-                  .complete(
-                      TransferWords.of(
-                          List.of(told.get(of).get(10, TimeUnit.SECONDS)), of, new StepsMemo()));
+                  .complete(words(told.get(of).get(10, TimeUnit.SECONDS), plan, of));
             }
             Endpoint endpoint = comm.endpoint();
             long transfer = create(comm, made.get(rank).get(10, TimeUnit.SECONDS));
@@ -119,12 +125,12 @@ class TransferWordsTest {
       int rank = random.nextInt(3);
       Plan plan =
           Plan.of(ROWS.layout(), COLUMNS.layout(), new long[] {rows, 5}, DType.F32);
-      List<TransferWords.Bound> tensors =
+      List<BoundTensor> tensors =
           Collections.nCopies(
-              1 + random.nextInt(2), new TransferWords.Bound(ROWS, none, COLUMNS, none, plan));
+              1 + random.nextInt(2), new BoundTensor(ROWS, null, COLUMNS, null, plan));
       different.add(List.of(rows, (long) rank, (long) tensors.size()));
-      assertThat(TransferWords.of(tensors, rank, memo))
-          .isEqualTo(TransferWords.of(tensors, rank, new StepsMemo()));
+      assertThat(TransferWords.of(tensors, t -> none, t -> none, rank, memo))
+          .isEqualTo(TransferWords.of(tensors, t -> none, t -> none, rank, new StepsMemo()));
     }
     assertThat(memo.computed()).isEqualTo(different.size());
   }
@@ -139,10 +145,8 @@ class TransferWordsTest {
             int rank = comm.rank();
             Tensor source = Tensor.allocate(DType.F32, ROWS.localShape(rank));
             Tensor target = Tensor.allocate(DType.F32, COLUMNS.localShape(rank));
-            TransferWords.Bound bound =
-                new TransferWords.Bound(ROWS, binding(source), COLUMNS, binding(target), plan);
-            long[] words =
-                TransferWords.of(List.of(bound), rank == 2 ? 0 : rank, new StepsMemo());
+            Bindings bindings = new Bindings(binding(source), binding(target));
+            long[] words = words(bindings, plan, rank == 2 ? 0 : rank);
             assertThatThrownBy(() -> create(comm, words))
                 .isInstanceOf(InvalidArgumentException.class)
                 .hasMessageContaining("rank 2's part of the transfer");

@@ -67,22 +67,15 @@ public record LayoutFile(Map<String, Entry> tensors) {
               "layout is " + layout.get() + " and there are parts, which have a layout of their own");
         }
       }
-      if (padded.isPresent()) {
-        checkPadded(shape, parts, padded.get());
-      }
-    }
-
-    private static void checkPadded(
-        List<Long> shape, Optional<Parts> parts, List<Long> padded) {
-      boolean fits = parts.isEmpty() && padded.size() == shape.size();
+      List<Long> most = padded.orElse(shape);
+      boolean fits = most.size() == shape.size() && (padded.isEmpty() || parts.isEmpty());
       for (int d = 0; d < shape.size() && fits; d++) {
-        fits = padded.get(d) >= shape.get(d);
+        fits = most.get(d) >= shape.get(d);
       }
       if (!fits) {
         throw new InvalidArgumentException(
-            parts.isPresent()
-                ? "padded stands beside parts, which are not padded"
-                : "padded is " + padded + ", which does not hold the shape " + shape);
+            "padded is " + most + ", which does not hold the shape " + shape
+                + ", or stands beside parts, which are not padded");
       }
     }
 

@@ -147,8 +147,8 @@ public final class Reshard {
   }
 
   /**
-   * Sets about how many bytes of memory a thread reads, moves and writes at a time. The default is
-   * 8 MiB. The result is the same.
+   * Sets how many bytes a thread collects in memory and writes at a time. The default is 8 MiB. The
+   * result is the same.
    */
   public Reshard bucketBytes(long bytes) {
     bucketBytes = OptionalLong.of(positive("bytes", bytes));

@@ -37,9 +37,6 @@ import org.windlass.reshard.tensor.TensorMove;
  * name. All processes fill it.
  */
 final class ReshardRun implements AutoCloseable {
-  // More threads do not read and write faster.
-  private static final int MOST_THREADS = 16;
-
   private final long begin = System.nanoTime();
   private final ReshardRequest request;
   private final ProgressListener listener;
@@ -92,7 +89,7 @@ final class ReshardRun implements AutoCloseable {
   int threads() {
     return list.moves().isEmpty()
         ? 1
-        : Math.min(Runtime.getRuntime().availableProcessors(), MOST_THREADS);
+        : Math.min(Runtime.getRuntime().availableProcessors(), Team.MOST_WORKERS);
   }
 
   /**

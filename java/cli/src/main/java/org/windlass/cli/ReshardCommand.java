@@ -74,10 +74,18 @@ final class ReshardCommand implements Runnable {
       names = "--mode",
       paramLabel = "MODE",
       defaultValue = "direct",
-      description = "How bytes move: direct (${DEFAULT-VALUE}) or staged.")
+      description =
+          "How bytes move: direct (${DEFAULT-VALUE}) writes values that stay as they are from the"
+              + " memory into which they were read; staged moves all of them through memory in the"
+              + " wire dtype. The result is the same.")
   private String mode;
 
-  @Mixin private BucketOption bucket;
+  @Option(
+      names = "--bucket-bytes",
+      paramLabel = "BYTES",
+      description =
+          "Memory that a thread writes at a time, as in 4M (default 8M); the result is the same.")
+  private String bucketBytes;
 
   @Parameters(index = "0", paramLabel = "IN", description = "What to read.")
   private Path in;
@@ -149,7 +157,7 @@ final class ReshardCommand implements Runnable {
     layouts.castWire().ifPresent(reshard::wire);
     LayoutOptions.castable("--dtype", dtype).ifPresent(reshard::dtype);
     Optional.ofNullable(rules).ifPresent(reshard::rules);
-    bucket.bytes().ifPresent(reshard::bucketBytes);
+    LayoutOptions.bytes("--bucket-bytes", bucketBytes).ifPresent(reshard::bucketBytes);
     LayoutOptions.bytes("--max-shard-bytes", maxShardBytes).ifPresent(reshard::maxShardBytes);
     if (force) {
       reshard.force();

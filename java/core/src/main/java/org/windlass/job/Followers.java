@@ -326,7 +326,7 @@ public final class Followers implements AutoCloseable {
   }
 
   /**
-   * Ends the versions of all followers. They get the end as a result
+   * Links with new targets, and ends the versions of all followers. They get the end as a result
    * ({@link LinkTransfer#finish(Duration)}). Then nothing more can be sent to them.
    *
    * @return the state of each follower
@@ -334,6 +334,7 @@ public final class Followers implements AutoCloseable {
    */
   public List<Follower> finish(Duration deadline) {
     Until until = Job.until(deadline);
+    link(newcomers(until), until);
     List<Entry> receivers = linked();
     for (Entry each : receivers) {
       each.run(

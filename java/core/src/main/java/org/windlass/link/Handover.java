@@ -2,7 +2,6 @@
 package org.windlass.link;
 
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.concurrent.locks.LockSupport;
@@ -21,9 +20,9 @@ import org.windlass.report.Report;
 
 /**
  * The handover of versions between the two jobs of a link. All ranks of both jobs begin a move
- * together, or none does. Rank 0 of each job talks to the other job until its deadline, as {@link
- * Ticket} says, and tells the other ranks of its job by {@link LedCalls}. A side that waits in vain
- * loses nothing, and the link goes on.
+ * together, or none does. Rank 0 of each job talks to the other job until its deadline ({@link
+ * Tickets}), and tells the result to the other ranks of its job ({@link LedCalls}). A side that
+ * waits in vain loses nothing, and the link goes on.
  *
  * <p>Each time that the receivers ask, they take the next number as a ticket. Rank 0 of the
  * receivers sets {@code ASKED} to the ticket at the senders. If the senders then set {@code
@@ -61,7 +60,7 @@ final class Handover implements AutoCloseable {
    * Extra time after a deadline. Rank 0 uses it to send its result, and a move that began before
    * the deadline uses it to complete.
    */
-  private static final Duration GRACE = Duration.ofSeconds(2);
+  static final Duration GRACE = Duration.ofSeconds(2);
 
   /**
    * Time of a deadline that is kept for the move, at most half of it. A move has at least this
@@ -91,11 +90,8 @@ final class Handover implements AutoCloseable {
   /** Words to put at other ranks. */
   private final Tensor own = Tensor.allocate(DType.I64, WORDS);
 
-  /** Last ticket that was settled. Used by rank 0 only, as is the next field. */
+  /** Last ticket that was settled. Used by rank 0 only. */
   private long ticket;
-
-  /** True if both sides have agreed to move in this call. */
-  private boolean isTaken;
 
   /** Duration of the last move. */
   private long moveNs;
@@ -127,40 +123,13 @@ final class Handover implements AutoCloseable {
     return side;
   }
 
-  /** Begins a call, and returns the calls of this job. */
-  LedCalls begin() {
-    isTaken = false;
+  LedCalls calls() {
     return calls;
-  }
-
-  long leftNs(Until until) {
-    return until.leftNs(communicator);
   }
 
   /** Duration of the last move. */
   long moveNs() {
     return moveNs;
-  }
-
-  /**
-   * Ends links after rank 0 has failed, before the other ranks of this job hear of it. Otherwise
-   * the links would blame those. Links go on that have not failed, and over which nothing moves.
-   */
-  static void end(List<Handover> links, Throwable failure) {
-    boolean isOfNone = links.stream().allMatch(link -> link.communicator.failure().isEmpty());
-    for (Handover link : links) {
-      if (link.isTaken || (isOfNone && link == links.get(0))) {
-        Link.end(link.communicator, "the handover", failure, List.of());
-      }
-    }
-  }
-
-  /** Returns why a link ended, on a rank whose rank 0 has failed. */
-  static WindlassException failure(List<Handover> links) {
-    return links.stream()
-        .flatMap(link -> link.communicator.failure().stream())
-        .findFirst()
-        .orElseGet(() -> new AbortedException("rank 0 of this job has failed in it"));
   }
 
   /**
@@ -208,7 +177,6 @@ final class Handover implements AutoCloseable {
       }
       pause(System.nanoTime() - startNs);
     }
-    isTaken = true;
     return true;
   }
 
@@ -276,18 +244,19 @@ final class Handover implements AutoCloseable {
 
   /** Takes the version that the senders have offered, or withdraws the ticket. */
   void settle(boolean takes) {
-    if (takes) {
-      signals.notify(other, CONFIRMED, ticket);
-      isTaken = true;
-    } else if (communicator.failure().isEmpty()) {
-      signals.notify(other, WITHDRAWN, ticket);
+    if (takes || communicator.failure().isEmpty()) {
+      signals.notify(other, takes ? CONFIRMED : WITHDRAWN, ticket);
     }
   }
 
-  /** Returns the ticket for the version that the senders have offered. */
-  Ticket offered() {
-    Until until = new Until(words.getLong(LEFT_NS)).later(GRACE);
-    return new Ticket(Ticket.Kind.MOVES, words.getLong(VERSION), until);
+  /** Returns the version that the senders have offered. */
+  long offered() {
+    return words.getLong(VERSION);
+  }
+
+  /** Returns the time that the senders have for the move. */
+  long offeredNs() {
+    return words.getLong(LEFT_NS);
   }
 
   /** Throws if the link has failed, or if the other side has left it. */
@@ -312,25 +281,36 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Returns the ranks of the link on which the move failed. If there are any, the move fails on all
-   * ranks of this job. Collective over this job, after a move.
+   * Ends a move, which fails on all ranks of this job if it fails on one. Collective over this job.
    *
+   * @param has true if the move has succeeded on this rank
+   * @param nanoseconds duration of the move; 0 if nothing has moved
    * @param until deadline of the move
+   * @throws AbortedException if the move has failed on another rank of this job; it ends the link
    */
-  List<Integer> without(boolean has, Until until) {
-    List<Integer> without = new ArrayList<>();
-    long[][] all = side.words(until.later(GRACE), Native.WL_OP_LINK_MOVE, has ? 1 : 0);
-    for (int rank = 0; rank < all.length; rank++) {
-      if (all[rank][0] == 0) {
-        without.add(side.linked(rank));
+  void moved(boolean has, long nanoseconds, Until until) {
+    moveNs = nanoseconds > 0 ? nanoseconds : moveNs;
+    try {
+      long[][] all = side.words(until.later(GRACE), Native.WL_OP_LINK_MOVE, has ? 1 : 0);
+      List<Integer> without =
+          IntStream.range(0, all.length)
+              .filter(rank -> all[rank][0] == 0)
+              .mapToObj(side::linked)
+              .toList();
+      if (has && !without.isEmpty()) {
+        throw side.failed(
+            Native.WL_ABORTED,
+            without,
+            "ranks " + without
+                + (communicator.rank() >= firstReceiver
+                    ? " have not got it, so that no rank of their job takes it"
+                    : " have not sent it, so that it fails on all ranks of their job"));
+      }
+    } catch (WindlassException e) {
+      if (has) {
+        throw e; // otherwise the reason why this rank has it not says more
       }
     }
-    return without;
-  }
-
-  /** Sets the duration of the last move. */
-  void moved(long nanoseconds) {
-    moveNs = nanoseconds;
   }
 
   /** Returns the newest version that the senders have offered. For receivers; thread-safe. */

@@ -3,7 +3,7 @@ package org.windlass.link;
 
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.List;
+import java.util.function.Function;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
@@ -27,7 +27,7 @@ final class LedCalls implements AutoCloseable {
   private static final int SIGNALS = 2;
 
   /** Words of a result. The time that each rank has follows them. */
-  private static final int RESULT = 3;
+  private static final int RESULT = 5;
 
   private final LinkSide side;
   private final Duration grace;
@@ -58,93 +58,59 @@ final class LedCalls implements AutoCloseable {
     own = Tensor.allocate(DType.I64, count);
   }
 
-  /** A call over several links. Returns the words of the result of each. */
-  @FunctionalInterface
-  interface Call {
-    long[][] within(Until until);
-  }
-
   /**
-   * Makes a call on rank 0 once all ranks have come, and returns its results on every rank.
+   * Makes a call on rank 0 once all ranks have come, and returns its result on every rank.
    * Collective over the job.
    *
-   * @param links the same job on each link
    * @param leftNs time of this rank. The call has the least time of all ranks from when they have
    *     come
-   * @param failed result of each link for the other ranks, if the call throws
+   * @param failed result for the other ranks if the call throws
    */
-  static long[][] make(List<LedCalls> links, long leftNs, long[] failed, Call call) {
-    if (links.get(0).side.rank() != 0) {
-      links.forEach(link -> link.on(() -> link.come(leftNs)));
-      links.forEach(link -> link.on(() -> link.awaitResult(leftNs)));
-      return links.stream().map(LedCalls::result).toArray(long[][]::new);
+  long[] make(long leftNs, long[] failed, Function<Until, long[]> call) {
+    if (side.rank() != 0) {
+      return side.on(() -> awaitResult(leftNs));
     }
-    links.forEach(link -> link.on(() -> link.awaitAll(leftNs)));
-    long leastNs = links.stream().mapToLong(link -> link.leastNs(leftNs)).min().orElseThrow();
-    long[][] results = new long[links.size()][];
-    Arrays.fill(results, failed);
+    Until agreed = side.on(() -> awaitAll(leftNs));
+    long[] result = failed;
     try {
-      results = call.within(new Until(leastNs));
-      return results;
+      result = call.apply(agreed);
+      return result;
     } finally {
-      for (int i = 0; i < results.length; i++) {
-        LedCalls link = links.get(i);
-        long[] result = results[i];
-        link.on(() -> link.tell(result));
-      }
+      long[] told = result;
+      side.on(() -> tell(told));
     }
   }
 
-  /** Makes calls on the job's communicator; see {@link LinkSide#on}. */
-  private void on(Runnable calls) {
-    side.on(
-        () -> {
-          calls.run();
-          return null;
-        });
-  }
-
-  private void come(long leftNs) {
+  private long[] awaitResult(long leftNs) {
     put(0, RESULT + side.rank(), leftNs);
     signals.notify(0, CAME, calls + 1);
-  }
-
-  private void awaitResult(long leftNs) {
     // Rank 0 waits for the other ranks, and may have come later than this one.
     await(0, ANSWERED, 2 * calls + 1, new Until(leftNs).later(grace.multipliedBy(2)));
     calls++;
     await(0, ANSWERED, 2 * calls, new Until(leftNs).later(grace));
-  }
-
-  private long[] result() {
     long[] all = new long[RESULT + side.size()];
     words.copyTo(all);
     return Arrays.copyOf(all, RESULT);
   }
 
-  private void awaitAll(long leftNs) {
+  private Until awaitAll(long leftNs) {
     Until coming = new Until(leftNs).later(grace);
+    long leastNs = leftNs;
     for (int rank = 1; rank < side.size(); rank++) {
       await(rank, CAME, calls + 1, coming);
+      leastNs = Math.min(leastNs, words.getLong(RESULT + rank));
     }
     notifyAll(2 * calls + 1);
+    return new Until(leastNs);
   }
 
-  /** Returns the least time that a rank has, which is {@code leftNs} on this one. */
-  private long leastNs(long leftNs) {
-    long least = leftNs;
-    for (int rank = 1; rank < side.size(); rank++) {
-      least = Math.min(least, words.getLong(RESULT + rank));
-    }
-    return least;
-  }
-
-  private void tell(long[] result) {
+  private Void tell(long[] result) {
     calls++;
     for (int rank = 1; rank < side.size(); rank++) {
       put(rank, 0, result);
     }
     notifyAll(2 * calls);
+    return null;
   }
 
   private void notifyAll(long value) {

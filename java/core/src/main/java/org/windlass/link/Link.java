@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.link;
 
-import java.lang.ref.WeakReference;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeSet;
+import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
@@ -92,7 +94,7 @@ public final class Link implements AutoCloseable {
   private int registrations;
 
   /** Open transfers. Guarded by itself. */
-  private final List<WeakReference<LinkTransfer>> transfers = new ArrayList<>();
+  private final Set<LinkTransfer> transfers = Collections.newSetFromMap(new WeakHashMap<>());
 
   private volatile boolean closed;
 
@@ -407,8 +409,7 @@ public final class Link implements AutoCloseable {
   /** Makes {@link #close} close a transfer, too. */
   void keep(LinkTransfer transfer) {
     synchronized (transfers) {
-      transfers.removeIf(each -> each.get() == null);
-      transfers.add(new WeakReference<>(transfer));
+      transfers.add(transfer);
       if (!closed) {
         return;
       }
@@ -419,13 +420,13 @@ public final class Link implements AutoCloseable {
   /** Forgets a transfer that was closed. */
   void letGo(LinkTransfer transfer) {
     synchronized (transfers) {
-      transfers.removeIf(each -> each.get() == null || each.get() == transfer);
+      transfers.remove(transfer);
     }
   }
 
   private List<LinkTransfer> kept() {
     synchronized (transfers) {
-      return transfers.stream().map(WeakReference::get).filter(Objects::nonNull).toList();
+      return new ArrayList<>(transfers);
     }
   }
 
@@ -451,27 +452,12 @@ public final class Link implements AutoCloseable {
   }
 
   private void leaveAll() {
-    if (handover != null) {
-      handover.close();
-    }
     LinkSide part = handover == null ? senders : handover.side();
-    WindlassException first = part == null ? null : closing(part.communicator());
-    WindlassException second = closing(communicator);
-    if (first != null && second != null) {
-      first.addSuppressed(second);
-    }
-    if (first != null || second != null) {
-      throw first != null ? first : second;
-    }
-  }
-
-  /** Closes a communicator. Returns the exception of that, or null. */
-  private static @Nullable WindlassException closing(Communicator communicator) {
-    try {
-      communicator.close();
-      return null;
-    } catch (WindlassException e) {
-      return e;
+    Communicator own = part == null ? null : part.communicator();
+    try (communicator;
+        own;
+        handover) {
+      // Closes all in the opposite order, also if one fails.
     }
   }
 

@@ -10,7 +10,6 @@ import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
 import org.windlass.error.WindlassException;
-import org.windlass.internal.Native;
 import org.windlass.internal.transfer.Replicas;
 import org.windlass.internal.transfer.TransferHandle;
 import org.windlass.internal.transfer.Until;
@@ -81,9 +80,18 @@ final class LinkPart {
     return transfers.get(half);
   }
 
+  /** Returns the number of moves that have begun; see {@link Transfer#begun}. Thread-safe. */
+  long begun() {
+    return transfers.stream().mapToLong(Transfer::begun).sum();
+  }
+
   /** Returns the handover between two jobs; null within one communicator. */
   Handover handover() {
     return link.handover();
+  }
+
+  long leftNs(Until until) {
+    return until.leftNs(link.communicator());
   }
 
   /** Tells receivers the newest version, and if the senders wait with it. */
@@ -108,41 +116,15 @@ final class LinkPart {
       return;
     }
     boolean isDone = false;
-    List<Integer> without = List.of();
+    long startNs = System.nanoTime();
     try {
-      long startNs = System.nanoTime();
       moveHere(half, named, version, until);
-      if (named != FINISHED) {
-        handover.moved(System.nanoTime() - startNs);
-      }
       isDone = true;
     } catch (RuntimeException | Error e) {
       end(version[0], named, e); // for those of this job that still move it
       throw e;
     } finally {
-      without = without(handover, isDone, until);
-    }
-    if (!without.isEmpty()) {
-      throw handover
-          .side()
-          .failed(
-              Native.WL_ABORTED,
-              without,
-              "ranks " + without
-                  + (link.receives()
-                      ? " have not got it, so that no rank of their job takes it"
-                      : " have not sent it, so that it fails on all ranks of their job"));
-    }
-  }
-
-  private static List<Integer> without(Handover handover, boolean has, Until until) {
-    try {
-      return handover.without(has, until);
-    } catch (WindlassException e) {
-      if (has) {
-        throw e;
-      }
-      return List.of(); // why this rank has it not says more
+      handover.moved(isDone, version[0] < 0 ? 0 : System.nanoTime() - startNs, until);
     }
   }
 
@@ -184,7 +166,7 @@ final class LinkPart {
     if (handover() == null) {
       transfer(FINISHED, new long[] {ANY}, until);
     } else {
-      Ticket.finish(this, until);
+      Tickets.finish(this, until);
       link.setFinished();
     }
   }

@@ -71,22 +71,17 @@ import org.windlass.transfer.Transfer;
  * that passes ends the link. A rank that had committed before a failure reached it keeps the new
  * version, and others the one before. No rank commits before all are complete.
  *
- * <p>The ranks of a link make their calls in one order. If one registers while others send, all get
- * a {@link MismatchException}, and the link is over. One thread at a time calls an operation.
- * Queries are thread-safe.
+ * <p>The ranks of a link make their calls in one order, each on one thread at a time. If one
+ * registers while others send, all get a {@link MismatchException}. Queries are thread-safe.
  */
 public final class LinkTransfer implements AutoCloseable {
   private static final long ANY = Transfer.ANY_VERSION;
   private static final long FINISHED = Transfer.FINISHED;
 
-  /** Parts in the order of their links' names. All ranks move over them in this order. */
-  private final List<LinkPart> parts;
-
+  private final LinkParts parts;
   private final List<Link> links;
 
-  /** First link. */
   private final Link link;
-
   private final Targets targets;
 
   /** Half for the next version. Only the thread of the call uses it. */
@@ -94,12 +89,12 @@ public final class LinkTransfer implements AutoCloseable {
 
   private volatile Holding holding = Holding.NOTHING;
 
-  /** The call in progress in place. Null for none. */
-  private volatile @Nullable Overwriting overwriting;
+  /** Moves that had begun before the call in progress in place; negative if there is none. */
+  private volatile long begun = Holding.NONE;
 
   LinkTransfer(List<LinkPart> parts, Targets targets) {
-    this.parts = List.copyOf(parts);
-    this.links = parts.stream().map(LinkPart::link).toList();
+    this.parts = new LinkParts(parts);
+    this.links = this.parts.all().stream().map(LinkPart::link).toList();
     this.link = links.get(0);
     this.targets = targets;
   }
@@ -184,7 +179,7 @@ public final class LinkTransfer implements AutoCloseable {
     RuntimeException first = null;
     try {
       Until until = new Until(deadlineNs);
-      for (LinkPart part : parts) {
+      for (LinkPart part : parts.all()) {
         try {
           part.finish(until);
         } catch (RuntimeException | Error e) {
@@ -284,7 +279,7 @@ public final class LinkTransfer implements AutoCloseable {
    * in a loop that calls no receive. Thread-safe.
    */
   public boolean isFinished() {
-    return links.stream().anyMatch(Link::isFinished);
+    return parts.isFinished();
   }
 
   private void requireReceived() {
@@ -318,132 +313,47 @@ public final class LinkTransfer implements AutoCloseable {
 
   private Outcome move(String what, long wanted, long deadlineNs) {
     Link.enter(what, links);
+    long[] version = {ANY};
     try {
       Until until = new Until(deadlineNs);
-      Outcome outcome = null;
-      while (outcome == null) {
-        outcome = tryMove(what, wanted, until);
+      while (!isFinished()) {
+        begun = targets.isInPlace() ? parts.begun() : Holding.NONE;
+        LinkPart late = parts.move(next, wanted, version, until);
+        if (late != null) {
+          return new Outcome(ANY, late.late(what));
+        }
+        if (version[0] != ANY) {
+          holding = Holding.of(version[0], next);
+          next = (next + 1) % parts.all().get(0).halves();
+          return new Outcome(version[0], null);
+        }
       }
-      return outcome;
+      return new Outcome(FINISHED, finished(what));
+    } catch (RuntimeException | Error e) {
+      keep(version[0], parts.failed(), e);
+      throw parts.failed().failed(what, version[0] < 0 ? wanted : version[0], e);
     } finally {
-      overwriting = null;
+      begun = Holding.NONE;
       Link.leave(links);
     }
   }
 
-  /** Returns null if a side has taken the version back, so that nothing has moved. */
-  private Outcome tryMove(String what, long wanted, Until until) {
-    long[] version = {ANY};
-    List<Ticket> tickets = List.of();
-    int at = 0;
-    try {
-      overwriting = targets.isInPlace() ? Overwriting.of(parts, next) : null;
-      if (!isFinished()) {
-        tickets = Ticket.take(parts, link.sends(), wanted, until);
-      }
-      boolean moves = !tickets.isEmpty() && tickets.stream().allMatch(Ticket::moves);
-      // One version for all links, so that none moves if the senders offer several.
-      long offered = tickets.stream().mapToLong(Ticket::version).max().orElse(ANY);
-      for (; at < tickets.size(); at++) {
-        LinkPart part = parts.get(at);
-        Ticket ticket = tickets.get(at);
-        if (moves) {
-          long moved = version[0];
-          long named = moved != ANY ? moved : wanted != ANY ? wanted : offered;
-          part.move(next, named, version, ticket.until());
-          if (version[0] == FINISHED) {
-            version[0] = moved;
-            requireNothingMoved(part, named);
-            moves = false;
-          }
-        } else if (ticket.moves() && (part.handover() != null || isFinished())) {
-          part.move(next, FINISHED, new long[] {ANY}, ticket.until());
-        }
-      }
-      if (!moves) {
-        return still(what, tickets);
-      }
-      holding = Holding.of(version[0], next);
-      next = (next + 1) % parts.get(0).halves();
-      return new Outcome(version[0], null);
-    } catch (RuntimeException | Error e) {
-      LinkPart failed = tickets.isEmpty() ? firstFailed() : parts.get(at);
-      takeBack(tickets, at + 1, e);
-      keep(version[0], failed, e);
-      throw failed.failed(what, version[0] < 0 ? wanted : version[0], e);
-    }
-  }
-
-  /** Returns the outcome of a call in which nothing has moved; null if the call may go on. */
-  private @Nullable Outcome still(String what, List<Ticket> tickets) {
-    if (isFinished()) {
-      return new Outcome(FINISHED, finished(what));
-    }
-    for (int i = 0; i < tickets.size(); i++) {
-      if (tickets.get(i).kind() == Ticket.Kind.LATE) {
-        return new Outcome(ANY, parts.get(i).late(what));
-      }
-    }
-    return null;
-  }
-
-  /**
-   * Throws if a version ended over a part, and this rank sends it or has moved it over an earlier
-   * part.
-   */
-  private void requireNothingMoved(LinkPart part, long named) {
-    boolean isFirst = part == parts.get(0);
-    if (part.handover() != null && !isFirst) {
-      throw new AbortedException(
-          "version " + named + " was taken back over " + part.link()
-              + ", and has moved over the links before");
-    }
-    if (part.handover() == null && named >= 0 && (link.sends() || !isFirst)) {
-      throw new AbortedException(
-          "senders have finished " + part.link() + " in place of version " + named);
-    }
-  }
-
-  /** Takes back a version that failed over an earlier part. */
-  private void takeBack(List<Ticket> tickets, int first, Throwable failure) {
-    for (int i = first; i < tickets.size(); i++) {
-      LinkPart part = parts.get(i);
-      try {
-        if (tickets.get(i).moves() && part.handover() != null) {
-          part.move(next, FINISHED, new long[] {ANY}, tickets.get(i).until());
-        }
-      } catch (RuntimeException | Error e) {
-        failure.addSuppressed(e);
-      }
-    }
-  }
-
-  /** Returns the first part whose link has failed, or else the first part. */
-  private LinkPart firstFailed() {
-    return parts.stream()
-        .filter(part -> part.link().communicator().failure().isPresent())
-        .findFirst()
-        .orElse(parts.get(0));
-  }
-
-  /** Records the content of in-place targets after a version that moved only in part. */
   private void keep(long version, LinkPart at, Throwable failure) {
     if (targets.isInPlace() && version >= 0) {
       holding = Holding.overwritten(version).incomplete(at.incomplete(), failure);
     }
   }
 
-  /** Returns the exception of {@code receive} after the senders have finished. */
   private WindlassException finished(String what) {
     String operation = link.operation(what);
     return new AbortedException(
         operation + ": the senders have finished; no version follows", null, operation, List.of());
   }
 
-  /** Returns what the targets hold now. Thread-safe. */
   private Holding held() {
-    Overwriting call = overwriting;
-    return call != null && call.hasBegun() ? Holding.overwritten(Holding.NEXT) : holding;
+    long before = begun;
+    boolean isOverwritten = before >= 0 && parts.begun() != before;
+    return isOverwritten ? Holding.overwritten(Holding.NEXT) : holding;
   }
 
   /**
@@ -484,7 +394,7 @@ public final class LinkTransfer implements AutoCloseable {
    */
   public boolean isVersionOffered() {
     requireHandover("isVersionOffered");
-    return parts.get(0).isVersionOffered();
+    return parts.all().get(0).isVersionOffered();
   }
 
   private void requireHandover(String what) {
@@ -552,7 +462,7 @@ public final class LinkTransfer implements AutoCloseable {
 
   /** Returns how much of the version in progress, or of the last one, has moved. Thread-safe. */
   public Progress progress() {
-    return parts.stream().map(LinkPart::progress).reduce(Progress::plus).orElseThrow();
+    return parts.all().stream().map(LinkPart::progress).reduce(Progress::plus).orElseThrow();
   }
 
   /**
@@ -566,7 +476,7 @@ public final class LinkTransfer implements AutoCloseable {
     Link.enter("checkReplicas", links);
     try {
       Until until = new Until(Deadline.DEFAULT);
-      parts.forEach(part -> part.checkReplicas(until));
+      parts.all().forEach(part -> part.checkReplicas(until));
     } finally {
       Link.leave(links);
     }
@@ -578,14 +488,15 @@ public final class LinkTransfer implements AutoCloseable {
    */
   @Override
   public void close() {
-    parts.forEach(LinkPart::close);
+    parts.all().forEach(LinkPart::close);
     links.forEach(each -> each.letGo(this));
   }
 
   @Override
   public String toString() {
-    return "LinkTransfer of "
-        + parts.stream().mapToInt(part -> part.transfer(0).tensors().size()).sum() + " tensors, "
+    int tensors =
+        parts.all().stream().mapToInt(part -> part.transfer(0).tensors().size()).sum();
+    return "LinkTransfer of " + tensors + " tensors, "
         + links.stream().map(Link::toString).collect(Collectors.joining(", "));
   }
 }

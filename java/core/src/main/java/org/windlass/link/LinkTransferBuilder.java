@@ -62,7 +62,9 @@ public final class LinkTransferBuilder {
     }
   }
 
-  /** Shares by link name. They are registered and moved in this order. */
+  private static final int MOST_LINKS = 64;
+
+  /** Shares by link name. They are registered in this order. */
   private final SortedMap<String, Share> shares = new TreeMap<>();
 
   /** Link of each tensor. */
@@ -86,7 +88,7 @@ public final class LinkTransferBuilder {
    * Adds the tensors that follow to {@code link}. They move together with the earlier ones.
    *
    * @param link link on which this rank is on the same side as on the earlier links; links that
-   *     move together have different names
+   *     move together have different names, and are at most 64
    */
   public LinkTransferBuilder and(Link link) {
     Objects.requireNonNull(link, "link");
@@ -102,6 +104,9 @@ public final class LinkTransferBuilder {
     if (known != null && known.link != link) {
       throw new InvalidArgumentException(
           "and: the builder has " + known.link + " already, of the same name as " + link);
+    }
+    if (known == null && shares.size() == MOST_LINKS) {
+      throw new InvalidArgumentException("and: the builder has " + MOST_LINKS + " links, the most");
     }
     share = known != null ? known : new Share(link);
     shares.put(link.name(), share);

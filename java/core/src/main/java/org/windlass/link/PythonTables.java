@@ -5,7 +5,6 @@ import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -14,6 +13,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -24,6 +24,7 @@ import org.windlass.internal.Shapes;
 import org.windlass.internal.call.Gathered;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.MalformedException;
+import org.windlass.internal.transfer.BoundTensor;
 import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.TransferWords;
 import org.windlass.internal.transfer.Until;
@@ -199,6 +200,7 @@ final class PythonTables {
       LinkTransferBuilder.Planned planned,
       Map<Integer, Map<String, TransferWords.Binding>> views) {
     StepsMemo memo = link.memo();
+    List<BoundTensor> tensors = tensors(planned);
     byte[] made =
         Encoding.bytes(
             out -> {
@@ -208,7 +210,14 @@ final class PythonTables {
               out.writeInt(views.size());
               for (int rank : link.ranks().senders()) {
                 // These words serve all halves: a Python rank sends the same to each.
-                long[] words = TransferWords.of(bound(planned, Objects.requireNonNull(views.get(rank))), rank, memo);
+                Map<String, TransferWords.Binding> own = views.get(rank);
+                long[] words =
+                    TransferWords.of(
+                        tensors,
+                        tensor -> source(tensor.from(), own.get(tensor.from().name())),
+                        tensor -> TransferWords.Binding.empty(tensor.to()),
+                        rank,
+                        memo);
                 ByteBuffer bytes =
                     ByteBuffer.allocate(Math.multiplyExact(words.length, Long.BYTES));
                 bytes.asLongBuffer().put(words);
@@ -226,22 +235,20 @@ final class PythonTables {
     return made;
   }
 
-  private static List<TransferWords.Bound> bound(
-      LinkTransferBuilder.Planned planned, Map<String, TransferWords.Binding> views) {
+  /** Returns the tensors without views, which are of a Python rank. */
+  private static List<BoundTensor> tensors(LinkTransferBuilder.Planned planned) {
     List<Agreement.Pair> pairs = planned.agreement().pairs();
     List<Plan> plans = planned.halves().get(0).plans();
-    List<TransferWords.Bound> bound = new ArrayList<>();
-    for (int i = 0; i < pairs.size(); i++) {
-      TensorSpec from = pairs.get(i).from().spec();
-      TensorSpec to = pairs.get(i).to();
-      TransferWords.Binding view = views.get(from.name());
-      TransferWords.Binding source =
-          view == null || view.bytes() == 0 ? TransferWords.Binding.empty(from) : view;
-      bound.add(
-          new TransferWords.Bound(
-              from, source, to, TransferWords.Binding.empty(to), plans.get(i)));
-    }
-    return bound;
+    return IntStream.range(0, pairs.size())
+        .mapToObj(
+            i ->
+                new BoundTensor(
+                    pairs.get(i).from().spec(), null, pairs.get(i).to(), null, plans.get(i)))
+        .toList();
+  }
+
+  private static TransferWords.Binding source(TensorSpec spec, TransferWords.Binding view) {
+    return view == null || view.bytes() == 0 ? TransferWords.Binding.empty(spec) : view;
   }
 
   private static byte[] refused(WindlassException why) {

@@ -11,7 +11,6 @@ import org.windlass.bench.data.Pattern;
 import org.windlass.bench.data.Sums;
 import org.windlass.bench.side.Operation;
 import org.windlass.bench.side.Side;
-import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
 
 /** A collective on rows of {@code bytes}, run by one side. */

@@ -94,9 +94,9 @@ public final class Doubts {
           "integers, such as a count of steps, which " + move.source().from()
               + " adds up; a rule that names them says that this is meant, or that \"from\" is R");
     }
-    if (writesCut) {
-      rule.flatMap(Rule::fuses).ifPresent(parts -> lookAtParts(move, parts, rule.get()));
-    }
+    rule.flatMap(Rule::parts)
+        .filter(parts -> writesCut && !parts.isApart())
+        .ifPresent(parts -> lookAtParts(move, parts, rule.get()));
   }
 
   private void lookAtDtype(SourceTensor source, Rule rule) {

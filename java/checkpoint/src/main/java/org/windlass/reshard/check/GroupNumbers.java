@@ -14,7 +14,6 @@ import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;

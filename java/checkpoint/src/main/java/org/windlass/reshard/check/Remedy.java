@@ -98,17 +98,15 @@ public final class Remedy {
     if (form instanceof Rule.Form.Stack stack) {
       return List.of("\"stack\": " + stack.dim() + (stack.uneven() ? ", \"uneven\": true" : ""));
     }
-    Rule.Form.Split split = form instanceof Rule.Form.Split own ? own : null;
-    Rule.Form.Parts parts = form instanceof Rule.Form.Parts own ? own : split == null ? null : split.parts();
-    if (parts == null) {
+    if (!(form instanceof Rule.Form.Parts parts)) {
       return List.of();
     }
     // The unit of names that are joined applies only to the weight.
-    String groups = parts.groups() > 1 ? ", \"groups\": " + parts.groups() : "";
-    String unit = split != null && parts.unit().isPresent() ? ", \"unit\": " + parts.unit().getAsLong() : "";
+    String unit = parts.splits() && parts.unit().isPresent() ? ", \"unit\": " + parts.unit().getAsLong() : "";
     return List.of(
-        (split == null ? "\"parts\": " + list(parts.names()) : "\"split\": " + split.sizes())
-            + ", \"dim\": " + parts.dim() + groups + unit);
+        (parts.splits() ? "\"split\": " + parts.sizes() : "\"parts\": " + list(parts.names()))
+            + ", \"dim\": " + parts.dim() + unit
+            + (parts.groups() > 1 ? ", \"groups\": " + parts.groups() : ""));
   }
 
   private static String list(List<String> texts) {

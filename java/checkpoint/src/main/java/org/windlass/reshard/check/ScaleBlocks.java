@@ -100,6 +100,7 @@ public final class ScaleBlocks {
    */
   public static void check(
       Scales scales, List<TensorMove> moves, boolean byRank, boolean writesWhole, Remedy remedy) {
+    scales.checkNotPadded(moves);
     List<Scales.Pair> pairs = scales.pairs();
     ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole, remedy);
     pairs.forEach(blocks::check);
@@ -141,21 +142,7 @@ public final class ScaleBlocks {
               .filter(move -> Scales.module(move.target().name()).equals(module))
               .findFirst()
               .orElse(scales.get(0));
-      checkNotPadded(weight, scale);
       check(pair, weight, scale);
-    }
-  }
-
-  /** Refuses zeros behind a weight or its scales, which the format may take for values. */
-  private static void checkNotPadded(TensorMove weight, TensorMove scale) {
-    for (TensorMove move : List.of(weight, scale)) {
-      if (move.target().division().isPadded(move.target().shape())
-          || move.source().division().isPadded(move.source().shape())) {
-        throw new InvalidArgumentException(
-            "tensor \"" + weight.source().name() + "\" has scales in \"" + scale.source().name()
-                + "\", and a rule or layout.json pads \"" + move.source().name()
-                + "\"; quantized tensors are not padded, so leave \"pad_to\" out of its rule");
-      }
     }
   }
 
@@ -173,13 +160,12 @@ public final class ScaleBlocks {
               + "\", and a rule joins it with others; leave each apart");
     }
     if (byRank) {
-      checkNotJoinedOfOnes(pair);
+      Scales.checkNotJoinedOfOnes(pair);
     }
     Optional<List<Along>> lies = isApart || isShape ? Optional.empty() : along(pair, usual);
     if (lies.isEmpty()) {
-      boolean isOfInputs = OF_INPUTS.matcher(Purpose.last(pair.scale().name())).matches();
       boolean isSplitOff = weight.isPart() && !isJoined(weight) && !scale.isPart();
-      if (isSplitOff && !isShape && !isOfInputs) {
+      if (isSplitOff && !isShape && !isOfInputs(pair.scale())) {
         throw new InvalidArgumentException(
             "tensor \"" + pair.weight().name() + "\" is split, and its scales, \""
                 + pair.scale().name() + "\" " + Arrays.toString(pair.scale().shape())
@@ -297,24 +283,6 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Refuses to join scales if each rank of IN has one scale for its whole piece. They are not
-   * scales of the whole weight.
-   */
-  private static void checkNotJoinedOfOnes(Scales.Pair pair) {
-    Layout from = pair.scale().from();
-    long all = TargetTensor.elements(pair.scale().shape());
-    long own =
-        TargetTensor.elements(pair.scale().held(from.mesh().rankAtPlace(0)).shape());
-    boolean isPerTensor = pair.scale().shape().length != pair.weight().shape().length;
-    if (isPerTensor && own == 1 && all > 1 && all != pair.weight().shape()[0]) {
-      throw new InvalidArgumentException(
-          "tensor \"" + pair.scale().name() + "\": each rank of IN has one scale for its piece of \""
-              + pair.weight().name() + "\", and " + all + " of them are not those of the whole; give it R in"
-              + " the source, or ignoreScales() joins them all the same");
-    }
-  }
-
   /** Checks that a rule joins the scales in the same way as their weights. */
   private void checkJoined(TensorMove weight, TensorMove scale) {
     List<String> weights = parts(weight);
@@ -357,8 +325,7 @@ public final class ScaleBlocks {
     if (isOne && (usual == 0 || scale.length != weight.length)) {
       return Optional.of(List.of());
     }
-    String name = Purpose.last(pair.scale().name());
-    if (scale.length > weight.length || OF_INPUTS.matcher(name).matches()) {
+    if (scale.length > weight.length || isOfInputs(pair.scale())) {
       return Optional.empty();
     }
     List<Along> all = new ArrayList<>();
@@ -388,6 +355,10 @@ public final class ScaleBlocks {
     }
     return Along.of(
         d, elements, scales, usual, isOfInputs && weight.dtype() == DType.I32);
+  }
+
+  private static boolean isOfInputs(SourceTensor scale) {
+    return OF_INPUTS.matcher(Purpose.last(scale.name())).matches();
   }
 
   /** Checks that both keep the order of the dimensions along which they lie. */

@@ -14,8 +14,11 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.layout.Layout;
 import org.windlass.reshard.tensor.Casts;
 import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
 
 /**
  * Finds the tensors of a checkpoint that hold scales of other tensors. They have a {@link
@@ -130,6 +133,40 @@ public final class Scales {
     List<SourceTensor> nearest =
         weights.stream().filter(weight -> common(scale, weight) == most).toList();
     return nearest.size() == 1 ? Optional.of(nearest.get(0)) : Optional.empty();
+  }
+
+  /**
+   * Refuses to join scales if each rank of IN has one scale for its whole piece. They are not
+   * scales of the whole weight.
+   */
+  static void checkNotJoinedOfOnes(Scales.Pair pair) {
+    Layout from = pair.scale().from();
+    long all = TargetTensor.elements(pair.scale().shape());
+    long own =
+        TargetTensor.elements(pair.scale().held(from.mesh().rankAtPlace(0)).shape());
+    boolean isPerTensor = pair.scale().shape().length != pair.weight().shape().length;
+    if (isPerTensor && own == 1 && all > 1 && all != pair.weight().shape()[0]) {
+      throw new InvalidArgumentException(
+          "tensor \"" + pair.scale().name() + "\": each rank of IN has one scale for its piece of \""
+              + pair.weight().name() + "\", and " + all + " of them are not those of the whole; give it R in"
+              + " the source, or ignoreScales() joins them all the same");
+    }
+  }
+
+  /** Refuses zeros behind a weight or its scales, which a format may take for values. */
+  void checkNotPadded(List<TensorMove> moves) {
+    Set<String> pairs = new HashSet<>();
+    pairs().forEach(pair -> pairs.addAll(List.of(pair.weight().name(), pair.scale().name())));
+    for (TensorMove move : moves) {
+      if (pairs.contains(move.source().name())
+          && (move.target().division().isPadded(move.target().shape())
+              || move.source().division().isPadded(move.source().shape()))) {
+        throw new InvalidArgumentException(
+            "tensor \"" + move.source().name() + "\" is a quantized weight or holds the scales of"
+                + " one, and a rule or layout.json pads it; quantized tensors are not padded, so leave"
+                + " \"pad_to\" out of its rule");
+      }
+    }
   }
 
   /**

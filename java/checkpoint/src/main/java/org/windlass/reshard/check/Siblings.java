@@ -3,9 +3,7 @@ package org.windlass.reshard.check;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.NavigableMap;
 import java.util.Objects;
 import java.util.Optional;
@@ -29,15 +27,7 @@ public final class Siblings {
   private static final Pattern OWN =
       Pattern.compile("(.*[._])(?:base_layer\\.)?(?:q?weight|bias|weight_packed)", Pattern.DOTALL);
 
-  private final NavigableMap<String, List<TensorMove>> moves = new TreeMap<>();
-  private final boolean writesWhole;
-
-  private Siblings(List<TensorMove> moves, boolean writesWhole) {
-    this.writesWhole = writesWhole;
-    for (TensorMove move : moves) {
-      this.moves.computeIfAbsent(move.source().name(), key -> new ArrayList<>()).add(move);
-    }
-  }
+  private Siblings() {}
 
   /**
    * Checks all moves.
@@ -48,42 +38,41 @@ public final class Siblings {
    */
   public static void check(
       List<TensorMove> moves, Function<String, Optional<Rule>> ruleOf, boolean writesWhole) {
-    Siblings all = new Siblings(moves, writesWhole);
-    for (String name : all.moves.keySet()) {
-      ruleOf
-          .apply(name)
-          .filter(rule -> rule.split().isPresent() || rule.pad().isPresent())
-          .ifPresent(rule -> all.check(name, rule));
+    NavigableMap<String, List<TensorMove>> all = new TreeMap<>();
+    for (TensorMove move : moves) {
+      all.computeIfAbsent(move.source().name(), key -> new ArrayList<>()).add(move);
     }
+    all.forEach(
+        (name, own) -> {
+          Optional<Rule> rule = ruleOf.apply(name);
+          Matcher module = OWN.matcher(name);
+          if (rule.filter(each -> each.splits() || each.pad().isPresent()).isPresent()
+              && module.matches()) {
+            String begin = module.group(1);
+            all.subMap(begin, begin + Character.MAX_VALUE).values().stream()
+                .filter(others -> others != own)
+                .forEach(others -> check(own, others, rule.get(), writesWhole));
+          }
+        });
   }
 
-  private void check(String name, Rule rule) {
-    SourceTensor tensor = Objects.requireNonNull(moves.get(name)).get(0).source();
-    Matcher own = OWN.matcher(name);
-    if (!own.matches()) {
-      return;
-    }
-    String module = own.group(1);
-    for (List<TensorMove> others : moves.tailMap(module, false).values()) {
-      SourceTensor other = others.get(0).source();
-      if (!other.name().startsWith(module)) {
-        return;
-      }
-      for (int d = 0; d < tensor.shape().length; d++) {
-        int dim = other.shape().length == 1 ? 0 : d;
-        if (changes(moves.get(name).get(0), rule, d)
-            && !other.name().equals(name)
-            && Purpose.of(other.name()) != Purpose.SCALE
-            && dim < other.shape().length
-            && other.shape()[dim] == tensor.shape()[d]
-            && !isAlike(moves.get(name), d, others, dim)) {
-          throw new InvalidArgumentException(
-              "tensor \"" + other.name() + "\" " + Arrays.toString(other.shape())
-                  + " is of one module with \"" + name + "\" " + Arrays.toString(tensor.shape())
-                  + ", which " + rule.where() + (rule.split().isPresent() ? " splits" : " pads")
-                  + ", and is not cut alike along dimension " + dim
-                  + "; a rule with the same keys for it cuts both alike");
-        }
+  private static void check(
+      List<TensorMove> own, List<TensorMove> others, Rule rule, boolean writesWhole) {
+    SourceTensor tensor = own.get(0).source();
+    SourceTensor other = others.get(0).source();
+    for (int d = 0; d < tensor.shape().length; d++) {
+      int dim = other.shape().length == 1 ? 0 : d;
+      if (changes(own.get(0), rule, d)
+          && Purpose.of(other.name()) != Purpose.SCALE
+          && dim < other.shape().length
+          && other.shape()[dim] == tensor.shape()[d]
+          && !isAlike(own, d, others, dim, writesWhole)) {
+        throw new InvalidArgumentException(
+            "tensor \"" + other.name() + "\" " + Arrays.toString(other.shape())
+                + " is of one module with \"" + tensor.name() + "\" "
+                + Arrays.toString(tensor.shape()) + ", which " + rule.where()
+                + (rule.splits() ? " splits" : " pads") + ", and is not cut alike along dimension "
+                + dim + "; a rule with the same keys for it cuts both alike");
       }
     }
   }
@@ -92,39 +81,30 @@ public final class Siblings {
   private static boolean changes(TensorMove move, Rule rule, int dim) {
     int written = move.axes().stored().indexOf(dim);
     TargetTensor target = move.target();
-    return rule.split().isPresent()
-        ? rule.split().get().parts().dim() == written
+    return rule.splits()
+        ? rule.parts().get().dim() == written
         : target.division().padded().get(written) != target.shape()[written];
   }
 
   /** Returns whether ranks have the same indices of a dimension of two tensors, or all of them. */
-  private boolean isAlike(List<TensorMove> own, int dim, List<TensorMove> others, int otherDim) {
+  private static boolean isAlike(
+      List<TensorMove> own, int dim, List<TensorMove> others, int otherDim, boolean writesWhole) {
     boolean isAlike = own.size() == others.size();
     for (int i = 0; i < own.size() && isAlike; i++) {
+      TargetTensor target = own.get(i).target();
+      TargetTensor other = others.get(i).target();
       int written = own.get(i).axes().stored().indexOf(dim);
       int otherWritten = others.get(i).axes().stored().indexOf(otherDim);
       isAlike = own.get(i).segments(written).equals(others.get(i).segments(otherWritten));
-      if (isAlike && !writesWhole) {
-        Map<Integer, List<Runs.Run>> held = held(own.get(i).target(), written);
-        TargetTensor other = others.get(i).target();
-        List<Runs.Run> all = Runs.whole(other.shape()).dims().get(otherWritten);
-        isAlike =
-            held(other, otherWritten).entrySet().stream()
-                .allMatch(
-                    each ->
-                        each.getValue().equals(all)
-                            || each.getValue().equals(held.get(each.getKey())));
+      for (int rank : writesWhole ? List.<Integer>of() : other.to().mesh().ranks()) {
+        Runs held = other.held(rank);
+        int same = other.fileOf(rank) + target.firstFile();
+        isAlike &=
+            held.shape()[otherWritten] == other.shape()[otherWritten]
+                || target.to().mesh().contains(same)
+                    && held.dims().get(otherWritten).equals(target.held(same).dims().get(written));
       }
     }
     return isAlike;
-  }
-
-  /** Returns the runs of a dimension in each file. */
-  private static Map<Integer, List<Runs.Run>> held(TargetTensor tensor, int dim) {
-    Map<Integer, List<Runs.Run>> held = new HashMap<>();
-    for (int rank : tensor.to().mesh().ranks()) {
-      held.put(tensor.fileOf(rank), tensor.held(rank).dims().get(dim));
-    }
-    return held;
   }
 }

@@ -15,7 +15,9 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
+import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
@@ -156,16 +158,18 @@ public final class Overflows {
     return watches.get(target);
   }
 
-  /** Returns for each watch whether its values were found: 1 or 0. */
-  long[] found() {
-    return watches.values().stream().mapToLong(watch -> watch.isFound ? 1 : 0).toArray();
-  }
-
-  /** Takes over the sum of what all processes found. */
-  void found(long[] all) {
+  /** Shares the findings of all processes with this one. Every rank calls it. */
+  void share(Team team, Communicator comm) {
+    if (team.isWhole() || watches.isEmpty()) {
+      return;
+    }
+    int[] all = watches.values().stream().mapToInt(watch -> watch.isFound ? 1 : 0).toArray();
+    Tensor found = Tensor.allocate(DType.I32, all.length).copyFrom(all);
+    comm.withDeadline(Team.NO_LIMIT).allReduce(found, ReduceOp.SUM);
+    found.copyTo(all);
     int i = 0;
     for (Watch watch : watches.values()) {
-      watch.isFound = all[i++] > 0;
+      watch.isFound |= all[i++] > 0;
     }
   }
 

@@ -25,7 +25,6 @@ final class Tiles {
   private final List<TensorMove> moves;
   private final Team team;
   private final long bytes;
-  private final boolean staged;
   private @Nullable TargetFiles files;
   private @Nullable Grid grid;
   private int nextMove;
@@ -36,22 +35,14 @@ final class Tiles {
    * Creates the tiles of a run.
    *
    * @param bytes the size limit of a tile in memory
-   * @param staged whether a tile also passes through memory in the wire dtype
    */
-  Tiles(
-      Checkpoint in,
-      Output output,
-      List<TensorMove> moves,
-      Team team,
-      long bytes,
-      boolean staged) {
+  Tiles(Checkpoint in, Output output, List<TensorMove> moves, Team team, long bytes) {
     this.in = in;
     this.output = output;
     this.places = output.places();
     this.moves = moves;
     this.team = team;
     this.bytes = bytes;
-    this.staged = staged;
   }
 
   /** Returns a tile that no other thread gets, or null if there is none. */
@@ -68,7 +59,7 @@ final class Tiles {
       files =
           new TargetFiles(
               in, output, places.apply(moves.get(first).target()), moves.subList(first, nextMove));
-      grid = files.grid(bytes, staged);
+      grid = files.grid(bytes);
       end += grid.count();
     }
     Grid last = Objects.requireNonNull(grid);

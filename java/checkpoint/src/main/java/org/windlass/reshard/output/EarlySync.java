@@ -14,8 +14,9 @@ import org.windlass.error.WindlassException;
  * at the end.
  */
 public final class EarlySync implements AutoCloseable {
-  // One round over all files pays off for this number of bytes.
-  private static final long ROUND_BYTES = 64L << 20;
+  // One round over all files pays off for this number of bytes. In shorter rounds, many rows of
+  // transposed tensors would reach the disk in pieces.
+  private static final long ROUND_BYTES = 256L << 20;
 
   private final CheckpointWriter writer;
   private final ExecutorService thread =

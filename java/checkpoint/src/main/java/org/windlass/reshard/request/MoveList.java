@@ -236,7 +236,7 @@ public final class MoveList {
             : rule.as().stream().map(as -> NamePattern.fill(as, match.captured())).toList();
     String capture =
         rule.joins() ? Objects.requireNonNull(match.captured().get(rule.joined())) : "";
-    boolean isApart = rule.split().filter(Rule.Form.Split::isApart).isPresent();
+    boolean isApart = rule.parts().filter(Rule.Form.Parts::isApart).isPresent();
     for (int i = 0; i < (isApart ? names.size() : 1); i++) {
       List<String> own = isApart ? List.of(names.get(i)) : names;
       int splitOff = isApart ? i : -1;
@@ -287,6 +287,7 @@ public final class MoveList {
             divisions.computeIfAbsent(division, each -> each),
             goal.firstFile(),
             defaulted);
+    target.division().check(name);
     targets.add(target);
     targetRanks.addAll(goal.files());
     if (!request.writesWhole() && rule.flatMap(Rule::to).isPresent()) {
@@ -352,8 +353,12 @@ public final class MoveList {
             unit ->
                 Division.checkUnit(
                     where, "\"" + assembly.names().get(0) + "\"", to, assembly.dim(), shape, unit));
-    return Division.plain(
-        to, assembly.rule().pad().map(pad -> pad.padded(to, shape)).orElse(shape));
+    Division plain = Division.plain(to, shape);
+    return assembly
+        .rule()
+        .pad()
+        .map(pad -> new Division(pad.padded(to, plain.padded()), 0, List.of(), List.of(to)))
+        .orElse(plain);
   }
 
   /**

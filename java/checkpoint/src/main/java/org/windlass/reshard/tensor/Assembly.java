@@ -76,8 +76,7 @@ public final class Assembly {
 
   /** Returns the parts that the rule names; empty if it names none. */
   public Optional<Rule.Form.Parts> fused() {
-    return Optional.ofNullable(rule)
-        .flatMap(own -> own.fuses().or(() -> own.split().map(Rule.Form.Split::parts)));
+    return Optional.ofNullable(rule).flatMap(Rule::parts);
   }
 
   /** Returns the part of {@code split} that the target is; -1 if it is no part. */
@@ -105,14 +104,9 @@ public final class Assembly {
   }
 
   private List<TensorMove.Segment> segments(int i, Axes axes, List<Long> extents) {
-    if (splitOff >= 0) {
-      return fused().get().segments(splitOff, extents).stream()
-          .map(each -> new TensorMove.Segment(each.target(), each.source(), each.length()))
-          .toList();
-    }
-    if (joins()) {
+    if (splitOff >= 0 || joins()) {
       return fused()
-          .map(parts -> parts.segments(i, extents))
+          .map(parts -> parts.segments(Math.max(i, splitOff), extents))
           .orElseGet(() -> List.of(new TensorMove.Segment(0, i, 1)));
     }
     long[] shape = axes.shape(ordered().get(i).shape());
@@ -132,10 +126,9 @@ public final class Assembly {
       checkFits(first, shape, tensor, own);
       extents.add(own.length == 0 ? 1 : own[dim()]);
     }
-    if (rule != null && rule.split().isPresent()) {
-      Rule.Form.Split split = rule.split().get();
-      checkSum(first, split, extents.get(0));
-      return split.extents();
+    if (rule != null && rule.splits()) {
+      checkSum(first, fused().get(), extents.get(0));
+      return fused().get().extents();
     }
     long whole = fused().map(p -> p.groups() > 1 ? p.groups() * p.unit().orElse(1) : 1).orElse(1L);
     for (int i = 0; i < extents.size(); i++) {
@@ -150,14 +143,13 @@ public final class Assembly {
     return extents;
   }
 
-  private void checkSum(SourceTensor tensor, Rule.Form.Split split, long extent) {
-    long all = split.extents().stream().mapToLong(Long::longValue).sum();
+  private void checkSum(SourceTensor tensor, Rule.Form.Parts parts, long extent) {
+    long all = parts.extents().stream().mapToLong(Long::longValue).sum();
     if (all != extent) {
-      Rule.Form.Parts parts = split.parts();
       throw new InvalidArgumentException(
           given().where() + ": tensor \"" + tensor.name() + "\" has extent " + extent
               + " along dimension " + dim() + ", and split makes " + all + ": " + parts.groups()
-              + (parts.groups() == 1 ? " group of " : " groups of ") + split.sizes()
+              + (parts.groups() == 1 ? " group of " : " groups of ") + parts.sizes()
               + (parts.unit().isPresent()
                   ? " units of " + parts.unit().getAsLong() + "; split counts units"
                   : "; split has the sizes of one group"));

@@ -4,6 +4,7 @@ package org.windlass.reshard.tensor;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -51,8 +52,7 @@ public record Axes(List<Integer> stored) {
       }
       return axes.withNew(stack.dim());
     }
-    Rule.Form parts = form instanceof Rule.Form.Split split ? split.parts() : form;
-    if (parts instanceof Rule.Form.Parts fused && fused.dim() >= ndim) {
+    if (form instanceof Rule.Form.Parts fused && fused.dim() >= ndim) {
       throw misfit(rule, tensor, "dim is " + fused.dim());
     }
     return axes;
@@ -80,6 +80,18 @@ public record Axes(List<Integer> stored) {
   public boolean keepOrder() {
     List<Integer> old = stored.stream().filter(d -> d != NEW).toList();
     return old.equals(old.stream().sorted().toList());
+  }
+
+  /** Returns the written dimensions as they are stored, innermost first. */
+  public List<Integer> order() {
+    List<Integer> order = new ArrayList<>();
+    for (int d = stored.size() - 1; d >= 0; d--) {
+      order.add(d);
+    }
+    if (!keepOrder()) {
+      order.sort(Comparator.comparing(stored::get, Comparator.reverseOrder()));
+    }
+    return order;
   }
 
   /**

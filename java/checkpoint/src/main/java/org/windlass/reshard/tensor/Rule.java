@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.tensor;
 
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -53,18 +54,41 @@ public record Rule(
   /** Describes what becomes of tensors: they are joined, split, padded or left out. */
   public sealed interface Form {
     /**
-     * Joins the tensors whose capture is in {@code names}, in that order, along an existing
-     * dimension.
+     * Cuts the parts of a fused tensor separately. It joins the tensors whose capture is in {@code
+     * names}, in that order, along an existing dimension, or splits one tensor.
      *
+     * @param dim the dimension along which the parts lie, as written
+     * @param names the captures of the joined tensors, or names of the parts of a split one
+     * @param sizes each part's size in one group, in units; empty if tensors are joined
+     * @param from each part's source layout, if the rule gives one
      * @param to each part's target layout, if it is not the default
      * @param groups how often the parts repeat, interleaved; 1 if they lie one after another
      * @param unit the number of indices that belong together and are never cut
+     * @param isApart whether each part becomes a tensor of its own
      */
     record Parts(
-        List<String> names, List<Optional<String>> to, int dim, long groups, OptionalLong unit)
+        int dim,
+        List<String> names,
+        List<Long> sizes,
+        List<Optional<String>> from,
+        List<Optional<String>> to,
+        long groups,
+        OptionalLong unit,
+        boolean isApart)
         implements Form {
+      /** Returns whether one tensor is split, and not several joined. */
+      public boolean splits() {
+        return !sizes.isEmpty();
+      }
+
+      /** Returns each part's extent in all groups together, if one tensor is split. */
+      List<Long> extents() {
+        long factor = Math.multiplyExact(groups, unit.orElse(1));
+        return sizes.stream().map(size -> Math.multiplyExact(size, factor)).toList();
+      }
+
       /**
-       * Returns the indices of one part, in its own tensor and in the fused one.
+       * Returns the indices of one part in the tensor that is read, and in the written one.
        *
        * @param extents each part's extent, in all groups together
        */
@@ -73,7 +97,11 @@ public record Rule(
         long group = extents.stream().mapToLong(Long::longValue).sum() / groups;
         long piece = extents.get(part) / groups;
         return LongStream.range(0, groups)
-            .mapToObj(g -> new TensorMove.Segment(g * piece, g * group + before, piece))
+            .mapToObj(
+                g ->
+                    isApart
+                        ? new TensorMove.Segment(g * group + before, g * piece, piece)
+                        : new TensorMove.Segment(g * piece, g * group + before, piece))
             .toList();
       }
     }
@@ -87,22 +115,6 @@ public record Rule(
     record Stack(int dim, boolean uneven) implements Form {}
 
     /**
-     * Cuts each part of a fused tensor separately.
-     *
-     * @param sizes each part's size in one group, in units
-     * @param from each part's source layout; empty if the rule has none
-     * @param isApart whether each part becomes a tensor of its own
-     */
-    record Split(Parts parts, List<Long> sizes, List<String> from, boolean isApart)
-        implements Form {
-      /** Returns each part's extent, in all groups together. */
-      List<Long> extents() {
-        long factor = Math.multiplyExact(parts.groups(), parts.unit().orElse(1));
-        return sizes.stream().map(size -> Math.multiplyExact(size, factor)).toList();
-      }
-    }
-
-    /**
      * Pads with zeros, along each dimension that a layout cuts.
      *
      * @param to extents become a multiple of this number
@@ -110,12 +122,12 @@ public record Rule(
      */
     record Pad(long to, Optional<List<Long>> shape) implements Form {
       /** Returns the extents that {@code layout} cuts of a tensor of this shape. */
-      public long[] padded(Layout layout, long[] shape) {
-        long[] padded = shape.clone();
+      public List<Long> padded(Layout layout, List<Long> shape) {
+        List<Long> padded = new ArrayList<>(shape);
         for (Placement placement : layout.placements()) {
           int dim = Axes.dimension(placement);
-          if (dim >= 0) {
-            padded[dim] = (shape[dim] + to - 1) / to * to;
+          if (dim >= 0 && dim < shape.size()) {
+            padded.set(dim, (shape.get(dim) + to - 1) / to * to);
           }
         }
         return padded;
@@ -126,31 +138,33 @@ public record Rule(
     record Drop() implements Form {}
   }
 
+  private <T extends Form> Optional<T> form(Class<T> kind) {
+    return form.filter(kind::isInstance).map(kind::cast);
+  }
+
   /** Returns whether the rule joins several tensors. */
   public boolean joins() {
-    return form.filter(each -> each instanceof Form.Parts || each instanceof Form.Stack).isPresent();
+    return form(Form.Stack.class).isPresent() || parts().isPresent() && !splits();
   }
 
-  /** Returns the parts of the fused tensor that the rule writes, if it writes one. */
-  public Optional<Form.Parts> fuses() {
-    return form.filter(Form.Parts.class::isInstance)
-        .map(Form.Parts.class::cast)
-        .or(() -> split().filter(split -> !split.isApart()).map(Form.Split::parts));
+  /** Returns whether the rule splits tensors. */
+  public boolean splits() {
+    return parts().filter(Form.Parts::splits).isPresent();
   }
 
-  /** Returns how the rule splits tensors, if it does. */
-  public Optional<Form.Split> split() {
-    return form.filter(Form.Split.class::isInstance).map(Form.Split.class::cast);
+  /** Returns the parts that the rule joins, or into which it splits tensors. */
+  public Optional<Form.Parts> parts() {
+    return form(Form.Parts.class);
   }
 
   /** Returns how the rule pads tensors, if it does. */
   public Optional<Form.Pad> pad() {
-    return form.filter(Form.Pad.class::isInstance).map(Form.Pad.class::cast);
+    return form(Form.Pad.class);
   }
 
   /** Returns whether the rule leaves its tensors out. */
   public boolean drops() {
-    return form.filter(Form.Drop.class::isInstance).isPresent();
+    return form(Form.Drop.class).isPresent();
   }
 
   /**
@@ -210,9 +224,9 @@ public record Rule(
     return match.match(name)
         .filter(
             captured ->
-                form.isEmpty()
-                    || !(form.get() instanceof Form.Parts parts)
-                    || parts.names().contains(captured.get(joined())));
+                parts().isEmpty()
+                    || splits()
+                    || parts().get().names().contains(captured.get(joined())));
   }
 
   /** Returns the capture in which joined tensors differ: the one that no new name holds. */

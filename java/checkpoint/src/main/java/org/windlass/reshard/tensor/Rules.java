@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -61,7 +62,7 @@ public final class Rules {
             case "dtype" -> fields.dtype = Optional.of(parsed(what, Rules::castable));
             case "as" -> fields.as = names(what);
             case "transpose" -> fields.transpose = transpose(what);
-            case "parts" -> parts(what, fields);
+            case "parts" -> names(what, fields);
             case "split" -> json.elements(what, i -> fields.sizes.add(count(what + "[" + i + "]")));
             case "dim" -> fields.dim = dimension(what);
             case "groups" -> fields.groups = count(what);
@@ -78,25 +79,14 @@ public final class Rules {
       throw json.bad(at + ".match: is missing");
     }
     Optional<Rule.Form> form = form(fields);
-    if (form.isEmpty() || !(form.get() instanceof Rule.Form.Split)) {
-      for (String key : List.of("from", "to")) {
-        if ((key.equals("to") ? fields.to : fields.from).size() > 1) {
-          throw json.bad(at + "." + key + ": is a list, which only a rule with split takes");
-        }
-      }
-    }
-    boolean joins = fields.keys.contains("parts") || fields.keys.contains("stack");
-    NamePattern match = checkCaptures(fields, joins);
-    Optional<String> to = first(fields.to);
-    if (form.isPresent()
-        && form.get() instanceof Rule.Form.Parts parts
-        && parts.to().stream().allMatch(Optional::isPresent)) {
-      to = parts.to().get(0);
+    Optional<String> to = fields.to.stream().findFirst();
+    if (!fields.namesTo.isEmpty() && fields.namesTo.stream().allMatch(Optional::isPresent)) {
+      to = fields.namesTo.get(0);
     }
     return new Rule(
         path + ": " + at,
-        match,
-        first(fields.from),
+        checkCaptures(fields),
+        fields.from.stream().findFirst(),
         to,
         fields.dtype,
         fields.as,
@@ -113,8 +103,8 @@ public final class Rules {
     Optional<DType> dtype = Optional.empty();
     List<String> as = List.of();
     Rule.Transpose transpose = new Rule.Transpose.None();
-    final List<String> names = new ArrayList<>();
-    final List<Optional<String>> namesTo = new ArrayList<>();
+    List<String> names = new ArrayList<>();
+    List<Optional<String>> namesTo = new ArrayList<>();
     final List<Long> sizes = new ArrayList<>();
     @Nullable Integer dim;
     long groups = 1;
@@ -150,21 +140,30 @@ public final class Rules {
                 at + "." + key + ": has no " + String.join(" or ", owners) + " that it is of");
           }
         });
-    if (forms.isEmpty()) {
-      return Optional.empty();
-    }
-    return Optional.of(
-        switch (forms.get(0)) {
-          case "drop" -> drop(fields);
-          case "parts" -> parts(fields, fields.names, fields.namesTo);
-          case "split" -> split(fields);
-          case "stack" -> new Rule.Form.Stack(
-              Objects.requireNonNull(fields.stack), fields.keys.contains("uneven"));
-          default -> new Rule.Form.Pad(fields.padTo, fields.shape);
-        });
+    int count = fields.sizes.size();
+    Map.of("from", fields.from, "to", fields.to)
+        .forEach(
+            (key, layouts) -> {
+              if (layouts.size() > 1 && layouts.size() != count) {
+                throw json.bad(
+                    at + "." + key + ": has " + layouts.size() + " layouts, and split has " + count
+                        + " parts; give one for all, or one for each");
+              }
+            });
+    return forms.stream()
+        .findFirst()
+        .map(
+            form ->
+                switch (form) {
+                  case "drop" -> drop(fields);
+                  case "stack" -> new Rule.Form.Stack(
+                      Objects.requireNonNull(fields.stack), fields.keys.contains("uneven"));
+                  case "pad_to" -> new Rule.Form.Pad(fields.padTo, fields.shape);
+                  default -> parts(fields);
+                });
   }
 
-  private Rule.Form.Drop drop(Fields fields) {
+  private Rule.Form drop(Fields fields) {
     for (String key : fields.keys) {
       if (!key.equals("match") && !key.equals("drop")) {
         throw json.bad(
@@ -174,83 +173,76 @@ public final class Rules {
     return new Rule.Form.Drop();
   }
 
-  private Rule.Form.Parts parts(Fields fields, List<String> names, List<Optional<String>> to) {
+  private Rule.Form parts(Fields fields) {
     if (fields.dim == null) {
       throw json.bad(at + ".dim: is missing");
     }
-    if (fields.groups > 1 && to.stream().anyMatch(Optional::isPresent)) {
+    boolean splits = fields.keys.contains("split");
+    int count = splits ? fields.sizes.size() : fields.names.size();
+    boolean isApart = splits && fields.as.size() > 1;
+    if (splits) {
+      if (count < 2) {
+        throw json.bad(at + ".split: is " + fields.sizes + "; give the sizes of two or more parts");
+      }
+      if (isApart && fields.as.size() != count) {
+        throw json.bad(
+            at + ".as: has " + fields.as.size() + " names, and split has " + count
+                + " parts; give one name for the fused tensor, or one for each part");
+      }
+      fields.names =
+          isApart ? fields.as : IntStream.range(0, count).mapToObj(Integer::toString).toList();
+      fields.namesTo = spread(fields.to, count);
+    }
+    Optional<String> all = fields.to.stream().findFirst();
+    List<Optional<String>> to =
+        fields.namesTo.stream().map(own -> own.or(() -> all)).toList();
+    if (fields.groups > 1 && to.stream().distinct().count() > 1) {
       throw json.bad(
           at + ".groups: stands beside parts with a layout of their own; groups are left whole, so"
               + " that one layout cuts between them");
     }
-    List<Optional<String>> all = to.stream().map(own -> own.or(() -> first(fields.to))).toList();
-    return new Rule.Form.Parts(names, all, fields.dim, fields.groups, fields.unit);
-  }
-
-  private Rule.Form.Split split(Fields fields) {
-    int count = fields.sizes.size();
-    if (count < 2) {
-      throw json.bad(at + ".split: is " + fields.sizes + "; give the sizes of two or more parts");
-    }
-    boolean isApart = fields.as.size() > 1;
-    if (isApart && fields.as.size() != count) {
-      throw json.bad(
-          at + ".as: has " + fields.as.size() + " names, and split has " + count
-              + " parts; give one name for the fused tensor, or one for each part");
-    }
-    for (List<String> layouts : List.of(fields.from, fields.to)) {
-      if (layouts.size() > 1 && layouts.size() != count) {
-        throw json.bad(
-            at + (layouts == fields.to ? ".to" : ".from") + ": has " + layouts.size()
-                + " layouts, and split has " + count + " parts; give one for all, or one for each");
-      }
-    }
-    List<String> names =
-        isApart ? fields.as : IntStream.range(0, count).mapToObj(Integer::toString).toList();
+    List<Optional<String>> from = spread(fields.from, count);
     Rule.Form.Parts parts =
-        parts(fields, names, fields.to.size() > 1 ? fields.to.stream().map(Optional::of).toList() : Collections.nCopies(count, Optional.empty()));
-    if (fields.from.size() == 1) {
-      fields.from = Collections.nCopies(count, fields.from.get(0));
-    }
-    Rule.Form.Split split = new Rule.Form.Split(parts, fields.sizes, fields.from, isApart);
+        new Rule.Form.Parts(
+            fields.dim, fields.names, fields.sizes, from, to, fields.groups, fields.unit, isApart);
     try {
-      split.extents().stream().reduce(0L, Math::addExact);
+      parts.extents().stream().reduce(0L, Math::addExact);
     } catch (ArithmeticException beyond) {
       throw json.bad(at + ".split: the parts together have 2^63 indices or more");
     }
-    return split;
+    return parts;
   }
 
-  private static Optional<String> first(List<String> texts) {
-    return texts.stream().findFirst();
+  /** Returns each part's text: its own, or the only one, or none. */
+  private static List<Optional<String>> spread(List<String> texts, int count) {
+    return IntStream.range(0, count)
+        .mapToObj(i -> texts.stream().skip(texts.size() == 1 ? 0 : i).findFirst())
+        .toList();
   }
 
   /** Reads the parts that are joined: names, or objects with a name and perhaps a layout. */
-  private void parts(String what, Fields fields) throws IOException {
+  private void names(String what, Fields fields) throws IOException {
     json.elements(
         what,
         index -> {
           String part = what + "[" + index + "]";
-          if (!json.isObject()) {
-            fields.names.add(json.string(part));
-            fields.namesTo.add(Optional.empty());
-            return;
+          Map<String, String> found = new HashMap<>();
+          if (json.isObject()) {
+            json.members(part, key -> found.put(key, json.string(part + "." + key)));
+          } else {
+            found.put("name", json.string(part));
           }
-          String[] found = new String[2];
-          json.members(
-              part,
-              key -> {
-                switch (key) {
-                  case "name" -> found[0] = json.string(part + ".name");
-                  case "to" -> found[1] = parsed(part + ".to", Rules::target);
-                  default -> throw json.bad(part + "." + key + ": unknown key");
-                }
-              });
-          if (found[0] == null) {
+          String name = found.remove("name");
+          if (name == null) {
             throw json.bad(part + ".name: is missing");
           }
-          fields.names.add(found[0]);
-          fields.namesTo.add(Optional.ofNullable(found[1]));
+          fields.names.add(name);
+          String to = found.remove("to");
+          fields.namesTo.add(
+              Optional.ofNullable(to).map(text -> checked(part + ".to", text, Rules::target)));
+          for (String key : found.keySet()) {
+            throw json.bad(part + "." + key + ": unknown key");
+          }
         });
     distinct(what, fields.names);
   }
@@ -260,11 +252,11 @@ public final class Rules {
     List<String> texts = new ArrayList<>();
     if (json.isList()) {
       json.elements(what, index -> texts.add(parsed(what + "[" + index + "]", parser)));
-      if (texts.size() < 2) {
-        throw json.bad(what + ": is a list of " + texts.size() + "; give one for each part of split");
-      }
     } else {
       texts.add(parsed(what, parser));
+    }
+    if (texts.isEmpty()) {
+      throw json.bad(what + ": is empty");
     }
     return texts;
   }
@@ -357,7 +349,7 @@ public final class Rules {
    * @return the pattern; in a rule with {@code split}, a capture that only the new names have is
    *     what the only {@code *} matches
    */
-  private NamePattern checkCaptures(Fields fields, boolean joins) {
+  private NamePattern checkCaptures(Fields fields) {
     NamePattern match = Objects.requireNonNull(fields.match);
     Set<String> missing = new HashSet<>(match.captures());
     for (int i = 0; i < fields.as.size(); i++) {
@@ -373,6 +365,7 @@ public final class Rules {
         missing.remove(capture);
       }
     }
+    boolean joins = fields.keys.contains("parts") || fields.keys.contains("stack");
     if (joins && (fields.as.isEmpty() || missing.size() != 1)) {
       List<String> left = missing.stream().sorted().map(capture -> "{" + capture + "}").toList();
       String leaves =

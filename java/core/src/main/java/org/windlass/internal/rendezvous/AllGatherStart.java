@@ -2,34 +2,43 @@
 package org.windlass.internal.rendezvous;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
 import org.windlass.internal.ProcessName;
+import org.windlass.internal.store.Waits;
 
 /**
  * Starts one rank by an all-gather that the caller provides. Several ranks may live in one process,
- * each on its own thread. The first of them makes the handles of all ranks of the process, and
- * gives them out before its last step.
+ * each on its own thread. The first of them makes the handles of all ranks of the process.
  */
 public final class AllGatherStart {
   /** The {@code wl_comm_t*} for which each rank of this process waits, by its member. */
   private static final Map<UUID, CompletableFuture<Long>> STARTING = new ConcurrentHashMap<>();
+
+  /** Marks a rank that has stopped waiting. */
+  private static final CompletableFuture<Long> GONE = CompletableFuture.completedFuture(0L);
 
   private final StartSteps steps;
   private final int rank;
   private final int size;
   private final Start start;
   private final Supplier<long[]> alone;
+  private final Deadline until;
 
   /** Handle of this rank; cancelled if it has given up. */
   private final CompletableFuture<Long> handle = new CompletableFuture<>();
@@ -45,7 +54,8 @@ public final class AllGatherStart {
     this.rank = rank;
     this.size = size;
     this.alone = alone;
-    steps = new StartSteps(all, List.of(rank), size, Deadline.of(deadline));
+    until = Deadline.of(deadline);
+    steps = new StartSteps(all, List.of(rank), size, until);
     start = new Start(steps, size, config, host);
   }
 
@@ -66,31 +76,20 @@ public final class AllGatherStart {
       Hosts hosts = start.arrive(List.of(rank));
       requireLoadedTogether(hosts.all());
       List<Integer> here = here(hosts);
-      int leader = here.get(0);
-      if (here.size() == size) {
-        steps.gather(
-            StartSteps.LAST,
-            () -> {
-              if (leader == rank) {
-                give(here, alone.get());
-              }
-              return steps.forEachRank(new byte[0]);
-            });
-      } else if (leader == rank) {
-        start.make(here, hosts, handles -> give(here, handles));
-      } else {
+      if (here.get(0) == rank) {
+        lead(here, hosts);
+      } else if (here.size() < size) {
         Start.steps(hosts).forEach(step -> steps.gather(step, new byte[0]));
       }
-      if (!handle.isDone()) {
-        String why = "rank " + leader + " of this process has started only itself";
-        throw new AbortedException(why, null, "", List.of(leader));
-      }
+      long taken = awaited(here.get(0));
       isTaken = true;
-      return handle.join();
+      return taken;
     } finally {
       STARTING.remove(steps.member());
       // Freeing the handle notifies the peers, even if there is no memory to cancel the future.
-      if (!isTaken && (handle.isDone() || !handle.cancel(false))) {
+      if (!isTaken
+          && (handle.isDone() || !handle.cancel(false))
+          && !handle.isCompletedExceptionally()) {
         Native.wl_comm_free(handle.join());
       }
     }
@@ -131,14 +130,51 @@ public final class AllGatherStart {
     }
   }
 
-  /** Gives the ranks of this process their handles. Frees those of ranks that have given up. */
-  private void give(List<Integer> here, long[] handles) {
-    for (int i = 0; i < handles.length; i++) {
-      CompletableFuture<Long> its = STARTING.get(steps.member(here.get(i)));
-      if (its == null || !its.complete(handles[i])) {
-        Native.wl_comm_free(handles[i]);
+  /** Makes the handles of all ranks of this process. */
+  private void lead(List<Integer> here, Hosts hosts) {
+    List<CompletableFuture<Long>> waiting = new ArrayList<>();
+    try {
+      for (int other : here) {
+        CompletableFuture<Long> its = STARTING.get(steps.member(other));
+        waiting.add(its != null ? its : GONE);
       }
-      handles[i] = 0;
+      long[] handles = here.size() == size ? alone.get() : start.make(here, hosts);
+      for (int i = 0; i < handles.length; i++) {
+        if (!waiting.get(i).complete(handles[i])) {
+          Native.wl_comm_free(handles[i]); // its rank has given up
+        }
+      }
+    } catch (RuntimeException | Error e) {
+      waiting.forEach(its -> its.completeExceptionally(e));
+      throw e;
     }
+  }
+
+  private long awaited(int leader) {
+    RuntimeException failure;
+    try {
+      return handle.get(Math.max(1, until.leftNs()), TimeUnit.NANOSECONDS);
+    } catch (ExecutionException e) {
+      throw new AbortedException(
+          "rank " + leader + " of this process did not start: " + e.getCause().getMessage(),
+          e.getCause(),
+          "",
+          List.of(leader));
+    } catch (TimeoutException e) {
+      failure =
+          new DeadlineExceededException(
+              "rank " + leader + ", which starts for all ranks of this process, had not done so"
+                  + " when the deadline of " + Deadline.text(until.deadline())
+                  + " passed; give more time",
+              e,
+              "",
+              List.of(leader));
+    } catch (InterruptedException e) {
+      failure = Waits.interrupted("the start");
+    }
+    if (handle.cancel(false)) {
+      throw failure;
+    }
+    return awaited(leader); // it is complete
   }
 }

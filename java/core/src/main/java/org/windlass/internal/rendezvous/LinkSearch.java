@@ -42,27 +42,21 @@ public record LinkSearch(
       "; see whether the other job runs, connects there by that name, with the same token where it"
           + " has one, and has the other role";
 
-  /** Other jobs that hold keys which this job needs. Consecutive searches share one object. */
-  public static final class Holders {
-    private final Duration logAfter;
-    private final Duration failAfter;
-    private final Map<String, Holder> byKey = new HashMap<>();
-
-    /** Logs after 2 s, and fails 5 s after the key of an ended job disappears. */
+  /**
+   * Other jobs that hold keys which this job needs. Consecutive searches share one object.
+   *
+   * @param logAfter time after which a job that waits for a key logs the key's holder
+   * @param failAfter time after which it fails if a job of another name holds the key, in addition
+   *     to the time that the store keeps keys of an ended job
+   */
+  public record Holders(Duration logAfter, Duration failAfter, Map<String, Holder> byKey) {
+    /** Uses 2 s and 5 s. */
     public Holders() {
       this(Duration.ofSeconds(2), Duration.ofSeconds(5));
     }
 
-    /**
-     * Uses the given limits.
-     *
-     * @param logAfter time after which a job that waits for a key logs the key's holder
-     * @param failAfter time after which it fails if a job of another name holds the key, in
-     *     addition to the time that the store keeps keys of an ended job
-     */
     public Holders(Duration logAfter, Duration failAfter) {
-      this.logAfter = logAfter;
-      this.failAfter = failAfter;
+      this(logAfter, failAfter, new HashMap<>());
     }
 
     /** Returns the entry of a key's holder; {@code job} is null for a job of another version. */
@@ -80,7 +74,7 @@ public record LinkSearch(
   }
 
   /** Instance of a job that holds a key, with limits that run since it was first seen there. */
-  private record Holder(String instance, Deadline log, Deadline fail, AtomicBoolean isLogged) {}
+  record Holder(String instance, Deadline log, Deadline fail, AtomicBoolean isLogged) {}
 
   /**
    * Two jobs that have found each other.

@@ -2,77 +2,64 @@
 package org.windlass.internal.transfer;
 
 import java.util.List;
+import java.util.stream.LongStream;
 import org.windlass.internal.Steps;
 import org.windlass.plan.Plan;
 
-/** The boxes that one rank stages and writes in a transfer, as words without addresses. */
-public final class TransferSteps implements Steps {
-  private final Words chunks = new Words();
-  private final Words stages = new Words();
-  private long chunkCount;
-  private long stageCount;
-
-  private TransferSteps() {}
-
-  /** Returns the steps of {@code rank} in one transfer of {@code plans}. */
+/**
+ * The boxes that one rank stages and writes in a transfer, encoded as words. They depend only on
+ * the plans, not on memory addresses.
+ */
+public record TransferSteps(long chunkCount, long[] chunks, long stageCount, long[] stages) {
+  /** Returns the steps of {@code rank}. */
   public static TransferSteps of(List<Plan> plans, int rank) {
-    TransferSteps steps = new TransferSteps();
+    Encoder encoder = new Encoder();
     if (!plans.isEmpty()) {
-      Plan.schedule(plans, rank, steps);
+      Plan.schedule(plans, rank, encoder);
     }
-    return steps;
+    return new TransferSteps(
+        encoder.chunkCount,
+        encoder.chunks.build().toArray(),
+        encoder.stageCount,
+        encoder.stages.build().toArray());
   }
 
-  public Words chunks() {
-    return chunks;
+  /** Returns the number of words. */
+  long size() {
+    return chunks.length + (long) stages.length;
   }
 
-  public Words stages() {
-    return stages;
-  }
+  private static final class Encoder implements Steps {
+    private final LongStream.Builder chunks = LongStream.builder();
+    private final LongStream.Builder stages = LongStream.builder();
+    private long chunkCount;
+    private long stageCount;
 
-  public long chunkCount() {
-    return chunkCount;
-  }
+    @Override
+    public void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers) {
+      stageCount++;
+      stages.add(phase).add(dtype).add(shape.length).add(offset).add(readers.size());
+      TransferWords.add(stages, shape);
+      readers.forEach(stages::add);
+    }
 
-  public long stageCount() {
-    return stageCount;
-  }
-
-  @Override
-  public void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers) {
-    stageCount++;
-    stages.add(phase);
-    stages.add(dtype);
-    stages.add(shape.length);
-    stages.add(offset);
-    stages.add(readers.size());
-    stages.add(shape);
-    readers.forEach(stages::add);
-  }
-
-  @Override
-  public void write(
-      int phase,
-      Place target,
-      long[] length,
-      List<Integer> ranks,
-      Place source,
-      int wire,
-      int op) {
-    chunkCount++;
-    chunks.add(phase);
-    chunks.add(target.view());
-    chunks.add(wire);
-    chunks.add(op);
-    chunks.add(length.length);
-    chunks.add(ranks.size());
-    chunks.add(length);
-    chunks.add(target.start());
-    for (int rank : ranks) {
-      chunks.add(rank);
-      chunks.add(source.view());
-      chunks.add(source.start());
+    @Override
+    public void write(
+        int phase,
+        Place target,
+        long[] length,
+        List<Integer> ranks,
+        Place source,
+        int wire,
+        int op) {
+      chunkCount++;
+      chunks.add(phase).add(target.view()).add(wire).add(op).add(length.length).add(ranks.size());
+      TransferWords.add(chunks, length);
+      TransferWords.add(chunks, target.start());
+      for (int rank : ranks) {
+        chunks.add(rank).add(source.view());
+        TransferWords.add(chunks, source.start());
+      }
     }
   }
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.transfer;
 
-import java.nio.LongBuffer;
+import java.util.Arrays;
 import java.util.List;
+import java.util.function.Function;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import org.windlass.error.ResourceException;
 import org.windlass.internal.Fingerprint;
 import org.windlass.layout.TensorSpec;
-import org.windlass.plan.Plan;
 
 /**
  * Encodes one rank's part of a transfer as the words of {@code wl_transfer_config_t} in windlass.h.
@@ -17,12 +20,10 @@ import org.windlass.plan.Plan;
  * staged boxes, and the number of words of each. Then come their words.
  */
 public final class TransferWords {
-  /**
-   * A view of one tensor, in native terms.
-   *
-   * @param low address of the allocation that contains the view
-   * @param bytes size of the allocation
-   */
+  /** The most words, which one buffer holds. */
+  private static final int MOST = Integer.MAX_VALUE / Long.BYTES - 1;
+
+  /** A view in the allocation of {@code bytes} bytes that begins at address {@code low}. */
   public record Binding(
       int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
     /** Returns the binding of a rank that holds no part of a tensor. */
@@ -30,41 +31,64 @@ public final class TransferWords {
       long[] none = new long[Math.max(1, spec.extents().length)];
       return new Binding(spec.dtype().code(), 0, 0, 0, none, none);
     }
-  }
 
-  /** A tensor that moves, with one rank's bindings of its parts. */
-  public record Bound(TensorSpec from, Binding source, TensorSpec to, Binding target, Plan plan) {}
+    private void addTo(LongStream.Builder words) {
+      words.add(dtype).add(shape.length).add(address).add(low).add(bytes);
+      TransferWords.add(words, shape);
+      TransferWords.add(words, strides);
+    }
+  }
 
   private TransferWords() {}
 
-  /** Returns the words of {@code rank}. Computes its steps if {@code memo} does not have them. */
-  public static long[] of(List<Bound> tensors, int rank, StepsMemo memo) {
-    Words sources = new Words();
-    Words targets = new Words();
+  static void add(LongStream.Builder words, long[] more) {
+    for (long word : more) {
+      words.add(word);
+    }
+  }
+
+  /**
+   * Returns the words of {@code rank}. Computes its steps unless {@code memo} has them.
+   *
+   * @param source returns the rank's binding of a tensor's source
+   * @param target returns the rank's binding of a tensor's target
+   */
+  public static long[] of(
+      List<BoundTensor> tensors,
+      Function<BoundTensor, Binding> source,
+      Function<BoundTensor, Binding> target,
+      int rank,
+      StepsMemo memo) {
+    LongStream.Builder sources = LongStream.builder();
+    LongStream.Builder targets = LongStream.builder();
     Fingerprint fingerprint = new Fingerprint();
-    for (Bound tensor : tensors) {
+    for (BoundTensor tensor : tensors) {
       fingerprint.add(tensor.from().name());
       fingerprint.add(tensor.to().name());
       fingerprint.add(tensor.plan().fingerprint());
-      sources.add(tensor.source());
-      targets.add(tensor.target());
+      source.apply(tensor).addTo(sources);
+      target.apply(tensor).addTo(targets);
     }
-    TransferSteps steps = memo.of(tensors.stream().map(Bound::plan).toList(), rank);
+    TransferSteps steps = memo.of(tensors.stream().map(BoundTensor::plan).toList(), rank);
+    long[] sourceWords = sources.build().toArray();
+    long[] targetWords = targets.build().toArray();
     long[] header = {
       fingerprint.value(),
       tensors.size(),
-      sources.size(),
+      sourceWords.length,
       tensors.size(),
-      targets.size(),
+      targetWords.length,
       steps.chunkCount(),
-      steps.chunks().size(),
+      steps.chunks().length,
       steps.stageCount(),
-      steps.stages().size()
+      steps.stages().length
     };
-    List<Words> sections = List.of(sources, targets, steps.chunks(), steps.stages());
-    long size = header.length + sections.stream().mapToLong(Words::size).sum();
-    LongBuffer all = LongBuffer.allocate(Words.checked(size)).put(header);
-    sections.forEach(section -> section.into(all));
-    return all.array();
+    if (header.length + sourceWords.length + (long) targetWords.length + steps.size() > MOST) {
+      throw new ResourceException(
+          "register: this rank's part of the plan exceeds " + MOST + " words; split the transfer");
+    }
+    return Stream.of(header, sourceWords, targetWords, steps.chunks(), steps.stages())
+        .flatMapToLong(Arrays::stream)
+        .toArray();
   }
 }

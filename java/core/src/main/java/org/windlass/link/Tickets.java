@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import org.windlass.error.AbortedException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.transfer.Until;
+
+/**
+ * Results of a handover over the links of a transfer, which has at most 64. All ranks of a job get
+ * the same ones. A link holds none of its other side while it waits for another one.
+ *
+ * @param moves a bit for each link: both sides go on to the move. If they are not all, this job
+ *     must take the version back in the moves of these
+ * @param late a bit for each link: the other side is not there
+ * @param ended a bit for each link: the senders have finished
+ * @param version the highest version that senders offer; negative if none moves
+ * @param until deadline of the move
+ */
+record Tickets(long moves, long late, long ended, long version, Until until) {
+  /** Longest time for which receivers hold senders that offer a version while others don't. */
+  private static final long LONGEST_HOLD_NS = Handover.RESERVE.toNanos() / 2;
+
+  /** No tickets. A rank 0 that has failed tells it to the other ranks of its job. */
+  static final Tickets NONE = still(0, 0);
+
+  private static Tickets still(long late, long ended) {
+    return new Tickets(0, late, ended, Handover.NONE, new Until(1));
+  }
+
+  /** Returns true if both sides of a part go on to the move. */
+  boolean moves(int part) {
+    return (moves >> part & 1) != 0;
+  }
+
+  /**
+   * Takes tickets over links between jobs, and notes if senders have finished. Collective over this
+   * job.
+   *
+   * @param version the version that this rank sends; of no effect on a receiver
+   */
+  static Tickets take(List<LinkPart> parts, long version, Until until) {
+    boolean isSender = parts.get(0).link().sends();
+    Tickets tickets =
+        lead(parts, until, agreed -> isSender ? offer(parts, version, agreed) : ask(parts, agreed));
+    requireAlike(!isSender || tickets.ended == 0);
+    for (int i = 0; i < parts.size(); i++) {
+      if ((tickets.ended >> i & 1) != 0) {
+        parts.get(i).link().setFinished();
+      }
+    }
+    return tickets;
+  }
+
+  /** Tells the receivers of a part that no version follows. Collective over the senders. */
+  static void finish(LinkPart part, Until until) {
+    Function<Until, Tickets> finish =
+        agreed -> {
+          part.handover().finish(agreed);
+          return still(0, 1);
+        };
+    requireAlike(lead(List.of(part), until, finish).ended != 0);
+  }
+
+  private static void requireAlike(boolean isAlike) {
+    if (!isAlike) {
+      throw new AbortedException("some senders finish, and others send a version");
+    }
+  }
+
+  /** Returns on all ranks of this job the tickets that {@code call} takes on rank 0. */
+  private static Tickets lead(
+      List<LinkPart> parts, Until until, Function<Until, Tickets> call) {
+    Function<Until, long[]> led =
+        agreed -> {
+          try {
+            return call.apply(agreed).words();
+          } catch (RuntimeException | Error e) {
+            // Rank 0 ends the link before the other ranks of this job hear of it. Otherwise the
+            // link would blame those.
+            Link.end(failed(parts).link().communicator(), "the handover", e, List.of());
+            throw e;
+          }
+        };
+    long leftNs = parts.stream().mapToLong(part -> part.leftNs(until)).min().orElseThrow();
+    long[] words = parts.get(0).handover().calls().make(leftNs, NONE.words(), led);
+    if ((words[0] | words[1] | words[2]) == 0) {
+      throw failed(parts)
+          .link()
+          .communicator()
+          .failure()
+          .orElseGet(() -> new AbortedException("rank 0 of this job has failed in it"));
+    }
+    return new Tickets(words[0], words[1], words[2], words[3], new Until(words[4]));
+  }
+
+  /** Returns the first part whose link has failed; the first one if none has. */
+  static LinkPart failed(List<LinkPart> parts) {
+    return parts.stream()
+        .filter(part -> part.link().communicator().failure().isPresent())
+        .findFirst()
+        .orElse(parts.get(0));
+  }
+
+  private long[] words() {
+    return new long[] {moves, late, ended, version, until.leftNs()};
+  }
+
+  /** Returns a bit for each part: if it has {@code isSo}. Each is asked. */
+  private static long bits(List<LinkPart> parts, Predicate<LinkPart> isSo) {
+    long bits = 0;
+    for (int i = 0; i < parts.size(); i++) {
+      bits |= isSo.test(parts.get(i)) ? 1L << i : 0;
+    }
+    return bits;
+  }
+
+  private static long all(List<LinkPart> parts) {
+    return bits(parts, part -> true);
+  }
+
+  /** Returns the tickets of a call whose time is over: the parts of {@code there} are not late. */
+  private static Tickets late(List<LinkPart> parts, long there) {
+    return still(there == all(parts) ? there : all(parts) & ~there, 0);
+  }
+
+  /** On rank 0 of the senders: offers a version once the receivers of all parts ask for one. */
+  private static Tickets offer(List<LinkPart> parts, long version, Until until) {
+    long wholeNs = until.leftNs();
+    long moveNs = parts.stream().mapToLong(part -> part.handover().moveNs()).sum();
+    long reserveNs = Math.min(wholeNs / 2, Math.max(Handover.RESERVE.toNanos(), 2 * moveNs));
+    Until asking = new Until(wholeNs - reserveNs);
+    Duration least = Handover.RESERVE.multipliedBy(parts.size());
+    parts.forEach(part -> part.announce(version, true));
+    try {
+      while (await(parts, asking, part -> part.handover().isAsked())) {
+        // Both sides have arrived, so a passed deadline must not end the link.
+        Until moving = until.orLonger(least);
+        parts.forEach(part -> part.handover().offer(version, moving));
+        long taken = bits(parts, part -> part.handover().isConfirmed(moving));
+        if (taken != 0) {
+          return new Tickets(taken, 0, 0, version, moving.orLonger(least));
+        }
+      }
+      return late(parts, bits(parts, part -> part.handover().isAsked()));
+    } finally {
+      parts.forEach(part -> part.announce(version, false));
+    }
+  }
+
+  /** On rank 0 of the receivers: asks for a version, and takes it once all parts have one. */
+  private static Tickets ask(List<LinkPart> parts, Until until) {
+    boolean isOne = parts.size() == 1;
+    try {
+      while (!until.isOver()
+          && ended(parts) == 0
+          && (isOne || await(parts, until, Tickets::isThere))) {
+        Until asking = isOne ? until : new Until(Math.min(until.leftNs(), LONGEST_HOLD_NS));
+        boolean isOffered = false;
+        parts.forEach(part -> part.handover().ask());
+        try {
+          isOffered = await(parts, asking, part -> part.handover().isOffered());
+        } finally {
+          boolean takes = isOffered;
+          parts.forEach(part -> part.handover().settle(takes));
+        }
+        if (isOffered) {
+          return offered(parts);
+        }
+      }
+    } catch (WindlassException e) {
+      if (ended(parts) == 0) {
+        throw e; // otherwise the senders have finished, and then left
+      }
+    }
+    return ended(parts) == 0
+        ? late(parts, bits(parts, LinkPart::isVersionOffered))
+        : still(0, ended(parts));
+  }
+
+  /** Returns the tickets for what the senders of all parts have offered. */
+  private static Tickets offered(List<LinkPart> parts) {
+    long leftNs = parts.stream().mapToLong(part -> part.handover().offeredNs()).min().orElseThrow();
+    long version = parts.stream().mapToLong(part -> part.handover().offered()).max().orElseThrow();
+    return new Tickets(all(parts), 0, 0, version, new Until(leftNs).later(Handover.GRACE));
+  }
+
+  private static long ended(List<LinkPart> parts) {
+    return bits(parts, part -> part.handover().haveFinished());
+  }
+
+  private static boolean isThere(LinkPart part) {
+    part.handover().requireAlive();
+    return part.isVersionOffered();
+  }
+
+  /**
+   * Waits until all parts have {@code isSo}. Returns false at the deadline, or once senders have
+   * finished.
+   */
+  private static boolean await(List<LinkPart> parts, Until until, Predicate<LinkPart> isSo) {
+    long startNs = System.nanoTime();
+    while (bits(parts, isSo) != all(parts)) {
+      if (until.isOver() || ended(parts) != 0) {
+        return false;
+      }
+      parts.get(0).handover().pause(System.nanoTime() - startNs);
+    }
+    return true;
+  }
+}
