@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -156,7 +157,7 @@ public final class AllGatherStart {
       return handle.get(Math.max(1, until.leftNs()), TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
       throw new AbortedException(
-          "rank " + leader + " of this process did not start: " + e.getCause().getMessage(),
+          "rank " + leader + " of this process did not start: " + Objects.requireNonNull(e.getCause()).getMessage(),
           e.getCause(),
           "",
           List.of(leader));
