@@ -156,9 +156,10 @@ public final class AllGatherStart {
     try {
       return handle.get(Math.max(1, until.leftNs()), TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
+      Throwable cause = Objects.requireNonNull(e.getCause());
       throw new AbortedException(
-          "rank " + leader + " of this process did not start: " + Objects.requireNonNull(e.getCause()).getMessage(),
-          e.getCause(),
+          "rank " + leader + " of this process did not start: " + cause.getMessage(),
+          cause,
           "",
           List.of(leader));
     } catch (TimeoutException e) {
