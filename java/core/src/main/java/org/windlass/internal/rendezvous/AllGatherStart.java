@@ -156,7 +156,7 @@ public final class AllGatherStart {
     try {
       return handle.get(Math.max(1, until.leftNs()), TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
-      Throwable cause = Objects.requireNonNullElse(e.getCause(), e);
+      Throwable cause = Objects.requireNonNull(e.getCause());
       throw new AbortedException(
           "rank " + leader + " of this process did not start: " + cause.getMessage(),
           cause,
