@@ -19,7 +19,6 @@ from .library import (
     sized)
 from .tensors import describe_change, memory_of, view
 from .communicator import Handle, Scope
-from .layout import Layout
 
 OFFER_FORMAT = 3
 TABLE_FORMAT = 1
@@ -52,6 +51,7 @@ class LinkTransferBuilder:
         name: the same in both jobs. shape: of the whole tensor, without padding; padded_shape:
         with it. source: this rank's part, as `tensor` takes it, or None if this rank has none.
         layout: of the whole tensor over the ranks of this job, such as "dp=2xtp=2:R,S1".
+        `register` compares the parts with it.
         dtype: see `tensor`. wire: dtype to convert floating-point elements to before they are
         sent. mode: direct, staged or gather-broadcast. bucket_bytes: size of the buckets into
         which mode staged packs tensors. Raises InvalidArgumentException or UnsupportedException."""
@@ -67,40 +67,16 @@ class LinkTransferBuilder:
         require(len(padded) == len(shape) and all(a >= b for a, b in zip(padded, shape)),
                 f"{what}: padded_shape is {padded}; it must have as many extents as shape, {shape},"
                 " and none less")
+        require(isinstance(layout, str),
+                f"{what}: layout is {layout!r}; it must be a string such as 'dp=2xtp=2:R,S1'")
         bucket_bytes = integer(what + ": bucket_bytes", bucket_bytes, 1, _LONG)
         part = None if source is None else view(f"add: source of tensor '{name}'", source, dtype)
-        self._require_part(name, shape, padded, layout, part)
         if part is not None:
             wire = wire if wire and part.dtype in FLOATING else ""
             self._sends.append(packed("tttmmttq", name, part.dtype, layout, shape, padded, wire,
                                       mode, bucket_bytes))
             self._tensors[name] = (part, source, memory_of(source))
         return self
-
-    def _require_part(self, name, shape, padded, layout, part):
-        """Refuses a source that is not this rank's part under the layout."""
-        layout = Layout(layout, f"add: tensor '{name}': ")
-        for dim in layout.dims:
-            require(dim < len(shape),
-                    f"add: tensor '{name}' has {len(shape)} dimensions, and layout '{layout}' cuts"
-                    f" dimension {dim}")
-        size, highest = self._link._senders, max(layout.ranks)
-        require(highest < size,
-                f"add: tensor '{name}': layout '{layout}' names"
-                f" {ranks_in_words(len(layout.ranks))} up to rank {highest}; this job has"
-                f" {ranks_in_words(size)}, counted from 0")
-        # The senders are the first ranks of the link, so both count this rank alike.
-        what, rank = f"add: source of tensor '{name}'", self._link.communicator.rank
-        if rank not in layout.ranks:
-            require(part is None,
-                    f"{what} is {part!r}; rank {rank} is outside the mesh of {layout} and holds"
-                    " nothing: give None")
-            return
-        local = layout.local_shape(padded, rank)
-        require(part is not None or 0 in local,
-                f"{what} is None; under {layout} rank {rank} holds {local}: give that")
-        require(part is None or part.shape == local,
-                f"{what} has shape {part and part.shape}; under {layout} rank {rank} holds {local}")
 
     def register(self, deadline: float = 60.0) -> LinkTransfer:
         """Collective over both jobs: plans how the tensors of this builder move.

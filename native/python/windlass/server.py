@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hmac
 import math
 import secrets
@@ -11,7 +12,7 @@ import selectors
 import socket
 import threading
 import time
-from typing import Any
+from typing import Any, Generator
 
 from .deadline import Deadline
 from .encoding import Reader, packed, printable
@@ -37,12 +38,13 @@ _FIELDS = {PING: "", LEAVE: "s", QUIT: "s", GATHER: GATHER_FORM,
 class _Session:
     """One connection: a stranger's until it has shown the token, then a member's."""
 
-    def __init__(self, sock: socket.socket, changed: set[_Session]) -> None:
-        """changed: gets this session when it has something to send."""
-        self.socket, self._changed = sock, changed
+    def __init__(self, sock: socket.socket, server: StoreServer) -> None:
+        self.socket, self._changed = sock, server._changed
         self.frames = Frames()
+        self.events = functools.partial(server._receive, self)  # takes those of a selector
+        self.steps = server._serve(self)  # takes the body of each frame
+        next(self.steps)
         self.since = time.monotonic()
-        self.hello = self.challenge = b""
         self.member: tuple[str, int] = ("", -1)
         self.is_member = self.is_leaving = False
         self.requests = 0  # since the WELCOME
@@ -129,8 +131,8 @@ class StoreServer:
         self._listener.setblocking(False)
         self._wake, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
-        for each in (self._listener, self._woken):
-            self._selector.register(each, selectors.EVENT_READ)
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._selector.register(self._woken, selectors.EVENT_READ, self._begin_end)
         self._end = math.inf  # when the thread ends at the latest
         self._thread = threading.Thread(
             target=self._run, name=f"windlass-store-{self.address[1]}", daemon=True)
@@ -162,12 +164,7 @@ class StoreServer:
             now = time.monotonic()
             until = min(self._start.next_time(), self._end, now + 0.5)
             for key, events in self._selector.select(max(0.0, until - now)):
-                if key.fileobj is self._listener:
-                    self._accept()
-                elif key.fileobj is self._woken:
-                    self._begin_end()
-                else:
-                    self._receive(key.data, events)
+                key.data(events)
             self._end_overdue(time.monotonic())
             while self._changed:
                 self._settle(self._changed.pop())
@@ -175,7 +172,7 @@ class StoreServer:
             self._drop(session)
         self._selector.close()
 
-    def _begin_end(self) -> None:
+    def _begin_end(self, _: int) -> None:
         self._end = time.monotonic() + _CLOSE_SECONDS
         for each in (self._listener, self._woken):
             self._selector.unregister(each)
@@ -183,15 +180,15 @@ class StoreServer:
         self._start.close()
         self._changed.update(self._members)
 
-    def _accept(self) -> None:
+    def _accept(self, _: int) -> None:
         """Takes a connection. If there is no room for one more, the oldest stranger ends."""
         sock = None
         try:
             sock, _ = self._listener.accept()
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            session = _Session(sock, self._changed)
-            self._selector.register(sock, selectors.EVENT_READ, session)
+            session = _Session(sock, self)
+            self._selector.register(sock, selectors.EVENT_READ, session.events)
             self._strangers[session] = None
         except OSError:
             if sock is not None:  # it has left already
@@ -231,12 +228,10 @@ class StoreServer:
                     session.since = time.monotonic()
 
     def _settle(self, session: _Session) -> None:
-        """Handles frames of a session as long as there is room for replies, and sends these."""
+        """Handles frames of a session, and sends replies."""
         is_closing = self._end != math.inf
         try:
-            while not session.is_leaving and self._step(session):
-                if len(session.out) >= _BACKLOG and not session.write():
-                    break
+            self._handle(session)
             is_written = session.write()
             if is_written and is_closing and not session.is_leaving and not session.has_failure:
                 session.is_leaving = True
@@ -253,34 +248,27 @@ class StoreServer:
             return
         reads = selectors.EVENT_READ if len(session.out) < _BACKLOG else 0
         writes = 0 if is_written else selectors.EVENT_WRITE
-        self._selector.modify(session.socket, reads | writes, session)
+        self._selector.modify(session.socket, reads | writes, session.events)
 
-    def _step(self, session: _Session) -> bool:
-        """Handles the next whole frame. Returns False if there is none."""
+    def _handle(self, session: _Session) -> None:
+        """Handles whole frames of a session as long as there is room for replies."""
         try:
-            body = session.frames.next()
-            if body is None:
-                return False
-            if session.is_member:
-                session.requests += 1
-                self._request(session, body)
-            elif session.hello:
-                self._prove(session, body)
-            else:
-                self._greet(session, body)
+            while not session.is_leaving and (body := session.frames.next()) is not None:
+                session.steps.send(body)
+                if len(session.out) >= _BACKLOG and not session.write():
+                    return
         except WindlassException as e:  # it turns a stranger away
             session.send(packed("Bis", REFUSED, e.code, _cut(str(e))))
             session.is_leaving = True
         except Malformed as e:
             if not session.is_member:
                 self._drop(session)
-                return False
+                return
             job, rank = session.member
             log.warning("The store at %s ends the session of rank %d of job %r, which sent %s",
                         self._name, rank, printable(job), e)
             session.refuse(NO_CALL, InvalidArgumentException(f"the store got {e}"))
             session.is_leaving = True
-        return True
 
     def _drop(self, session: _Session) -> None:
         """Ends a session. If its ranks take part in the start, see Rounds.quit. Idempotent."""
@@ -295,8 +283,10 @@ class StoreServer:
             del self._ranks[session.member]
         self._start.quit(session)
 
-    def _greet(self, session: _Session, body: bytes) -> None:
-        reader = Reader(body)
+    def _serve(self, session: _Session) -> Generator[None, bytes, None]:
+        """Greets a session, and then handles its requests. It is sent the body of each frame."""
+        hello = yield
+        reader = Reader(hello)
         expect(reader.fields("Bi") == [HELLO, MAGIC], "no hello")
         protocol, library = reader.fields("is")
         require(protocol == STORE_PROTOCOL,
@@ -306,21 +296,17 @@ class StoreServer:
         reader.take(32)
         rank, size, job = reader.fields("iis.")
         expect((rank, size) == (-1, 0) or 0 <= rank < size <= MOST_RANKS, f"rank {rank} of {size}")
-        session.member, session.hello = (job, rank), body
-        session.challenge = (
-            bytes([CHALLENGE]) + secrets.token_bytes(32) + packed("s", library_version()))
-        session.send(session.challenge, proof(self._token, "server", body, session.challenge))
-
-    def _prove(self, session: _Session, body: bytes) -> None:
-        expect(body[0] == PROOF and len(body) == 33, "no proof")
-        wanted = proof(self._token, "member", session.hello, session.challenge)
-        require(hmac.compare_digest(body[1:], wanted),
+        session.member = (job, rank)
+        challenge = bytes([CHALLENGE]) + secrets.token_bytes(32) + packed("s", library_version())
+        session.send(challenge, proof(self._token, "server", hello, challenge))
+        answer = yield
+        expect(answer[0] == PROOF and len(answer) == 33, "no proof")
+        require(hmac.compare_digest(answer[1:], proof(self._token, "member", hello, challenge)),
                 "the member holds another token than the store", ResourceException)
-        session.frames.seal(self._token, session.hello, session.challenge, True)
-        rank = session.member[1]
-        other = self._ranks.get(session.member)
+        session.frames.seal(self._token, hello, challenge, True)
         require(len(self._members) < _MEMBERS, "the store has as many members as it takes",
                 ResourceException)
+        other = self._ranks.get(session.member)
         if other is not None:
             require(not other.has_spoken(),
                     f"rank {rank} is connected already; two may not have one rank",
@@ -332,9 +318,12 @@ class StoreServer:
             self._ranks[session.member] = session
         session.is_member = True
         session.send(packed("Bq", WELCOME, int(1000 * _SILENCE_SECONDS)))
+        while True:
+            self._request(session, (yield))
 
     def _request(self, session: _Session, body: bytes) -> None:
         """Reads a request whole, and then carries it out."""
+        session.requests += 1
         reader = Reader(body)
         kind, number = reader.fields("Bi")
         try:

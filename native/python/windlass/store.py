@@ -7,6 +7,7 @@ docs/protocols.md has the greeting, the seals of frames, and the fields of reque
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import hmac
 import itertools
@@ -333,34 +334,20 @@ class Store:
                 raise ConnectionAbortedError(printable(reader.field("s")))
             return code, number, reader
 
-    def _call(self, kind: int, until: Deadline, key: str, *values: Any) -> Any:
-        """Sends a key and `values`. Returns the field of the reply, if it has one."""
+    def _call(self, kind: int, *arguments: Any) -> Any:
+        """Sends a key and values, which a deadline follows. Returns the field of the reply."""
         name, form, result = CALLS[kind]
-        return self._ask(kind, f"{name} {key}", packed(form, key, *values), until,
+        *fields, until = arguments
+        return self._ask(kind, f"{name} {fields[0]}", packed(form, *fields), until,
                          lambda reader: next(iter(reader.fields(result)), None))
 
-    def set(self, key: str, value: bytes, until: Deadline) -> None:
-        self._call(SET, until, key, value)
-
-    def get(self, key: str, until: Deadline) -> bytes | None:
-        """Returns the value of a key, None if it has none."""
-        return self._call(GET, until, key)
-
-    def await_other(self, key: str, seen: bytes | None, until: Deadline) -> bytes | None:
-        """Waits until the value of a key differs from `seen`, and returns it."""
-        return self._call(AWAIT, until, key, seen)
-
-    def compare_and_set(self, key: str, expected: bytes | None, value: bytes | None,
-                        until: Deadline) -> bool:
-        """Sets a key if its value is the expected one. None stands for no value."""
-        return self._call(CAS, until, key, expected, value)
-
-    def hold(self, key: str, value: bytes, until: Deadline) -> bool:
-        """Sets a key that has no value, for as long as this connection lasts; True if it did."""
-        return self._call(HOLD, until, key, value)
-
-    def keys(self, prefix: str, until: Deadline) -> list[str]:
-        return self._call(KEYS, until, prefix)
+    # Each has the fields that CALLS gives it. None stands for no value.
+    set = functools.partialmethod(_call, SET)
+    get = functools.partialmethod(_call, GET)
+    await_other = functools.partialmethod(_call, AWAIT)  # waits until the value is another
+    compare_and_set = functools.partialmethod(_call, CAS)  # True if the value was the first one
+    hold = functools.partialmethod(_call, HOLD)  # lasts as long as this connection; True if it did
+    keys = functools.partialmethod(_call, KEYS)
 
     def gather(self, name: str, size: int, own: Mapping[int, bytes], is_last: bool,
                until: Deadline, guard: Guard = ("", None)) -> list[bytes]:

@@ -233,23 +233,24 @@ public final class LaunchEnvironment {
    * Returns this rank's number among the ranks of its host. Empty if the launcher does not set it.
    */
   public OptionalInt localRank() {
-    boolean hasSize = variables.isSet(launcher.localSize);
+    String localSize = launcher.localSize;
+    String counter = localSize != null && variables.isSet(localSize) ? localSize : sizeName;
     return variables.isSet(launcher.localRank)
-        ? OptionalInt.of(
-            variables.rank(launcher.localRank, hasSize ? launcher.localSize : sizeName))
+        ? OptionalInt.of(variables.rank(launcher.localRank, counter))
         : OptionalInt.empty();
   }
 
   /** Returns the number of ranks on this rank's host. Empty if the launcher does not set it. */
   public OptionalInt localSize() {
-    if (!variables.isSet(launcher.localSize)) {
+    String localSize = launcher.localSize;
+    if (localSize == null || !variables.isSet(localSize)) {
       return OptionalInt.empty();
     }
-    variables.requireBoth(launcher.localSize, launcher.localRank, "set both, or neither");
-    int local = variables.count(launcher.localSize);
+    variables.requireBoth(localSize, launcher.localRank, "set both, or neither");
+    int local = variables.count(localSize);
     if (local > size) {
       throw new InvalidArgumentException(
-          variables.quoted(launcher.localSize, sizeName)
+          variables.quoted(localSize, sizeName)
               + "; a host has no more ranks than there are; correct what sets them");
     }
     return OptionalInt.of(local);

@@ -297,11 +297,7 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /**
-   * Result of a move.
-   *
-   * @param late why no version arrived; null if one did
-   */
+  /** Result of a move. {@code late} says why no version arrived; it is null if one did. */
   private record Outcome(long version, WindlassException late) {
     long orThrow() {
       if (late != null) {

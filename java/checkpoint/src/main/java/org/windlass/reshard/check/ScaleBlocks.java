@@ -109,11 +109,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Checks that the layout does not cut {@code scale}.
-   *
-   * @param weight the tensor whose files must all have the whole scale
-   */
+  /** Checks that all files of {@code weight} have the whole {@code scale}. */
   private void checkWhole(TargetTensor scale, TargetTensor weight) {
     if (writesWhole) {
       return;
@@ -190,9 +186,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Returns whether these layouts and shapes are still unchecked. A model has few different ones.
-   */
+  /** Returns whether these layouts and shapes are still unchecked. A model has few of them. */
   private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
     return checked.add(
         List.of(
@@ -204,7 +198,6 @@ public final class ScaleBlocks {
     return checked.add(List.of(written(weight), written(scale), along));
   }
 
-  /** Returns everything that determines the files of a tensor's parts. */
   private static List<Object> written(TargetTensor tensor) {
     return List.of(tensor.division(), tensor.firstFile(), tensor.shapeList());
   }
@@ -335,10 +328,7 @@ public final class ScaleBlocks {
     return Optional.of(all);
   }
 
-  /**
-   * Returns how {@code scales} lie along {@code elements} of dimension {@code d}; null if they do
-   * not.
-   */
+  /** Returns how scales lie along the elements of dimension {@code d}; null if they do not. */
   private @Nullable Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
     SourceTensor weight = pair.weight();
     long words = weight.shape()[d];
@@ -432,10 +422,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Checks that a rank's part of a weight ends at block boundaries, and that the rank holds the
-   * scales.
-   */
+  /** Checks that a rank's part of a weight ends between blocks, and that it holds their scales. */
   private void checkHeld(
       TargetTensor weight, TargetTensor scale, int rank, List<Along> all) {
     Runs held = weight.held(rank);
@@ -488,7 +475,6 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Returns the beginning of a complaint. */
   private static String them(TargetTensor weight, TargetTensor scale) {
     return "tensor \"" + weight.name() + "\" " + Arrays.toString(weight.shape()) + " and its scales, \""
         + scale.name() + "\" " + Arrays.toString(scale.shape()) + ": ";

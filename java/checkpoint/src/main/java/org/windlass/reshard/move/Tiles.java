@@ -25,8 +25,8 @@ final class Tiles {
   private final List<TensorMove> moves;
   private final Team team;
   private final long bytes;
-  private TargetFiles files;
-  private Grid grid;
+  private @Nullable TargetFiles files;
+  private @Nullable Grid grid;
   private int nextMove;
   /** Number of tiles up to the end of the current target. */
   private long end;

@@ -234,7 +234,8 @@ public final class MoveList {
         rule.as().isEmpty()
             ? List.of(tensor.name())
             : rule.as().stream().map(as -> NamePattern.fill(as, match.captured())).toList();
-    String capture = rule.joins() ? match.captured().get(rule.joined()) : "";
+    String capture =
+        rule.joins() ? Objects.requireNonNull(match.captured().get(rule.joined())) : "";
     boolean isApart = rule.parts().filter(Rule.Form.Parts::isApart).isPresent();
     for (int i = 0; i < (isApart ? names.size() : 1); i++) {
       List<String> own = isApart ? List.of(names.get(i)) : names;

@@ -156,7 +156,8 @@ public final class Rules {
             form ->
                 switch (form) {
                   case "drop" -> drop(fields);
-                  case "stack" -> new Rule.Form.Stack(fields.stack, fields.keys.contains("uneven"));
+                  case "stack" -> new Rule.Form.Stack(
+                      Objects.requireNonNull(fields.stack), fields.keys.contains("uneven"));
                   case "pad_to" -> new Rule.Form.Pad(fields.padTo, fields.shape);
                   default -> parts(fields);
                 });
@@ -350,7 +351,7 @@ public final class Rules {
    *     what the only {@code *} matches
    */
   private NamePattern checkCaptures(Fields fields) {
-    NamePattern match = fields.match;
+    NamePattern match = Objects.requireNonNull(fields.match);
     Set<String> missing = new HashSet<>(match.captures());
     for (int i = 0; i < fields.as.size(); i++) {
       String what = at + ".as" + (fields.as.size() == 1 ? "" : "[" + i + "]");

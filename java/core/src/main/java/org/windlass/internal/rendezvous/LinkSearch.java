@@ -232,7 +232,7 @@ public record LinkSearch(
     holders.byKey.remove(key);
   }
 
-  private boolean isOwn(Announcement job) {
+  private boolean isOwn(@Nullable Announcement job) {
     return job != null && job.instance().equals(own.instance());
   }
 
@@ -310,7 +310,7 @@ public record LinkSearch(
     }
   }
 
-  private static Announcement targetIn(byte[] value) {
+  private static @Nullable Announcement targetIn(byte[] value) {
     return Announcement.peek(TargetEntry.of(value).target());
   }
 

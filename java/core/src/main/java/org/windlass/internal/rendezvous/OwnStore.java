@@ -4,6 +4,7 @@ package org.windlass.internal.rendezvous;
 import java.net.InetSocketAddress;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
@@ -61,7 +62,7 @@ public final class OwnStore implements AutoCloseable {
 
   /** Returns the server's address and token. */
   public RendezvousFile.Place place() {
-    return new RendezvousFile.Place(shared.server.address(), asked.token());
+    return new RendezvousFile.Place(shared().server.address(), asked.token());
   }
 
   /** Ends the start. All ranks have joined. */
@@ -76,6 +77,7 @@ public final class OwnStore implements AutoCloseable {
         asked.address(),
         (address, open) -> {
           withoutStart(open);
+          Shared shared = shared();
           if (!shared.users.remove(this) || !shared.users.isEmpty()) {
             return open;
           }
@@ -84,7 +86,12 @@ public final class OwnStore implements AutoCloseable {
         });
   }
 
+  private Shared shared() {
+    return Objects.requireNonNull(shared);
+  }
+
   private Shared withoutStart(Shared open) {
+    Shared shared = shared();
     shared.starting = shared.starting == this ? null : shared.starting;
     return open;
   }

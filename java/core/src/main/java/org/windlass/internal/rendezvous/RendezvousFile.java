@@ -145,7 +145,7 @@ public final class RendezvousFile implements AutoCloseable {
     Path lock = path.resolveSibling(path.getFileName() + ".lock");
     Properties shared = System.getProperties();
     try {
-      String name = OPEN_LOCK + lock.getParent().toRealPath().resolve(lock.getFileName());
+      String name = OPEN_LOCK + Objects.requireNonNull(lock.getParent()).toRealPath().resolve(lock.getFileName());
       while (shared.putIfAbsent(name, "") != null) {
         pause(lock, "another thread", until);
       }
@@ -314,8 +314,8 @@ public final class RendezvousFile implements AutoCloseable {
   private static @Nullable String problem(Path path, int type) throws IOException {
     Map<String, Object> found =
         Files.readAttributes(path, "unix:mode,uid", LinkOption.NOFOLLOW_LINKS);
-    int mode = (Integer) found.get("mode");
-    int owner = (Integer) found.get("uid");
+    int mode = (Integer) Objects.requireNonNull(found.get("mode"));
+    int owner = (Integer) Objects.requireNonNull(found.get("uid"));
     if ((mode & TYPE) != type) {
       return type == FOLDER ? "is no folder, or a link to one" : "is no file, or a link to one";
     }

@@ -56,7 +56,8 @@ final class StartSteps {
    * @param value empty if the rank has failed
    * @param failure null for none
    */
-  private record Statement(UUID member, String step, byte[] value, WindlassException failure) {
+  private record Statement(
+      UUID member, String step, byte @Nullable [] value, @Nullable WindlassException failure) {
     byte[] toBytes() {
       return Encoding.bytes(
           out -> {
@@ -107,7 +108,7 @@ final class StartSteps {
   }
 
   UUID member(int rank) {
-    return members.get(rank);
+    return Objects.requireNonNull(members).get(rank);
   }
 
   /**

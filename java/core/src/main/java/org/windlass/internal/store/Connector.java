@@ -11,6 +11,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
@@ -53,8 +54,12 @@ final class Connector {
 
     private Connection() throws IOException {}
 
+    private FrameChannel channel() {
+      return Objects.requireNonNull(channel);
+    }
+
     Duration silence() {
-      return silence;
+      return Objects.requireNonNull(silence);
     }
 
     /**
@@ -63,6 +68,7 @@ final class Connector {
      * @throws SocketTimeoutException if no frame is complete at the deadline
      */
     ByteBuffer receive(Deadline until) throws IOException {
+      FrameChannel channel = channel();
       ByteBuffer frame = channel.next();
       for (boolean isOver = false; frame == null; frame = channel.next()) {
         if (isOver) {
@@ -78,6 +84,7 @@ final class Connector {
     }
 
     void send(byte[] body) throws IOException {
+      FrameChannel channel = channel();
       channel.send(body);
       while (!channel.flush()) {
         // A timed read beside it has the channel write in parts; each call waits for room.
@@ -174,7 +181,7 @@ final class Connector {
               + " store's");
     }
     made.send(greeting.proof());
-    made.channel.sealed(greeting.memberSeal(), greeting.serverSeal());
+    made.channel().sealed(greeting.memberSeal(), greeting.serverSeal());
     try {
       beWelcomed(made, end);
     } catch (MalformedException e) {

@@ -178,7 +178,7 @@ public final class StoreServer implements AutoCloseable {
    * @throws WindlassException if the stranger can't be a member
    */
   void admit(Session session) {
-    Member member = session.member;
+    Member member = Objects.requireNonNull(session.member);
     String place = place(member);
     Session before = ranks.get(place);
     if (before != null && !before.hasSpoken()) {
@@ -275,7 +275,7 @@ public final class StoreServer implements AutoCloseable {
   /**
    * Runs a session's work. Ends the session if the work fails, or, for {@code why}, if it is over.
    */
-  private void work(Session session, Work work, String why) {
+  private void work(Session session, Work work, @Nullable String why) {
     if (!members.contains(session) && !strangers.contains(session)) {
       return;
     }
@@ -375,13 +375,13 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  private void drop(Session session, String why) {
+  private void drop(Session session, @Nullable String why) {
     if (why != null) {
       log.warn(session.peer(), why);
     }
     strangers.remove(session);
     if (members.remove(session)) {
-      ranks.remove(place(session.member), session);
+      ranks.remove(place(Objects.requireNonNull(session.member)), session);
     }
     session.end();
   }
