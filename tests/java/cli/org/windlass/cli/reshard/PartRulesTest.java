@@ -260,6 +260,39 @@ class PartRulesTest {
   }
 
   @Test
+  void groupsInRankFilesAreReadWhole() throws IOException {
+    Path in = ranks(List.of(range(0, 8), range(8, 8)));
+    Path whole = folder.resolve("whole.safetensors");
+    String rule =
+        "[{'match': 'qkv', 'dim': 0, 'split': [2, 1, 1], 'unit': 2, 'groups': 2, 'from': '2:S0',"
+            + " 'as': ['q', 'k', 'v']}]";
+    Cli done = run(rule, in, whole, "--from", "2:R", "--to", "1@0:R");
+    assertThat(done.status()).as(done.err()).isZero();
+    List<TestFile.Tensor> made = TestFile.read(whole).tensors();
+    assertThat(rows(made.get(0))).isEqualTo(range(0, 4, 8, 4));
+    assertThat(rows(made.get(1))).isEqualTo(range(4, 2, 12, 2));
+    assertThat(rows(made.get(2))).isEqualTo(range(6, 2, 14, 2));
+  }
+
+  @Test
+  void elementsOfLessThanAByteAreSplitOnBytes() throws IOException {
+    tensors.add(
+        new TestFile.Tensor("w", DType.F4, new int[] {4, 4}, LongStream.range(0, 16).toArray()));
+    Path out = reshard("[" + split("w", "2, 1, 1", 0, ", 'as': ['q', 'k', 'v']") + "]", "--from", "1:R", "--to", "1:R");
+    assertThat(rank(out, 0).get(1))
+        .isEqualTo(new TestFile.Tensor("k", DType.F4, new int[] {1, 4}, new long[] {8, 9, 10, 11}));
+    reshard("[" + split("w", "2, 2", 1, ", 'as': ['q', 'k']") + "]", "--from", "1:R", "--to", "1:R");
+    assertThat(rank(out, 0).get(1).bits()).containsExactly(2, 3, 6, 7, 10, 11, 14, 15);
+    Cli inside =
+        run("[" + split("w", "3, 1", 1, ", 'as': ['q', 'k']") + "]", in(), folder.resolve("new"), "--from", "1:R", "--to", "1:R");
+    assertThat(inside.status()).as(inside.err()).isEqualTo(3);
+    assertThat(inside.err()).contains("moves only where every cut falls on a byte");
+    reshard("[{'match': 'w', 'pad_to': 4, 'to': '3:S0'}]", "--from", "1:R", "--to", "3:S0");
+    assertThat(rank(out, 1).get(0).shape()).containsExactly(2, 4);
+    assertThat(rank(out, 2).get(0).shape()).containsExactly(0, 4);
+  }
+
+  @Test
   void extentsArePaddedBeforeTheyAreCut() throws IOException {
     rows("embed", 1, 49_159);
     String rule = "[{'match': 'embed', 'to': '2:S0', 'pad_to': 64%s}]";

@@ -11,7 +11,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.checkpoint.Checkpoint;
@@ -431,8 +430,8 @@ public final class ScaleBlocks {
       List<Span> own = Span.of(scales.dims().get(d));
       if (!own.equals(List.of(whole)) && !own.equals(needed)) {
         throw new InvalidArgumentException(
-            them(weight, scale) + file(weight, rank) + " would have " + text(own, whole)
-                + " along dimension " + d + ", and needs " + text(needed, whole)
+            them(weight, scale) + file(weight, rank) + " would have " + Span.text(own, whole)
+                + " along dimension " + d + ", and needs " + Span.text(needed, whole)
                 + " for its piece of the weight, by " + weight.shown() + "; "
                 + remedy.whole(scale, weight)
                 + ", or a layout that cuts both alike, keeps them together");
@@ -442,15 +441,6 @@ public final class ScaleBlocks {
 
   private static String file(TargetTensor weight, int rank) {
     return Checkpoint.rankFile(weight.fileOf(rank));
-  }
-
-  private static String text(List<Span> spans, Span whole) {
-    if (spans.isEmpty()) {
-      return "no scales";
-    }
-    return spans.equals(List.of(whole))
-        ? "all scales"
-        : "scales " + spans.stream().map(Span::toString).collect(Collectors.joining(", "));
   }
 
   private static void checkCut(

@@ -3,6 +3,7 @@ package org.windlass.reshard.check;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Collectors;
 import org.windlass.reshard.tensor.Runs;
 
 /** Represents a range of indices of a dimension. */
@@ -22,6 +23,16 @@ record Span(long start, long end) {
       }
     }
     return spans;
+  }
+
+  /** Describes some scales, for a complaint. */
+  static String text(List<Span> spans, Span whole) {
+    if (spans.isEmpty()) {
+      return "no scales";
+    }
+    return spans.equals(List.of(whole))
+        ? "all scales"
+        : "scales " + spans.stream().map(Span::toString).collect(Collectors.joining(", "));
   }
 
   @Override
