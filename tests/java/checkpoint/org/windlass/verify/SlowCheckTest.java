@@ -80,6 +80,38 @@ class SlowCheckTest {
   }
 
   @Test
+  void paddingIsZeros() throws IOException {
+    try (SafetensorsFile source = file("s", "U8", "[3,1]", bytes(1, 2, 3));
+        SafetensorsFile right = file("right", "U8", "[2,2]", bytes(3, 0, 0, 0));
+        SafetensorsFile wrong = file("wrong", "U8", "[2,2]", bytes(3, 0, 5, 0))) {
+      LayoutFile.Entry padded =
+          new LayoutFile.Entry(
+              List.of(3L, 1L),
+              Optional.empty(),
+              Optional.of(Layout.parse("2:S0")),
+              Optional.empty(),
+              Optional.of(List.of(4L, 2L)));
+      SourcePart part = SourcePart.ofWhole("w", entry("1:R", 3L, 1L), Optional.empty(), source);
+      SlowCheck check = new SlowCheck("w", new long[] {3, 1}, List.of(part), () -> {});
+      assertThatCode(() -> check.compareRank(padded, 1, right)).doesNotThrowAnyException();
+      assertThatThrownBy(() -> check.compareRank(padded, 1, wrong))
+          .isInstanceOf(VerificationFailedException.class)
+          .hasMessage("tensor \"w\" has padding at element 2 of target rank 1, which is 0x5 and not 0");
+      // The padding of a source does not count.
+      SourcePart read =
+          SourcePart.ofRanks("w", padded, Optional.empty(), rank -> rank == 0 ? right : wrong);
+      SlowCheck back = new SlowCheck("w", new long[] {3, 1}, List.of(read), () -> {});
+      try (SafetensorsFile whole = file("whole", "U8", "[3,1]", bytes(3, 0, 3));
+          SafetensorsFile other = file("other", "U8", "[3,1]", bytes(3, 1, 3))) {
+        assertThatCode(() -> back.compareWhole(whole)).doesNotThrowAnyException();
+        assertThatThrownBy(() -> back.compareWhole(other))
+            .hasMessageContaining("differs at index [1, 0]")
+            .hasMessageContaining("source rank 0 gives 0x0");
+      }
+    }
+  }
+
+  @Test
   void everyBitOfEachRankCounts() throws IOException {
     // 0 to 11 in three rows of four: by rows from two ranks to columns on two, the second strided.
     try (SafetensorsFile top = file("a", "U8", "[2,4]", bytes(0, 1, 2, 3, 4, 5, 6, 7));

@@ -354,6 +354,41 @@ class JobFinishTest {
     JobThreads.end(source, target);
   }
 
+  /** It has not left in peace, and may need another version. */
+  @Test
+  void aReceiverThatHasAbortedIsAFailureOfFinish() throws Exception {
+    CountDownLatch aborted = new CountDownLatch(1);
+    CountDownLatch told = new CountDownLatch(2);
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              try (JobEnd end = new JobEnd(job, SOURCE, ROWS)) {
+                end.send(1, SOON);
+                aborted.await();
+                assertThatThrownBy(() -> end.transfer().finish(SOON))
+                    .isInstanceOf(AbortedException.class)
+                    .hasMessageContaining("finish on link 'policy'")
+                    .hasMessageContaining("it is ill");
+                told.countDown();
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            1,
+            job -> {
+              try (JobEnd end = new JobEnd(job, TARGET, ALONE)) {
+                assertThat(end.receive(SOON)).isEqualTo(1);
+                end.link().communicator().abort("it is ill");
+                aborted.countDown();
+                told.await();
+              }
+            });
+    JobThreads.end(source, target);
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {0, 1})
   void sendersThatDisagreeAreTold(int finishing) throws Exception {

@@ -10,12 +10,14 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.windlass.Communicator;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.transfer.Until;
 import org.windlass.job.JobEnd;
 import org.windlass.job.JobThreads;
 import org.windlass.job.Role;
+import org.windlass.report.Report;
 
 /** What the ranks of a source get where a version fails on one of them alone. */
 @Timeout(120)
@@ -88,5 +90,37 @@ class LinkOutcomeTest {
               }
             });
     JobThreads.end(source, target);
+  }
+
+  /** The move of all ranks, and the end of it among the ranks of a job. */
+  @Test
+  void aVersionTakesTwoOperations() throws Exception {
+    JobThreads.Body body =
+        job -> {
+          boolean isSource = job.name().equals("trainer");
+          try (JobEnd end = new JobEnd(job, isSource ? Role.SOURCE : Role.TARGET, ROWS)) {
+            Communicator side = end.link().handover().side().communicator();
+            for (long version = 1; version <= 3; version++) {
+              int moves = operations(end.link().communicator());
+              int ends = operations(side);
+              if (isSource) {
+                end.send(version, SOON);
+              } else {
+                end.receive(SOON);
+              }
+              assertThat(operations(end.link().communicator())).isEqualTo(moves + 1);
+              assertThat(operations(side)).isEqualTo(ends + 1);
+            }
+          }
+        };
+    JobThreads.end(jobs.start("trainer", 2, body), jobs.start("inference", 2, body));
+  }
+
+  /** The last one that all ranks take part in. */
+  private static int operations(Communicator communicator) {
+    return communicator.report().ranks().get(communicator.rank()).recent().stream()
+        .mapToInt(Report.Call::sequence)
+        .max()
+        .orElse(0);
   }
 }

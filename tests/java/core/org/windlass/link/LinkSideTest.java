@@ -17,6 +17,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.LocalGroup;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
@@ -142,6 +143,37 @@ class LinkSideTest {
                         + " waited")
                 .extracting(WindlassException::faultyRanks, LIST)
                 .containsExactly(3));
+  }
+
+  /** The other rank waits 2 s beyond its deadline, or 4 s if rank 0 stays away. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void aRankThatDoesNotComeToACallIsNamed(int absent) throws Exception {
+    CountDownLatch over = new CountDownLatch(1);
+    run(
+        Role.TARGET,
+        end -> {
+          if (end.rank() == absent) {
+            await(over);
+            move(end);
+          }
+          try {
+            end.transfer().tryReceive(Duration.ofMillis(100));
+          } finally {
+            over.countDown();
+          }
+        });
+    String text =
+        "rank " + (2 + absent) + " failed its job, where it is rank " + absent
+            + ". In the numbers of its job: rank " + (1 - absent) + " waited";
+    failures.forEach(
+        (on, failure) ->
+            assertThat(failure)
+                .as("on rank %d: %s", on, failure)
+                .isInstanceOf(AbortedException.class)
+                .hasMessageContaining(text)
+                .extracting(WindlassException::faultyRanks, LIST)
+                .containsExactly(2 + absent));
   }
 
   @Test

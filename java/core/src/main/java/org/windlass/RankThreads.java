@@ -232,7 +232,7 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
     }
   }
 
-  /** Returns true if both are the same failure of a communicator, seen by two ranks. */
+  /** Returns true if both throwables are one failure of a communicator, seen by two ranks. */
   private static boolean repeats(Throwable failure, Throwable root) {
     return failure.getClass() == root.getClass()
         && failure instanceof WindlassException

@@ -279,10 +279,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, Shapes.swapped(shape, dim0, dim1), Shapes.swapped(strides, dim0, dim1));
   }
 
-  /**
-   * Returns a view with dimension {@code dim} split into dimensions of {@code sizes}, outermost
-   * first. Their product is the extent of {@code dim}.
-   */
+  /** Returns a view with {@code dim} split into {@code sizes}, whose product is its extent. */
   public Tensor splitDim(int dim, long... sizes) {
     ShapeChecks.checkDimension("splitDim", "dim", dim, shape.length);
     Objects.requireNonNull(sizes, "sizes");
@@ -308,11 +305,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, ShapeChecks.checked("splitDim: sizes", dtype, newShape), newStrides);
   }
 
-  /**
-   * Returns a view of a contiguous tensor with another shape, in row-major order.
-   *
-   * @param shape all extents; -1 is not allowed. The number of elements stays the same
-   */
+  /** Returns a view of a contiguous tensor with another shape, of as many elements. No -1. */
   public Tensor reshape(long... shape) {
     long[] checked = ShapeChecks.checked("reshape", dtype, shape);
     if (Shapes.numel(checked) != numel) {
@@ -344,12 +337,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return this;
   }
 
-  /**
-   * Returns the element at {@code index}: of a floating dtype, of an integer dtype rounded to
-   * double, or of bool as 0 or 1.
-   *
-   * @param index one coordinate for each dimension
-   */
+  /** Returns the element at these indices; an integer is rounded to double, a bool is 0 or 1. */
   public final double getDouble(long... index) {
     return Elements.getDouble(this, index);
   }

@@ -159,8 +159,8 @@ class PartRulesTest {
         "[0]: 3:S0: the fused tensor has extent 1024 along dimension 0, of which a rank would hold 512",
         String.format(rule, "").replace("2:S0", "3:S0"), "--from", "1:R");
     refused(
-        "SS0/2 cuts inside groups of 256; S0 cuts between them",
-        String.format(rule, "").replace("2:S0", "2:SS0/2"), "--from", "1:R");
+        "each rank would hold 64 of the 1024 of the fused tensor along dimension 0, which are no whole units of 256",
+        String.format(rule, "").replace("2:S0", "2:SS0/8"), "--from", "1:R");
     refused(
         "has extent 1024 along dimension 0, and split makes 768: 3 groups of [2, 1, 1] units of 64;",
         String.format(rule, "").replace("'groups': 4", "'groups': 3"), "--from", "1:R");
@@ -281,6 +281,8 @@ class PartRulesTest {
     assertThat(again.status()).as(again.err()).isZero();
     assertThat(rows(four, 1, "embed")).isEqualTo(range(12_321, 12_320));
     assertThat(rank(four, 3).get(0).shape()[0]).isEqualTo(49_280 / 4);
+    Cli other = run("[{'match': 'embed', 'pad_to': 64, 'shape': [49160, 2]}]", out, whole, "--to", "1@0:R");
+    assertThat(other.err()).contains("make shape [49216, 2], and by its rule or layout.json it is [49160, 2]");
     // Without layout.json the files do not tell where the padding begins.
     Files.delete(out.resolve("layout.json"));
     String shape = "[{'match': 'embed', 'pad_to': 64%s}]";
@@ -289,7 +291,7 @@ class PartRulesTest {
     assertThat(unsaid.err().replace("\\", ""))
         .contains("make [49216, 2], a multiple of 64 along dimension 0", "\"shape\" in the rule gives");
     Cli wrong = run(String.format(shape, ", 'shape': [49000, 2]"), out, whole, "--from", "2:S0", "--to", "1@0:R");
-    assertThat(wrong.err()).contains("[0].shape: tensor \"embed\" has shape [49216, 2], which is neither [49000, 2]");
+    assertThat(wrong.err()).contains("tensor \"embed\": its files make shape [49216, 2], and by its rule or layout.json it is [49000, 2], padded to [49024, 2]");
     Cli said = run(String.format(shape, ", 'shape': [49159, 2]"), out, whole, "--from", "2:S0", "--to", "1@0:R");
     assertThat(said.status()).as(said.err()).isZero();
     assertThat(TestFile.read(whole).tensors()).isEqualTo(tensors);

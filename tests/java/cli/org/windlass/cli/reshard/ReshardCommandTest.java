@@ -213,7 +213,7 @@ class ReshardCommandTest {
         2, List.of("tensor 'w' has extent 9 in dimension 0, which placement SS0/2", "unequal"),
         "--from", "8:SS0/2", "--to", "1@0:R", out(), back);
     refused(
-        2, List.of("tensor \"w\"", "has extent 9 in dimension 0, which placement SS0/3", "use S0"),
+        2, List.of("tensor 'w' has extent 9 in dimension 0, which placement SS0/3", "use S0"),
         "--from", "1:R", "--to", "2@0:SS0/3", in, back);
     done("--to", "1@0:R", out(), back, "--verify");
     assertThat(read(back)).containsExactly(whole);

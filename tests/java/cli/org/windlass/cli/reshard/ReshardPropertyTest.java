@@ -97,6 +97,9 @@ class ReshardPropertyTest {
       arguments.addAll(List.of("--bucket-bytes", 1 + random.nextInt(100)));
     }
     if (random.nextBoolean()) {
+      arguments.addAll(List.of("--mode", "staged"));
+    }
+    if (random.nextBoolean()) {
       arguments.add("--verify");
     }
     Cli done = Cli.run(arguments.toArray());

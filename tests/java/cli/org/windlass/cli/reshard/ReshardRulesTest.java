@@ -137,6 +137,8 @@ class ReshardRulesTest {
         "[{'match':'*','split':[1,1],'dim':0,'to':['1:R','1:R','1:R']}] | [0].to: has 3 layouts, and split has 2",
         "[{'match':'*','split':[1,1],'dim':0,'to':['1:R','1:Q']}] | [0].to[1]: ",
         "[{'match':'*','split':[1,1],'dim':0,'groups':2,'to':['1:R','1:S0']}] | [0].groups: stands beside parts with",
+        "[{'match':'*','split':[1,1],'dim':0,'groups':2,'from':['1:R','1:S0']}] | [0].groups: stands beside parts with",
+        "[{'match':'*','split':[1,1],'dim':0,'from':[]}] | [0].from: is empty",
         "[{'match':'*','split':[1,1],'dim':0,'groups':0}] | [0].groups: 0 is no number",
         "[{'match':'**','split':[1,1],'dim':0,'as':['{x}a','{x}b']}] | [0].as[0]: match does not capture {x}",
         "[{'match':'*','split':[1,1],'dim':0,'as':['{x}a','{y}b']}] | [0].as[1]: match does not capture {y}",

@@ -11,6 +11,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.stream.LongStream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
 import org.windlass.testing.RandomSeeds;
@@ -26,12 +28,24 @@ class RoundTripTest {
   private static final String V = "l.0.self_attn.v_proj.weight";
   private static final String QKV = "l.0.self_attn.qkv_proj.weight";
 
+  private static TwoProcesses processes;
+
   private Random random;
   private int head;
   private int queries;
   private int keys;
   private int ranks;
   private int columns;
+
+  @BeforeAll
+  static void start() {
+    processes = new TwoProcesses();
+  }
+
+  @AfterAll
+  static void end() throws IOException {
+    processes.close();
+  }
 
   private TestFile.Tensor tensor(String name, DType dtype, int rows) {
     long mask = (1L << dtype.bits()) - 1;
@@ -56,12 +70,14 @@ class RoundTripTest {
     }
   }
 
-  private static void run(Path folder, String rules, Object... arguments) throws IOException {
+  private static void run(Path folder, String rules, Path in, Path out, Object... options)
+      throws IOException {
     Path file = Files.writeString(folder.resolve("rules.json"), rules.replace('\'', '"'));
-    List<Object> all = new ArrayList<>(List.of("reshard", "--verify", "--rules", file));
-    all.addAll(List.of(arguments));
+    List<Object> all = new ArrayList<>(List.of("reshard", "--verify", "--rules", file, in, out));
+    all.addAll(List.of(options));
     Cli done = Cli.run(all.toArray());
     assertThat(done.status()).as("%s %s: %s", rules, all, done.err()).isZero();
+    processes.compare(all, out);
   }
 
   @RandomSeeds(value = 25, inLong = 800)

@@ -157,7 +157,7 @@ public final class Checkpoint implements AutoCloseable {
         .files()
         .forEach(
             (tensor, name) -> {
-              files.get(name).entry(tensor);
+              Objects.requireNonNull(files.get(name)).entry(tensor);
               whole.put(tensor, files.get(name));
             });
     List<String> notes = new ArrayList<>();

@@ -112,7 +112,7 @@ public final class CheckpointWriter implements AutoCloseable {
       if (name == null || name.toString().equals(".") || name.toString().equals("..")) {
         return absolute.toRealPath();
       }
-      Path folder = absolute.getParent().toRealPath();
+      Path folder = Objects.requireNonNull(absolute.getParent()).toRealPath();
       if (!Files.isDirectory(folder)) {
         throw new InvalidArgumentException(out + ": a part of this path is a file");
       }
@@ -258,7 +258,7 @@ public final class CheckpointWriter implements AutoCloseable {
       NativeFiles.publish(content(), out);
     }
     committed = true;
-    syncFolder(out.getParent());
+    syncFolder(Objects.requireNonNull(out.getParent()));
     try {
       close();
     } catch (WindlassException left) {

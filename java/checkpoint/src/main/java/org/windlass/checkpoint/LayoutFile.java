@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
@@ -181,11 +182,11 @@ public record LayoutFile(Map<String, Entry> tensors) {
     String what = "tensor " + JsonText.quoted(name);
     var fields =
         new Object() {
-          List<Long> shape;
-          DType dtype;
-          Layout layout;
-          Parts parts;
-          List<Long> padded;
+          @Nullable List<Long> shape;
+          @Nullable DType dtype;
+          @Nullable Layout layout;
+          @Nullable Parts parts;
+          @Nullable List<Long> padded;
         };
     json.members(
         what,
@@ -234,7 +235,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
     var fields =
         new Object() {
           long dim = -1;
-          List<Long> extents;
+          @Nullable List<Long> extents;
           final List<Layout> layouts = new ArrayList<>();
         };
     json.members(

@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
@@ -28,7 +29,7 @@ public final class SafetensorsFile implements AutoCloseable {
   private final Path path;
   private final SafetensorsHeader header;
   private final FileChannel channel;
-  private Memory mapping;
+  private @Nullable Memory mapping;
 
   private SafetensorsFile(Path path, FileChannel channel, SafetensorsHeader header) {
     this.path = path;
@@ -203,7 +204,7 @@ public final class SafetensorsFile implements AutoCloseable {
     closeQuietly(channel);
   }
 
-  private static void closeQuietly(FileChannel channel) {
+  private static void closeQuietly(@Nullable FileChannel channel) {
     if (channel != null) {
       try {
         channel.close();

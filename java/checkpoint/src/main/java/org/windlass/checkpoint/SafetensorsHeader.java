@@ -16,6 +16,7 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Stream;
@@ -148,9 +149,9 @@ public final class SafetensorsHeader {
     String what = "tensor " + JsonText.quoted(name);
     var fields =
         new Object() {
-          DType dtype;
-          List<Long> shape;
-          List<Long> offsets;
+          @Nullable DType dtype;
+          @Nullable List<Long> shape;
+          @Nullable List<Long> offsets;
         };
     text.members(
         what,
@@ -162,26 +163,29 @@ public final class SafetensorsHeader {
             default -> throw text.bad(what + ": unknown key " + JsonText.quoted(key));
           }
         });
-    if (fields.dtype == null || fields.shape == null || fields.offsets == null) {
+    DType dtype = fields.dtype;
+    List<Long> shape = fields.shape;
+    List<Long> offsets = fields.offsets;
+    if (dtype == null || shape == null || offsets == null) {
       throw text.bad(
-          what + ": " + (fields.dtype == null ? "dtype" : fields.shape == null ? "shape" : "data_offsets")
+          what + ": " + (dtype == null ? "dtype" : shape == null ? "shape" : "data_offsets")
               + " is missing");
     }
-    if (fields.offsets.size() != 2) {
-      throw text.bad(what + ": data_offsets " + fields.offsets + " are not a begin and an end");
+    if (offsets.size() != 2) {
+      throw text.bad(what + ": data_offsets " + offsets + " are not a begin and an end");
     }
-    long begin = fields.offsets.get(0);
-    long end = fields.offsets.get(1);
+    long begin = offsets.get(0);
+    long end = offsets.get(1);
     if (begin > end) {
-      throw text.bad(what + ": data_offsets " + fields.offsets + " end before they begin");
+      throw text.bad(what + ": data_offsets " + offsets + " end before they begin");
     }
-    long bytes = SafetensorsEntry.packedBytes(where + ": " + what, fields.dtype, fields.shape);
+    long bytes = SafetensorsEntry.packedBytes(where + ": " + what, dtype, shape);
     if (end - begin != bytes) {
       throw text.bad(
-          what + ": shape " + fields.shape + " as " + fields.dtype.safetensorsName() + " takes "
-              + bytes + " bytes, and data_offsets " + fields.offsets + " hold " + (end - begin));
+          what + ": shape " + shape + " as " + dtype.safetensorsName() + " takes "
+              + bytes + " bytes, and data_offsets " + offsets + " hold " + (end - begin));
     }
-    return new SafetensorsEntry(name, fields.dtype, fields.shape, begin, end);
+    return new SafetensorsEntry(name, dtype, shape, begin, end);
   }
 
   private static DType dtype(JsonText text, String what) throws IOException {
@@ -201,7 +205,7 @@ public final class SafetensorsHeader {
     sorted.sort(
         Comparator.comparingLong(SafetensorsEntry::begin).thenComparingLong(SafetensorsEntry::end));
     long covered = 0;
-    String before = null;
+    String before = "";
     for (SafetensorsEntry entry : sorted) {
       String what = where + ": tensor " + JsonText.quoted(entry.name());
       if (entry.end() > dataBytes) {

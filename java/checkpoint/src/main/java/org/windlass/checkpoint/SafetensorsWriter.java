@@ -53,7 +53,7 @@ public final class SafetensorsWriter implements AutoCloseable {
       header.encode(file::writeNext);
       return file;
     } catch (UncheckedIOException fault) {
-      throw FileFault.writing(path, fault.getCause());
+      throw FileFault.writing(path, Objects.requireNonNull(fault.getCause()));
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
     }
@@ -84,7 +84,7 @@ public final class SafetensorsWriter implements AutoCloseable {
         throw refused;
       }
     } catch (UncheckedIOException fault) {
-      throw FileFault.reading(path, fault.getCause());
+      throw FileFault.reading(path, Objects.requireNonNull(fault.getCause()));
     } catch (IOException fault) {
       throw FileFault.reading(path, fault);
     }

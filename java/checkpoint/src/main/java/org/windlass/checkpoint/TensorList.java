@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
@@ -73,9 +74,9 @@ public final class TensorList {
   private Entry entry() throws IOException {
     var fields =
         new Object() {
-          String name;
-          List<Long> shape;
-          DType dtype;
+          @Nullable String name;
+          @Nullable List<Long> shape;
+          @Nullable DType dtype;
           Optional<String> from = Optional.empty();
           Optional<String> to = Optional.empty();
           int count = 1;

@@ -22,6 +22,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Fingerprint;
@@ -179,7 +180,7 @@ final class WorkFolder {
   }
 
   /** Locks the file. Returns null if another process holds the lock, or has removed the file. */
-  private static FileChannel lock(Path path) throws IOException {
+  private static @Nullable FileChannel lock(Path path) throws IOException {
     FileChannel channel =
         FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
     boolean locked = false;

@@ -10,4 +10,7 @@
  * org.windlass.error.InvalidArgumentException}, and so does a file that is missing or malformed. A
  * file that can't be read or written throws {@link org.windlass.error.ResourceException}.
  */
+@NullMarked
 package org.windlass.checkpoint;
+
+import org.jspecify.annotations.NullMarked;

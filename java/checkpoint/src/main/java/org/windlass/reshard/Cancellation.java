@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard;
 
+import java.util.Objects;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.LocalGroup;
 import org.windlass.checkpoint.CheckpointWriter;
@@ -17,9 +19,9 @@ final class Cancellation {
   private static final String CANCELLED = "reshard: was cancelled";
 
   private volatile boolean cancelled;
-  private volatile Thread runner;
-  private volatile LocalGroup group;
-  private CheckpointWriter writer;
+  private volatile @Nullable Thread runner;
+  private volatile @Nullable LocalGroup group;
+  private @Nullable CheckpointWriter writer;
 
   /** Returns a cancellation for work of the current thread that no caller can cancel. */
   static Cancellation ofNothing() {
@@ -51,11 +53,12 @@ final class Cancellation {
     if (cancelled) {
       throw new AbortedException(CANCELLED);
     }
-    if (runner.isInterrupted()) {
+    if (isInterrupted()) {
       throw new AbortedException(interrupted());
     }
-    if (group != null) {
-      first()
+    LocalGroup moving = group;
+    if (moving != null) {
+      first(moving)
           .failure()
           .ifPresent(
               failure -> {
@@ -64,19 +67,24 @@ final class Cancellation {
     }
   }
 
-  private Communicator first() {
-    return group.communicators().get(0);
+  private static Communicator first(LocalGroup moving) {
+    return moving.communicators().get(0);
+  }
+
+  private boolean isInterrupted() {
+    return Objects.requireNonNull(runner).isInterrupted();
   }
 
   private String interrupted() {
-    return "reshard: thread \"" + runner.getName() + "\" was interrupted";
+    return "reshard: thread \"" + Objects.requireNonNull(runner).getName() + "\" was interrupted";
   }
 
   /** Begins to write, or throws as {@link #check} does. */
   synchronized CheckpointWriter writing(Supplier<CheckpointWriter> begin) {
     check();
-    writer = begin.get();
-    return writer;
+    CheckpointWriter begun = begin.get();
+    writer = begun;
+    return begun;
   }
 
   /**
@@ -96,8 +104,9 @@ final class Cancellation {
    */
   synchronized boolean cancel() {
     cancelled = true;
-    if (group != null) {
-      first().abort(CANCELLED);
+    LocalGroup moving = group;
+    if (moving != null) {
+      first(moving).abort(CANCELLED);
     }
     if (writer == null) {
       return true;
@@ -116,7 +125,7 @@ final class Cancellation {
       return new AbortedException(CANCELLED, failure);
     }
     boolean consequence = failure instanceof AbortedException || failure instanceof ClosedException;
-    if (runner.isInterrupted() && consequence) {
+    if (isInterrupted() && consequence) {
       return new AbortedException(interrupted(), failure);
     }
     return failure;

@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
@@ -47,8 +48,8 @@ public final class Reshard {
 
   private final Optional<Layout> from;
   private final Cancellation cancellation = new Cancellation();
-  private Path in;
-  private Path out;
+  private @Nullable Path in;
+  private @Nullable Path out;
   private Optional<String> to = Optional.empty();
   private Optional<Path> rules = Optional.empty();
   private Optional<DType> wire = Optional.empty();
@@ -146,8 +147,8 @@ public final class Reshard {
   }
 
   /**
-   * Sets about how many bytes of memory a thread reads, moves and writes at a time. The default is
-   * 8 MiB. The result is the same.
+   * Sets how many bytes a thread collects in memory and writes at a time. The default is 8 MiB. The
+   * result is the same.
    */
   public Reshard bucketBytes(long bytes) {
     bucketBytes = OptionalLong.of(positive("bytes", bytes));
@@ -332,7 +333,7 @@ public final class Reshard {
         deadline);
   }
 
-  private static Path given(String setting, Path path) {
+  private static Path given(String setting, @Nullable Path path) {
     if (path == null) {
       throw new InvalidArgumentException(setting + " is missing; a reshard takes a path for it");
     }

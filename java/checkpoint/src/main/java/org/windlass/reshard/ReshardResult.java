@@ -13,8 +13,8 @@ import org.windlass.internal.Copies;
  * @param defaulted names of the tensors to which a default layout applied as R
  * @param bytesIn bytes of the tensors that were read, including replicas and terms
  * @param bytesOut bytes of the tensors that were written, including replicas
- * @param sentBytes bytes that crossed ranks by the layouts' plan
- * @param localBytes bytes that stayed on their rank by the layouts' plan
+ * @param sentBytes bytes in the wire dtype that target ranks took from files of other ranks
+ * @param localBytes bytes in the wire dtype that target ranks took from their own files
  * @param seconds time from the open to the new name, without the verification
  * @param casts the bytes that were read, by source and target dtype
  * @param verified whether replicas and the result were compared

@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.checkpoint.Checkpoint;
@@ -36,9 +37,6 @@ import org.windlass.reshard.tensor.TensorMove;
  * name. All processes fill it.
  */
 final class ReshardRun implements AutoCloseable {
-  // More threads do not read and write faster.
-  private static final int MOST_THREADS = 16;
-
   private final long begin = System.nanoTime();
   private final ReshardRequest request;
   private final ProgressListener listener;
@@ -50,7 +48,7 @@ final class ReshardRun implements AutoCloseable {
   private final OtherFiles others;
 
   /** Path of OUT's content until it is complete; null before the content exists. */
-  private Path staged;
+  private @Nullable Path staged;
 
   /**
    * Plans the run.
@@ -91,7 +89,7 @@ final class ReshardRun implements AutoCloseable {
   int threads() {
     return list.moves().isEmpty()
         ? 1
-        : Math.min(Runtime.getRuntime().availableProcessors(), MOST_THREADS);
+        : Math.min(Runtime.getRuntime().availableProcessors(), Team.MOST_WORKERS);
   }
 
   /**

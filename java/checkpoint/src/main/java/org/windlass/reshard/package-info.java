@@ -4,4 +4,7 @@
  * the source layout, {@link org.windlass.reshard.Reshard#run} converts the checkpoint, and {@link
  * org.windlass.reshard.ReshardResult} reports the results.
  */
+@NullMarked
 package org.windlass.reshard;
+
+import org.jspecify.annotations.NullMarked;

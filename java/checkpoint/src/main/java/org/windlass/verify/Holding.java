@@ -3,6 +3,7 @@ package org.windlass.verify;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.windlass.checkpoint.LayoutFile;
@@ -138,7 +139,7 @@ final class Holding {
       }
       offset += shape[dim];
     }
-    List<List<Run>> dims = new ArrayList<>(held.dims);
+    List<List<Run>> dims = new ArrayList<>(Objects.requireNonNull(held).dims);
     dims.set(dim, numbered(runs));
     long begin = parts.extents().stream().limit(first).mapToLong(Long::longValue).sum();
     long end = parts.extents().stream().limit(last).mapToLong(Long::longValue).sum();

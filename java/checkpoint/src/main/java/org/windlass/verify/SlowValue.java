@@ -3,6 +3,7 @@ package org.windlass.verify;
 
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 
@@ -24,7 +25,7 @@ final class SlowValue {
   private final DType source;
   private final DType wire;
   private final DType target;
-  private long[] table;
+  private long @Nullable [] table;
 
   SlowValue(
       List<StoredTensor> terms, Optional<ReduceOp> op, Optional<DType> wire, DType target) {

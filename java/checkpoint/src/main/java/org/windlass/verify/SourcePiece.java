@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.IntFunction;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
@@ -71,7 +72,11 @@ record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
       term.ranks().add(rank);
       term.stored().add(new StoredTensor(files.apply(rank), name));
     }
-    pieces.forEach((cut, terms) -> all.add(stored(holdings.get(cut), List.copyOf(terms.values()))));
+    pieces.forEach(
+        (cut, terms) -> {
+          Holding holding = Objects.requireNonNull(holdings.get(cut));
+          all.add(stored(holding, List.copyOf(terms.values())));
+        });
   }
 
   /** Returns the only piece of a tensor that is whole in a file. */

@@ -9,6 +9,7 @@ import java.util.Optional;
 import java.util.function.LongFunction;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Algorithm;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
@@ -121,7 +122,7 @@ public final class BenchCommand implements Runnable {
       paramLabel = "N",
       description =
           "Ranks, 1 to " + RankCount.MOST + " (2); a redistribution has as many as its layouts.")
-  private Integer ranks;
+  private @Nullable Integer ranks;
 
   @Option(
       names = "--bytes",
@@ -137,7 +138,7 @@ public final class BenchCommand implements Runnable {
       names = "--dtype",
       paramLabel = "DTYPE",
       description = "Dtype (f32; dispatch-combine: bf16).")
-  private String dtype;
+  private @Nullable String dtype;
 
   @Option(
       names = "--algorithm",
@@ -180,7 +181,7 @@ public final class BenchCommand implements Runnable {
   @Mixin private JsonOption json;
 
   @Option(names = "--ops-csv", paramLabel = "FILE", description = "Writes the raw stamps.")
-  private Path opsCsv;
+  private @Nullable Path opsCsv;
 
   @Override
   public void run() {

@@ -2,6 +2,7 @@
 package org.windlass.cli;
 
 import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
 /** Command-line option for the size of buckets. */
@@ -10,7 +11,7 @@ final class BucketOption {
       names = "--bucket-bytes",
       paramLabel = "BYTES",
       description = "Flush threshold of buckets, as in 4M; the result is the same.")
-  private String bucketBytes;
+  private @Nullable String bucketBytes;
 
   OptionalLong bytes() {
     return LayoutOptions.bytes("--bucket-bytes", bucketBytes);

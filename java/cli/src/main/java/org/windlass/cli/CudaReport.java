@@ -11,6 +11,7 @@ import java.util.function.IntFunction;
 import java.util.function.IntUnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 import org.windlass.gpu.CudaDriver;
 import org.windlass.gpu.CudaGrids;
@@ -29,7 +30,8 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
           + " for one another are slow: have them be threads of one process";
 
   /** One GPU. If the driver refuses to describe it, {@code device} is null. */
-  record Gpu(CudaDriver.Device device, String refusal, List<Integer> reaches) {}
+  record Gpu(
+      CudaDriver.@Nullable Device device, @Nullable String refusal, List<Integer> reaches) {}
 
   /** Returns the report of this machine. The native library has to be loadable. */
   static CudaReport ofMachine() {

@@ -11,6 +11,7 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Supplier;
@@ -54,7 +55,7 @@ final class DoctorCommand implements Runnable {
         NativeLibrary.problem().map(why -> why.strip().replaceAll("\\s*\\R\\s*", " "));
     Map<Target, String> targets = targets(refusal.isEmpty());
     Map<String, String> transports =
-        transports(refusal.isEmpty(), targets.get(Target.CUDA));
+        transports(refusal.isEmpty(), Objects.requireNonNull(targets.get(Target.CUDA)));
     CudaReport cuda =
         refusal.isEmpty() ? CudaReport.ofMachine() : CudaReport.refused(NO_NATIVES);
     Map<String, Object> facts = facts(refusal, targets);
@@ -114,7 +115,7 @@ final class DoctorCommand implements Runnable {
     facts.put("processor", cpuinfo("model name").orElse(System.getProperty("os.arch")));
     facts.put("features", features());
     if (loaded) {
-      String state = targets.get(Target.loaded());
+      String state = Objects.requireNonNull(targets.get(Target.loaded()));
       facts.put("kernels", state.equals(AVAILABLE) ? NativeLibrary.vectorPath() : state);
       facts.put("allowed_cores", NativeLibrary.allowedCores());
       facts.put("peer_memory", orRefusal(NativeLibrary::peerMemory));

@@ -9,7 +9,9 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.LocalGroup;
 import org.windlass.cli.out.WholeFile;
 import org.windlass.error.InvalidArgumentException;
@@ -35,7 +37,7 @@ final class ExampleCommand implements Runnable {
   @Mixin private LaunchOptions moving;
 
   @Parameters(arity = "0..1", paramLabel = "NAME", description = "The example to run.")
-  private String name;
+  private @Nullable String name;
 
   @Option(
       names = "--all",
@@ -135,7 +137,7 @@ final class ExampleCommand implements Runnable {
   }
 
   private void runChosen(PrintWriter out) {
-    List<Example> chosen = all ? Examples.all() : List.of(find(name));
+    List<Example> chosen = all ? Examples.all() : List.of(find(Objects.requireNonNull(name)));
     List<Example> ofJobs = chosen.stream().filter(this::isOfJobs).toList();
     if (ofJobs.size() < chosen.size()) {
       List<Example> rest = chosen.stream().filter(example -> !isOfJobs(example)).toList();

@@ -3,6 +3,7 @@ package org.windlass.cli;
 
 import java.util.Optional;
 import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.bench.data.ByteSize;
 import org.windlass.error.InvalidArgumentException;
@@ -12,19 +13,19 @@ import picocli.CommandLine.Option;
 /** Command-line options for the layouts at both ends, and for the dtype between them. */
 final class LayoutOptions {
   @Option(names = "--from", paramLabel = "LAYOUT", description = "Source layout.")
-  private String from;
+  private @Nullable String from;
 
   @Option(
       names = "--to",
       paramLabel = "LAYOUT",
       description = "Target layout; without @ it follows the source's highest rank.")
-  private String to;
+  private @Nullable String to;
 
   @Option(
       names = "--wire",
       paramLabel = "DTYPE",
       description = "Dtype in which floating tensors cross ranks.")
-  private String wire;
+  private @Nullable String wire;
 
   Optional<String> from() {
     return Optional.ofNullable(from);
@@ -43,7 +44,7 @@ final class LayoutOptions {
   }
 
   /** Parses a dtype for floating tensors, and throws if a reshard cannot cast to it. */
-  static Optional<DType> castable(String option, String value) {
+  static Optional<DType> castable(String option, @Nullable String value) {
     try {
       Optional<DType> dtype = Optional.ofNullable(value).map(DType::parse);
       dtype.ifPresent(Reshard.fromStoredLayouts()::dtype);
@@ -53,7 +54,7 @@ final class LayoutOptions {
     }
   }
 
-  static OptionalLong bytes(String option, String value) {
+  static OptionalLong bytes(String option, @Nullable String value) {
     return value == null ? OptionalLong.empty() : OptionalLong.of(ByteSize.parse(option, value));
   }
 

@@ -65,6 +65,7 @@ public final class Main implements Runnable {
   private boolean verbose;
 
   public static void main(String[] args) {
+    ErrorCode.values(); // A lack of descriptors is reported with it, and could not load it.
     ProcessEnd.awaitSignals(asksForJson(args));
     chooseTarget(args);
     int status =
@@ -117,7 +118,6 @@ public final class Main implements Runnable {
       addCommands(line, args);
       line.setOut(new PrintWriter(results, true));
       line.setErr(err);
-      line.setCaseInsensitiveEnumValuesAllowed(true);
       // Take arguments literally, also if one begins with @, as a decorator of a name may.
       line.setExpandAtFiles(false);
       // Arguments after the command that ranks run belong to that command.
@@ -164,7 +164,7 @@ public final class Main implements Runnable {
     return commands;
   }
 
-  private static void addCommands(CommandLine line, String... args) {
+  static void addCommands(CommandLine line, String... args) {
     // Building the description of a command takes tens of milliseconds.
     Optional<String> named = firstWord(args).filter(COMMANDS::containsKey);
     COMMANDS.forEach(

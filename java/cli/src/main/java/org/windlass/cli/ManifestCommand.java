@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonObject;
@@ -42,7 +43,7 @@ final class ManifestCommand implements Runnable {
       names = "--devices",
       paramLabel = "N",
       description = "Devices 0 to N-1 take part (as many as the file names; 1 where it names none).")
-  private Integer devices;
+  private @Nullable Integer devices;
 
   @Option(names = "--summary", description = "Leave slots and devices out.")
   private boolean summary;

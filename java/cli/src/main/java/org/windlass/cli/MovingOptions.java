@@ -2,6 +2,7 @@
 package org.windlass.cli;
 
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.kernel.Target;
 import picocli.CommandLine.Option;
@@ -13,7 +14,7 @@ class MovingOptions {
       paramLabel = "TARGET",
       description =
           "What runs the kernels (sim, or what WINDLASS_TARGET says); windlass doctor lists them.")
-  private String target;
+  private @Nullable String target;
 
   @Option(
       names = "--deadline",

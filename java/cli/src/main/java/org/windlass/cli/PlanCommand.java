@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.checkpoint.TensorList;
@@ -69,16 +70,16 @@ final class PlanCommand implements Runnable {
       names = "--shape",
       paramLabel = "SHAPE",
       description = "Global shape, such as 4096x4096; empty for a scalar.")
-  private String shape;
+  private @Nullable String shape;
 
   @Option(names = "--dtype", paramLabel = "DTYPE", description = "The tensor's dtype.")
-  private String dtype;
+  private @Nullable String dtype;
 
   @Option(
       names = "--rank",
       paramLabel = "RANK",
       description = "Plan what this rank must know, and no more.")
-  private Integer rank;
+  private @Nullable Integer rank;
 
   @Option(names = "--summary", description = "Leave routes and links out.")
   private boolean summary;
@@ -87,13 +88,13 @@ final class PlanCommand implements Runnable {
       names = "--tensors",
       paramLabel = "FILE",
       description = "A JSON list of {name, shape, dtype, from?, to?, count?}.")
-  private Path tensors;
+  private @Nullable Path tensors;
 
   @Option(
       names = "--ranks-per-host",
       paramLabel = "N",
       description = "So many ranks, from 0 on, live on a host each; default all on one.")
-  private Integer ranksPerHost;
+  private @Nullable Integer ranksPerHost;
 
   @Option(
       names = "--links",
@@ -101,7 +102,7 @@ final class PlanCommand implements Runnable {
       description =
           "Predict the time from a table of speeds:"
               + " {\"within\": {\"GBps\": 12}, \"between\": {\"GBps\": 3.1, \"us\": 25}}.")
-  private Path links;
+  private @Nullable Path links;
 
   @Mixin private JsonOption json;
 
@@ -110,13 +111,13 @@ final class PlanCommand implements Runnable {
       paramLabel = "FILE",
       description =
           "Write a page with a picture: who sends what to whom, and who reads whose terms.")
-  private Path html;
+  private @Nullable Path html;
 
   @Override
   public void run() {
     Path page = html == null ? null : PlanPage.place(html);
     PlanRequest request = request();
-    List<PlannedTensor> planned = tensors == null ? List.of(single()) : listed();
+    List<PlannedTensor> planned = tensors == null ? List.of(single()) : listed(tensors);
     requireRank(planned);
     if (page != null) {
       PlanPage.write(page, request, planned);
@@ -179,7 +180,7 @@ final class PlanCommand implements Runnable {
     return layouts.castWire().filter(type::canCast).orElse(type);
   }
 
-  private List<PlannedTensor> listed() {
+  private List<PlannedTensor> listed(Path tensors) {
     if (shape != null || dtype != null) {
       throw new InvalidArgumentException("--tensors gives shapes and dtypes; leave out --shape and --dtype");
     }

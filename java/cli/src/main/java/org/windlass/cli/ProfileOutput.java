@@ -4,6 +4,7 @@ package org.windlass.cli;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import org.windlass.internal.json.JsonObject;
 import org.windlass.kernel.Target;
 import org.windlass.report.KernelProfile;
@@ -27,7 +28,7 @@ final class ProfileOutput {
     for (KernelProfile kernel : kernels) {
       for (Engine engine : Engine.values()) {
         boolean first = engine == Engine.S;
-        Work work = kernel.engines().get(engine);
+        Work work = Objects.requireNonNull(kernel.engines().get(engine));
         table.append(
             row(
                 first ? kernel.kernel() : "",
@@ -74,8 +75,8 @@ final class ProfileOutput {
   /** Returns the busy cycles of the load engine or the store engine, whichever are fewer. */
   private static long shorter(KernelProfile kernel) {
     return Math.min(
-        kernel.engines().get(Engine.MTE2).busyCycles(),
-        kernel.engines().get(Engine.MTE3).busyCycles());
+        Objects.requireNonNull(kernel.engines().get(Engine.MTE2)).busyCycles(),
+        Objects.requireNonNull(kernel.engines().get(Engine.MTE3)).busyCycles());
   }
 
   private static String percent(long part, long whole) {

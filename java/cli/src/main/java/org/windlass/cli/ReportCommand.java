@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.ResourceException;
@@ -223,7 +224,7 @@ final class ReportCommand implements Callable<Integer> {
   }
 
   /** Returns the value, or null for a rank on another host, whose value is unknown here. */
-  private static Object known(boolean elsewhere, Object value) {
+  private static @Nullable Object known(boolean elsewhere, Object value) {
     return elsewhere ? null : value;
   }
 

@@ -7,8 +7,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonObject;
 import org.windlass.layout.Layout;
@@ -42,8 +44,9 @@ import picocli.CommandLine.Spec;
       "out comes from the defaults: match (* is any text, {n} captures text without a",
       "dot), from, to, dtype, as (a name or a list), transpose (true or an order),",
       "parts with dim (joins those captured; ranks hold their piece of each part,",
-      "which may differ in extent: q, k and v of grouped queries), stack (true or a",
-      "dimension).",
+      "which may differ in extent: q, k and v of grouped queries; a part may be",
+      "{\"name\", \"to\"}), split with dim (the sizes of the parts of a fused tensor), groups",
+      "and unit for both, stack (true or a dimension), pad_to (a multiple), drop (true).",
       "  [{\"match\":\"l.{n}.{p}\", \"parts\":[\"q\",\"k\",\"v\"], \"dim\":0,",
       "    \"as\":\"l.{n}.qkv\", \"to\":\"4:S0\"}]",
       "%n--launch processes has processes of this machine do the work, and writes the",
@@ -72,10 +75,18 @@ final class ReshardCommand implements Runnable {
       names = "--mode",
       paramLabel = "MODE",
       defaultValue = "direct",
-      description = "How bytes move: direct (${DEFAULT-VALUE}) or staged.")
+      description =
+          "How bytes move: direct (${DEFAULT-VALUE}) writes values that stay as they are from the"
+              + " memory into which they were read; staged moves all of them through memory in the"
+              + " wire dtype. The result is the same.")
   private String mode;
 
-  @Mixin private BucketOption bucket;
+  @Option(
+      names = "--bucket-bytes",
+      paramLabel = "BYTES",
+      description =
+          "Memory that a thread writes at a time, as in 4M (default 8M); the result is the same.")
+  private String bucketBytes;
 
   @Parameters(index = "0", paramLabel = "IN", description = "What to read.")
   private Path in;
@@ -87,7 +98,7 @@ final class ReshardCommand implements Runnable {
       names = "--dtype",
       paramLabel = "DTYPE",
       description = "Dtype in which floating tensors are written.")
-  private String dtype;
+  private @Nullable String dtype;
 
   @Option(
       names = "--ignore-scales",
@@ -100,7 +111,7 @@ final class ReshardCommand implements Runnable {
       names = "--rules",
       paramLabel = "FILE",
       description = "What becomes of which tensors, as below.")
-  private Path rules;
+  private @Nullable Path rules;
 
   @Option(
       names = "--max-shard-bytes",
@@ -108,7 +119,7 @@ final class ReshardCommand implements Runnable {
       description =
           "Write the index form, with at most so many tensor bytes a file, as in 5G; a larger tensor"
               + " has one of its own.")
-  private String maxShardBytes;
+  private @Nullable String maxShardBytes;
 
   @Option(
       names = "--force",
@@ -147,7 +158,7 @@ final class ReshardCommand implements Runnable {
     layouts.castWire().ifPresent(reshard::wire);
     LayoutOptions.castable("--dtype", dtype).ifPresent(reshard::dtype);
     Optional.ofNullable(rules).ifPresent(reshard::rules);
-    bucket.bytes().ifPresent(reshard::bucketBytes);
+    LayoutOptions.bytes("--bucket-bytes", bucketBytes).ifPresent(reshard::bucketBytes);
     LayoutOptions.bytes("--max-shard-bytes", maxShardBytes).ifPresent(reshard::maxShardBytes);
     if (force) {
       reshard.force();
@@ -198,7 +209,7 @@ final class ReshardCommand implements Runnable {
       }
       warn(err, "OUT was complete when " + failure.getMessage());
     }
-    return result.get();
+    return Objects.requireNonNull(result.get());
   }
 
   private void warn(PrintWriter err, String text) {

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ErrorCode;
 
 /**
@@ -19,7 +20,7 @@ final class Results extends Writer {
   }
 
   private final Writer to;
-  private IOException fault;
+  private @Nullable IOException fault;
 
   Results(Writer to) {
     this.to = to;

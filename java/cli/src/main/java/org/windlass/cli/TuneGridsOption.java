@@ -12,7 +12,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.LocalGroup;
 import org.windlass.bench.data.ByteSize;
 import org.windlass.bench.sample.BenchCase;
@@ -51,7 +53,7 @@ final class TuneGridsOption {
       description =
           "Collectives on cuda: tries how many cores a rank is best given on device tensors, and writes"
               + " FILE, a table that WINDLASS_CUDA_GRIDS may name.")
-  private Path file;
+  private @Nullable Path file;
 
   boolean isGiven() {
     return file != null;
@@ -78,7 +80,12 @@ final class TuneGridsOption {
     present();
   }
 
+  private Path file() {
+    return Objects.requireNonNull(file);
+  }
+
   private GridRows present() {
+    Path file = file();
     if (!Files.exists(file)) {
       return GridRows.none();
     }
@@ -114,7 +121,7 @@ final class TuneGridsOption {
       PrintWriter out) {
     boolean isFirst = group.communicators().get(0).rank() == 0;
     try (Unfinished unfinished = new Unfinished();
-        WholeFile table = isFirst ? WholeFile.create(file) : null;
+        WholeFile table = isFirst ? WholeFile.create(file()) : null;
         GridTuner tuner = new GridTuner(group, operation)) {
       unfinished.add(table);
       List<Choice> choices = new ArrayList<>();
@@ -129,7 +136,7 @@ final class TuneGridsOption {
         }
         choices.add(choice);
       }
-      if (isFirst) {
+      if (table != null) {
         GridRows rows = tuner.into(present(), choices);
         table.write(rows.text());
         table.commit();

@@ -7,6 +7,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 
 /**
@@ -36,7 +37,7 @@ final class Unfinished implements AutoCloseable {
    * Adds an object to close if a signal ends the process. Its close removes an unfinished output,
    * and does nothing once that is finished. Ignores null.
    */
-  void add(AutoCloseable writer) {
+  void add(@Nullable AutoCloseable writer) {
     if (writer == null) {
       return;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.experts;
 
-import org.jspecify.annotations.Nullable;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
 import org.windlass.internal.Native;

@@ -11,6 +11,7 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
@@ -64,7 +65,7 @@ public final class Followers implements AutoCloseable {
   private final Map<String, Entry> all = new TreeMap<>();
 
   // why the last send could not search for targets
-  private volatile WindlassException searchFailure;
+  private volatile @Nullable WindlassException searchFailure;
   private long searchAgainNs; // no rank searches before, as long as searchFailure is not null
   private long newest = -1;
   private long sentVersions;
@@ -72,15 +73,15 @@ public final class Followers implements AutoCloseable {
 
   private static final class Entry {
     private final String name;
-    private Link link; // null while it is not linked
-    private LinkTransfer transfer;
-    private WindlassException lost;
+    private @Nullable Link link; // null while it is not linked
+    private @Nullable LinkTransfer transfer;
+    private @Nullable WindlassException lost;
     private OptionalLong version = OptionalLong.empty();
     private long versionsThen; // number of versions sent up to that one
 
     // Outcome of the last step, on this rank or on all ranks, and why this rank lost the follower.
     private long outcome;
-    private Throwable failure;
+    private @Nullable Throwable failure;
 
     Entry(String name) {
       this.name = name;

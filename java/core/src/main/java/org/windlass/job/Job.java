@@ -196,10 +196,10 @@ public final class Job implements AutoCloseable {
 
   /**
    * Connects to the other job of a link, which may come later. Collective over this job's ranks.
-   * Both jobs compare their versions of Windlass. A source connects to a target that is not linked with
-   * it, and calls this once for each target. If the other job gives up before both have connected,
-   * this one waits for another until its own deadline. The other job gives up at its own deadline,
-   * if its call is interrupted, or if it dies.
+   * Both jobs compare their versions of Windlass. A source connects to a target that is not linked
+   * with it, and calls this once for each target. If the other job gives up before both have
+   * connected, this one waits for another until its own deadline. The other job gives up at its own
+   * deadline, if its call is interrupted, or if it dies.
    *
    * <p>If the call fails on a rank, it fails on all ranks of that job. If the reason concerns both
    * jobs, such as different versions or too little memory, it fails on all ranks of both. Jobs may

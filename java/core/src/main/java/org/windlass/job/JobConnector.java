@@ -4,6 +4,7 @@ package org.windlass.job;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.error.AbortedException;
@@ -54,8 +55,8 @@ final class JobConnector implements AutoCloseable {
   LinkSearch.Holders holders = new LinkSearch.Holders();
 
   volatile boolean closed;
-  private LinkSearch.Match match; // on rank 0: the other job that was found last
-  private volatile Communicator joining; // of this job or of both, while they join
+  private LinkSearch.@Nullable Match match; // on rank 0: the other job that was found last
+  private volatile @Nullable Communicator joining; // of this job or of both, while they join
 
   JobConnector(
       String name, JobRanks ranks, JobStore store, CommunicatorOptions options, Host host) {
@@ -105,7 +106,7 @@ final class JobConnector implements AutoCloseable {
    * Finds the other job and links with it. Collective. Returns null on all ranks if they should try
    * again, because the store was lost or the other job gave up.
    */
-  Link tryConnect(String linkName, Role role, Layout layout, String target, Until until) {
+  @Nullable Link tryConnect(String linkName, Role role, Layout layout, String target, Until until) {
     Function<LinkSearch, LinkSearch.Match> search =
         linkSearch -> role == Role.SOURCE ? linkSearch.source(target) : linkSearch.target();
     Announcement other =
@@ -246,7 +247,7 @@ final class JobConnector implements AutoCloseable {
     }
   }
 
-  private static Layout layout(Announcement job) {
+  private static @Nullable Layout layout(Announcement job) {
     return job.layout().isEmpty() ? null : Layout.parse(job.layout());
   }
 

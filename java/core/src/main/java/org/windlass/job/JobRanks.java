@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.windlass.Communicator;
@@ -168,7 +169,7 @@ final class JobRanks implements AutoCloseable {
     return new AllGather() {
       @Override
       public List<byte[]> round(Map<Integer, byte[]> own, boolean isLast, Duration limit) {
-        byte[][] said = gather(until, own.get(first + rank()));
+        byte[][] said = gather(until, Objects.requireNonNull(own.get(first + rank())));
         Supplier<Encoding> step =
             () -> {
               Map<Integer, byte[]> all = new LinkedHashMap<>();

@@ -5,6 +5,7 @@ import java.lang.ref.Cleaner;
 import java.time.Duration;
 import java.util.Map;
 import java.util.UUID;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.PeerLostException;
@@ -40,8 +41,8 @@ final class JobStore implements AutoCloseable {
 
   /** Resources that outlive an object which nobody closes. Thread-safe. */
   private static final class Resources extends Leaks.Resource {
-    private volatile LinkRendezvous rendezvous; // null before the first search
-    private Store store; // null while there is no connection
+    private volatile @Nullable LinkRendezvous rendezvous; // null before the first search
+    private @Nullable Store store; // null while there is no connection
     private volatile boolean isClosed;
 
     Resources(String what) {

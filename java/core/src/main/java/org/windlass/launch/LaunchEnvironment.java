@@ -8,6 +8,7 @@ import java.util.OptionalInt;
 import java.util.StringJoiner;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Copies;
@@ -61,7 +62,7 @@ public final class LaunchEnvironment {
     private final String rank;
     private final String size;
     private final String localRank;
-    private final String localSize; // null if the launcher does not set it
+    private final @Nullable String localSize; // null if the launcher does not set it
 
     /** Advice for a process that has only one of {@code rank} and {@code size}. */
     private final String cure;
@@ -232,23 +233,24 @@ public final class LaunchEnvironment {
    * Returns this rank's number among the ranks of its host. Empty if the launcher does not set it.
    */
   public OptionalInt localRank() {
-    boolean hasSize = variables.isSet(launcher.localSize);
+    String localSize = launcher.localSize;
+    String counter = localSize != null && variables.isSet(localSize) ? localSize : sizeName;
     return variables.isSet(launcher.localRank)
-        ? OptionalInt.of(
-            variables.rank(launcher.localRank, hasSize ? launcher.localSize : sizeName))
+        ? OptionalInt.of(variables.rank(launcher.localRank, counter))
         : OptionalInt.empty();
   }
 
   /** Returns the number of ranks on this rank's host. Empty if the launcher does not set it. */
   public OptionalInt localSize() {
-    if (!variables.isSet(launcher.localSize)) {
+    String localSize = launcher.localSize;
+    if (localSize == null || !variables.isSet(localSize)) {
       return OptionalInt.empty();
     }
-    variables.requireBoth(launcher.localSize, launcher.localRank, "set both, or neither");
-    int local = variables.count(launcher.localSize);
+    variables.requireBoth(localSize, launcher.localRank, "set both, or neither");
+    int local = variables.count(localSize);
     if (local > size) {
       throw new InvalidArgumentException(
-          variables.quoted(launcher.localSize, sizeName)
+          variables.quoted(localSize, sizeName)
               + "; a host has no more ranks than there are; correct what sets them");
     }
     return OptionalInt.of(local);

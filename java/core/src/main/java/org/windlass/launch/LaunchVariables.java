@@ -2,7 +2,9 @@
 package org.windlass.launch;
 
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Texts;
@@ -12,12 +14,13 @@ record LaunchVariables(Map<String, String> all) {
   /**
    * Returns true if a variable has a value. The name is null if the launcher has no such variable.
    */
-  boolean isSet(String name) {
+  boolean isSet(@Nullable String name) {
     return name != null && value(name).isPresent();
   }
 
+  /** Returns the value of a variable that is set. */
   String get(String name) {
-    return all.get(name);
+    return Objects.requireNonNull(all.get(name));
   }
 
   Optional<String> value(String name) {

@@ -29,14 +29,14 @@ final class LayoutParser {
     this.text = Objects.requireNonNull(text, "text");
   }
 
-  /** Parses a mesh. Without {@code @}, its first rank is {@code defaultFirst}. */
+  /** Parses a mesh. Without {@code @}, it begins at rank {@code defaultFirst}. */
   DeviceMesh mesh(int defaultFirst) {
     DeviceMesh mesh = meshPart(defaultFirst);
     expectEnd("':' or the end");
     return mesh;
   }
 
-  /** Parses a layout. Without {@code @}, its first rank is {@code defaultFirst}. */
+  /** Parses a layout. Without {@code @}, its mesh begins at rank {@code defaultFirst}. */
   Layout layout(int defaultFirst) {
     DeviceMesh mesh = meshPart(defaultFirst);
     if (!accept(':')) {

@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.BiFunction;
 import org.windlass.error.MismatchException;
@@ -123,7 +124,7 @@ final class Agreement {
             claim(verb, said) + "the link has ranks 0 to " + (offers.size() - 1),
             said.rank);
       }
-      if (!named.get(offers.get(rank)).contains(key)
+      if (!Objects.requireNonNull(named.get(offers.get(rank))).contains(key)
           && Shapes.numel(spec.localShape(rank)) != 0) {
         throw mismatch(
             key.name,

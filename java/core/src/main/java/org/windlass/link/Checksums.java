@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
@@ -145,7 +146,7 @@ final class Checksums {
    */
   record Failure(VerificationFailedException exception, List<String> wrong) {}
 
-  private Failure verdict(long[][] firsts, long version, Set<String> wrong) {
+  private @Nullable Failure verdict(long[][] firsts, long version, Set<String> wrong) {
     List<Integer> faultyRanks = new ArrayList<>();
     List<String> texts = new ArrayList<>();
     for (int rank = 0; rank < firsts.length; rank++) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.link;
 
-import java.lang.ref.WeakReference;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeSet;
+import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
@@ -67,7 +70,7 @@ public final class Link implements AutoCloseable {
   private final Communicator communicator;
 
   /** Senders. Null on a rank that does not send. */
-  private final LinkSide senders;
+  private final @Nullable LinkSide senders;
 
   private final LinkRanks ranks;
   private final boolean sends;
@@ -91,7 +94,7 @@ public final class Link implements AutoCloseable {
   private int registrations;
 
   /** Open transfers. Guarded by itself. */
-  private final List<WeakReference<LinkTransfer>> transfers = new ArrayList<>();
+  private final Set<LinkTransfer> transfers = Collections.newSetFromMap(new WeakHashMap<>());
 
   private volatile boolean closed;
 
@@ -189,7 +192,7 @@ public final class Link implements AutoCloseable {
    * @throws MismatchException on every rank, if ranks name another link or other sides; {@code
    *     communicator} stays usable
    */
-  public static Link open(
+  public static @Nullable Link open(
       Communicator communicator, String name, DeviceMesh senders, DeviceMesh receivers) {
     Objects.requireNonNull(communicator, "communicator");
     Names.require("name", name);
@@ -406,8 +409,7 @@ public final class Link implements AutoCloseable {
   /** Makes {@link #close} close a transfer, too. */
   void keep(LinkTransfer transfer) {
     synchronized (transfers) {
-      transfers.removeIf(each -> each.get() == null);
-      transfers.add(new WeakReference<>(transfer));
+      transfers.add(transfer);
       if (!closed) {
         return;
       }
@@ -418,13 +420,13 @@ public final class Link implements AutoCloseable {
   /** Forgets a transfer that was closed. */
   void letGo(LinkTransfer transfer) {
     synchronized (transfers) {
-      transfers.removeIf(each -> each.get() == null || each.get() == transfer);
+      transfers.remove(transfer);
     }
   }
 
   private List<LinkTransfer> kept() {
     synchronized (transfers) {
-      return transfers.stream().map(WeakReference::get).filter(Objects::nonNull).toList();
+      return new ArrayList<>(transfers);
     }
   }
 

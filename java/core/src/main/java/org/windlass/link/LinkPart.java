@@ -4,6 +4,7 @@ package org.windlass.link;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
@@ -40,7 +41,7 @@ final class LinkPart {
   private Supplier<List<String>> incomplete = List::of;
 
   /** Exception that all ranks of the link threw before anything moved. Null for none. */
-  private UnsupportedException unsupported;
+  private @Nullable UnsupportedException unsupported;
 
   /** Transfer that ran last. Thread-safe. */
   private volatile Transfer latest;
@@ -77,6 +78,11 @@ final class LinkPart {
   /** Returns the transfer of a half. */
   Transfer transfer(int half) {
     return transfers.get(half);
+  }
+
+  /** Returns the number of moves that have begun; see {@link Transfer#begun}. Thread-safe. */
+  long begun() {
+    return transfers.stream().mapToLong(Transfer::begun).sum();
   }
 
   /** Returns the handover between two jobs; null within one communicator. */
@@ -177,7 +183,7 @@ final class LinkPart {
    * Moves and verifies a version. Peers hash this rank's sources, which stay until the verification
    * is over.
    */
-  private Checksums.Failure moveAndVerify(int half, long named, long[] version, Until until) {
+  private Checksums.@Nullable Failure moveAndVerify(int half, long named, long[] version, Until until) {
     TransferHandle sources = latest.handle();
     boolean held = sources.pin(); // once closed, the move says so
     boolean isOver = false;

@@ -50,6 +50,11 @@ final class LinkParts {
     return false;
   }
 
+  /** Returns the number of moves that have begun to write to targets. Thread-safe. */
+  long begun() {
+    return all.stream().mapToLong(LinkPart::begun).sum();
+  }
+
   /**
    * Moves a version into a half, once the other sides of all links are there. Nothing has moved if
    * the senders of one have finished, or if a side has taken the version back.

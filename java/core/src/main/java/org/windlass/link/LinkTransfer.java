@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Operation;
 import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
@@ -70,9 +71,8 @@ import org.windlass.transfer.Transfer;
  * that passes ends the link. A rank that had committed before a failure reached it keeps the new
  * version, and others the one before. No rank commits before all are complete.
  *
- * <p>The ranks of a link make their calls in one order. If one registers while others send, all get
- * a {@link MismatchException}, and the link is over. One thread at a time calls an operation.
- * Queries are thread-safe.
+ * <p>The ranks of a link make their calls in one order, each on one thread at a time. If one
+ * registers while others send, all get a {@link MismatchException}. Queries are thread-safe.
  */
 public final class LinkTransfer implements AutoCloseable {
   private static final long ANY = Transfer.ANY_VERSION;
@@ -81,9 +81,7 @@ public final class LinkTransfer implements AutoCloseable {
   private final LinkParts parts;
   private final List<Link> links;
 
-  /** First link. */
   private final Link link;
-
   private final Targets targets;
 
   /** Half for the next version. Only the thread of the call uses it. */
@@ -91,8 +89,8 @@ public final class LinkTransfer implements AutoCloseable {
 
   private volatile Holding holding = Holding.NOTHING;
 
-  /** The call in progress in place. Null for none. */
-  private volatile Overwriting overwriting;
+  /** Moves that had begun before the call in progress in place; negative if there is none. */
+  private volatile long begun = Holding.NONE;
 
   LinkTransfer(List<LinkPart> parts, Targets targets) {
     this.parts = new LinkParts(parts);
@@ -299,11 +297,7 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /**
-   * Result of a move.
-   *
-   * @param late why no version arrived; null if one did
-   */
+  /** Result of a move. {@code late} says why no version arrived; it is null if one did. */
   private record Outcome(long version, WindlassException late) {
     long orThrow() {
       if (late != null) {
@@ -319,7 +313,7 @@ public final class LinkTransfer implements AutoCloseable {
     try {
       Until until = new Until(deadlineNs);
       while (!isFinished()) {
-        overwriting = targets.isInPlace() ? Overwriting.of(parts.all(), next) : null;
+        begun = targets.isInPlace() ? parts.begun() : Holding.NONE;
         LinkPart late = parts.move(next, wanted, version, until);
         if (late != null) {
           return new Outcome(ANY, late.late(what));
@@ -335,29 +329,27 @@ public final class LinkTransfer implements AutoCloseable {
       keep(version[0], parts.failed(), e);
       throw parts.failed().failed(what, version[0] < 0 ? wanted : version[0], e);
     } finally {
-      overwriting = null;
+      begun = Holding.NONE;
       Link.leave(links);
     }
   }
 
-  /** Records the content of in-place targets after a version that moved only in part. */
   private void keep(long version, LinkPart at, Throwable failure) {
     if (targets.isInPlace() && version >= 0) {
       holding = Holding.overwritten(version).incomplete(at.incomplete(), failure);
     }
   }
 
-  /** Returns the exception of {@code receive} after the senders have finished. */
   private WindlassException finished(String what) {
     String operation = link.operation(what);
     return new AbortedException(
         operation + ": the senders have finished; no version follows", null, operation, List.of());
   }
 
-  /** Returns what the targets hold now. Thread-safe. */
   private Holding held() {
-    Overwriting call = overwriting;
-    return call != null && call.hasBegun() ? Holding.overwritten(Holding.NEXT) : holding;
+    long before = begun;
+    boolean isOverwritten = before >= 0 && parts.begun() != before;
+    return isOverwritten ? Holding.overwritten(Holding.NEXT) : holding;
   }
 
   /**

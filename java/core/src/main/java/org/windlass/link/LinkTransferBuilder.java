@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
@@ -76,7 +77,7 @@ public final class LinkTransferBuilder {
   private boolean registered;
 
   /** Last default that was set after all tensors; null for none. */
-  private String unused;
+  private @Nullable String unused;
 
   LinkTransferBuilder(Link link) {
     share = new Share(link);
@@ -87,7 +88,7 @@ public final class LinkTransferBuilder {
    * Adds the tensors that follow to {@code link}. They move together with the earlier ones.
    *
    * @param link link on which this rank is on the same side as on the earlier links; links that
-   *     move together have different names
+   *     move together have different names, and are at most 64
    */
   public LinkTransferBuilder and(Link link) {
     Objects.requireNonNull(link, "link");

@@ -5,11 +5,11 @@ import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -99,7 +99,7 @@ final class PythonTables {
     Map<Integer, Map<String, TransferWords.Binding>> views = new HashMap<>();
     for (int rank : link.ranks().senders()) {
       Map<String, TransferWords.Binding> own = decode(rank, stated[rank], sent.keySet());
-      sent.values().forEach(spec -> check(link, rank, spec, own.get(spec.name())));
+      sent.values().forEach(spec -> check(link, rank, spec, Objects.requireNonNull(own.get(spec.name()))));
       views.put(rank, own);
     }
     return views;

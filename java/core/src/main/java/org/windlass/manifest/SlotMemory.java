@@ -3,7 +3,6 @@ package org.windlass.manifest;
 
 import java.time.Duration;
 import java.util.Locale;
-import java.util.Set;
 import org.windlass.Communicator;
 import org.windlass.Window;
 import org.windlass.error.ResourceException;

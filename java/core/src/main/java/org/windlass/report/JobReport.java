@@ -29,8 +29,8 @@ public record JobReport(List<Group> communicators, boolean isOver) {
    * @param id distinguishes it from all other communicators of this host
    * @param parent the id of the communicator from which it was split or shrunk; empty if there is
    *     none
-   * @param former the number that each of its ranks has in the parent, in rank order; empty without
-   *     a parent
+   * @param former for each of its ranks in order, that rank's number in the parent; empty without a
+   *     parent
    * @param age time since it was made
    * @param report the state of its ranks
    */

@@ -10,6 +10,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
@@ -382,11 +383,16 @@ public final class Transfer implements AutoCloseable {
 
   /** Returns the bytes written of each tensor, on {@code rank}, or on all ranks for -1. */
   private long[] moved(int rank) {
+    return query("progress", () -> handle.moved(rank, tensors.size()));
+  }
+
+  /** Returns the result of a native query. */
+  private <T> T query(String what, Supplier<T> query) {
     if (!handle.pin()) {
-      throw new ClosedException("progress: the transfer was closed");
+      throw new ClosedException(what + ": the transfer was closed");
     }
     try {
-      return handle.moved(rank, tensors.size());
+      return query.get();
     } finally {
       handle.unpin();
       Reference.reachabilityFence(this);
@@ -403,15 +409,7 @@ public final class Transfer implements AutoCloseable {
    * unless this rank relays data between hosts.
    */
   public long stagingBytes() {
-    if (!handle.pin()) {
-      throw new ClosedException("stagingBytes: the transfer was closed");
-    }
-    try {
-      return Native.wl_transfer_staging_bytes(handle.handle);
-    } finally {
-      handle.unpin();
-      Reference.reachabilityFence(this);
-    }
+    return query("stagingBytes", () -> Native.wl_transfer_staging_bytes(handle.handle));
   }
 
   /**

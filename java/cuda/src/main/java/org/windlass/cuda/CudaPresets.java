@@ -27,7 +27,7 @@ public final class CudaPresets {
 
   /** Returns the reason of a failed load, which later errors have only as their cause. */
   private static String reason(LinkageError refused) {
-    boolean again = refused instanceof NoClassDefFoundError && refused.getCause() != null;
-    return again ? refused.getCause().getMessage() : refused.getMessage();
+    Throwable first = refused instanceof NoClassDefFoundError ? refused.getCause() : null;
+    return String.valueOf((first != null ? first : refused).getMessage());
   }
 }

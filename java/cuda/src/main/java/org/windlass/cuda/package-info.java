@@ -5,4 +5,7 @@
  * use them depend on the presets themselves. Nothing here needs the presets' native libraries, the
  * CUDA toolkit or a driver.
  */
+@NullMarked
 package org.windlass.cuda;
+
+import org.jspecify.annotations.NullMarked;

@@ -24,6 +24,7 @@ import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLException;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
@@ -59,7 +60,7 @@ final class EtcdConnection implements AutoCloseable {
   private final CompletableFuture<WindlassException> end = new CompletableFuture<>();
 
   /** Lease that ends with this connection; null before {@link #keepLease}. */
-  private KeptLease lease;
+  private @Nullable KeptLease lease;
 
   private boolean isClosed;
 

@@ -18,6 +18,7 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.store.Limits;
@@ -176,12 +177,12 @@ final class EtcdStore implements Store {
   }
 
   /** Returns the first key that a transaction has read; null for an absent key. */
-  private static KeyValue found(TxnResponse response) {
+  private static @Nullable KeyValue found(TxnResponse response) {
     List<KeyValue> found = response.getGetResponses().get(0).getKvs();
     return found.isEmpty() ? null : found.get(0);
   }
 
-  private static byte[] value(KeyValue found) {
+  private static byte @Nullable [] value(KeyValue found) {
     return found == null ? null : found.getValue().getBytes();
   }
 

@@ -13,6 +13,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.WindlassException;
@@ -58,8 +59,8 @@ final class RoundsByKeys {
   private final Map<String, byte[]> held = new ConcurrentHashMap<>();
 
   private int number = -1;
-  private Round round;
-  private Deadline until;
+  private @Nullable Round round;
+  private @Nullable Deadline until;
 
   RoundsByKeys(Store store, String name, int size) {
     this.store = store;

@@ -11,6 +11,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -158,7 +159,9 @@ final class AgainstCommand implements Runnable {
     }
     left.removeIf(
         cell ->
-            cells.computeIfAbsent(group.name(cell), key -> new BuildRounds()).add(measured.get(cell)));
+            cells
+                .computeIfAbsent(group.name(cell), key -> new BuildRounds())
+                .add(Objects.requireNonNull(measured.get(cell))));
   }
 
   private void measure(Build build, Group group, Map<Cell, Map<Build, Times>> measured)

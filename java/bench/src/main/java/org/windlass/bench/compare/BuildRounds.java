@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.DoubleSummaryStatistics;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.windlass.bench.sample.Times;
 
 /**
@@ -43,8 +44,8 @@ final class BuildRounds {
       return rounds.add(round);
     }
     leftOut++;
-    double others = Math.max(round.get(Build.OTHER).empty(), round.get(Build.CONTROL).empty());
-    slowHere += round.get(Build.THIS).empty() > (1 + MOST_APART) * others ? 1 : 0;
+    double others = Math.max(of(Build.OTHER, round).empty(), of(Build.CONTROL, round).empty());
+    slowHere += of(Build.THIS, round).empty() > (1 + MOST_APART) * others ? 1 : 0;
     return false;
   }
 
@@ -65,11 +66,15 @@ final class BuildRounds {
     return Row.median(rounds.stream().map(round -> round.get(Build.OTHER)).toList(), Times::median);
   }
 
+  private static Times of(Build build, Map<Build, Times> round) {
+    return Objects.requireNonNull(round.get(build));
+  }
+
   /** Returns the median ratio of a build's time to the other build's, or NaN without a round. */
   double ratio(Build build) {
     return Row.middle(
         rounds.stream()
-            .mapToDouble(round -> round.get(build).median() / round.get(Build.OTHER).median()),
+            .mapToDouble(round -> of(build, round).median() / of(Build.OTHER, round).median()),
         (a, b) -> Math.sqrt(a * b));
   }
 }

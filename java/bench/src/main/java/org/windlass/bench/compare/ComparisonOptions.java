@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.InternalException;
 import org.windlass.error.InvalidArgumentException;
@@ -52,13 +53,13 @@ final class ComparisonOptions {
       names = "--out",
       paramLabel = "FOLDER",
       description = "Where files go (the checkout's target/bench).")
-  private Path out;
+  private @Nullable Path out;
 
   @Option(
       names = "--from",
       paramLabel = "CSV",
       description = "Measures nothing: makes chart and table from this file.")
-  private Path from;
+  private @Nullable Path from;
 
   @Mixin private RootOption root;
 
@@ -70,7 +71,10 @@ final class ComparisonOptions {
     line.setErr(err);
     line.setOut(new PrintWriter(out));
     line.setParameterExceptionHandler(
-        (wrong, given) -> refuse(err, new InvalidArgumentException(wrong.getMessage(), wrong)));
+        (wrong, given) -> {
+          String message = String.valueOf(wrong.getMessage());
+          return refuse(err, new InvalidArgumentException(message, wrong));
+        });
     line.setExecutionExceptionHandler(
         (fault, running, result) -> {
           if (fault instanceof WindlassException known) {
@@ -175,7 +179,7 @@ final class ComparisonOptions {
     if (fault instanceof AccessDeniedException) {
       return "permission denied";
     }
-    return fault.getMessage();
+    return String.valueOf(fault.getMessage());
   }
 
   void report(String name, String table, String chart, CommandLine line) {

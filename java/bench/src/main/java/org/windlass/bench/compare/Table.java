@@ -109,8 +109,9 @@ final class Table {
       Map<Boolean, List<Ratio>> cells =
           all.stream().collect(Collectors.partitioningBy(each -> switchesLittle(each.cell())));
       text.append(
-          "Geometric mean: " + Ratio.mean(cells.get(true))
-              + " over cells of 2 ranks or of 64 KiB and more, " + Ratio.mean(cells.get(false))
+          "Geometric mean: " + Ratio.mean(cells.getOrDefault(true, List.of()))
+              + " over cells of 2 ranks or of 64 KiB and more, "
+              + Ratio.mean(cells.getOrDefault(false, List.of()))
               + " over the others.\n\n");
     }
   }

@@ -3,4 +3,7 @@
  * The commands of {@code scripts/bench}, which compare the library with others and with other
  * builds.
  */
+@NullMarked
 package org.windlass.bench.compare;
+
+import org.jspecify.annotations.NullMarked;

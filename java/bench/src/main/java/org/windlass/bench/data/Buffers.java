@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.Tensor;
@@ -17,7 +18,7 @@ import org.windlass.error.InvalidArgumentException;
 public final class Buffers implements AutoCloseable {
   private static final long ALIGNMENT = 64;
 
-  private final Window window;
+  private final @Nullable Window window;
   private final List<Tensor> own = new ArrayList<>();
 
   /**

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.data;
 
+import java.util.Objects;
 import java.util.stream.IntStream;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -46,7 +47,7 @@ public final class LocalDigits {
 
   /** Returns the reduction term that {@code rank} holds, in row-major order. */
   static int term(Layout layout, int rank) {
-    int[] coordinates = layout.mesh().coordinates(rank);
+    int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
     int term = 0;
     for (int m = 0; m < coordinates.length; m++) {
       if (layout.placements().get(m) instanceof Placement.Partial) {

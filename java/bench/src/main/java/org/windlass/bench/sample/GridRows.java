@@ -3,7 +3,6 @@ package org.windlass.bench.sample;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.windlass.error.InvalidArgumentException;
 import org.windlass.gpu.CudaGrids;
 
 /**

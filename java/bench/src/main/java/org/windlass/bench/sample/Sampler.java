@@ -8,10 +8,12 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.IntFunction;
 import java.util.function.ObjIntConsumer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Algorithm;
 import org.windlass.Communicator;
 import org.windlass.DType;
@@ -60,8 +62,8 @@ public final class Sampler {
   private final RankWork[] works;
   private final double seconds;
   private final int rounds;
-  private Crew crew;
-  private LineUp lineUp;
+  private @Nullable Crew crew;
+  private @Nullable LineUp lineUp;
   private long next;
 
   /**
@@ -151,7 +153,7 @@ public final class Sampler {
       group.run(comm -> works[comm.rank() - first.rank()] = workload.open(comm));
       Measurement measurement = measure();
       // Keep the buffers until all processes have finished reading.
-      crew.decided(0);
+      opened.decided(0);
       return measurement;
     } finally {
       for (RankWork work : works) {
@@ -161,6 +163,14 @@ public final class Sampler {
       }
       words.forEach(SharedWords::close);
     }
+  }
+
+  private Crew crew() {
+    return Objects.requireNonNull(crew);
+  }
+
+  private LineUp lineUp() {
+    return Objects.requireNonNull(lineUp);
   }
 
   private Measurement measure() {
@@ -197,8 +207,8 @@ public final class Sampler {
       return floorOfDevices(iterations);
     }
     double micros =
-        crew.isFirst() ? workload.floorMicros(iterations).orElse(Double.NaN) : Double.NaN;
-    crew.decided(0);
+        crew().isFirst() ? workload.floorMicros(iterations).orElse(Double.NaN) : Double.NaN;
+    crew().decided(0);
     return micros;
   }
 
@@ -206,18 +216,18 @@ public final class Sampler {
     Stamps stamps = new Stamps(workload.ranks(), iterations);
     forEachRank(
         (work, rank) -> {
-          lineUp.await();
+          lineUp().await();
           for (int i = 0; i < iterations; i++) {
             long ready = System.nanoTime();
-            lineUp.await();
+            lineUp().await();
             work.copy();
             stamps.set(rank, i, ready, System.nanoTime());
-            lineUp.await();
+            lineUp().await();
           }
         });
-    crew.gather(stamps);
+    crew().gather(stamps);
     double micros = Stamps.quantile(Stamps.sortedSamples(List.of(stamps)), 0.5) / 1e3;
-    crew.decided(0);
+    crew().decided(0);
     return micros;
   }
 
@@ -248,7 +258,7 @@ public final class Sampler {
     int count = 1;
     do {
       Stamps stamps = batch.apply(count);
-      crew.gather(stamps);
+      crew().gather(stamps);
       batches.add(stamps);
       taken += count;
       long before = spent;
@@ -258,7 +268,7 @@ public final class Sampler {
       fits = Math.max(fits, fewest - taken);
       boolean isOver = taken >= fewest && (spent >= time * 1e9 || taken >= MOST_ITERATIONS);
       int most = (int) Math.max(1, Math.min(fits, MOST_ITERATIONS - taken));
-      count = (int) crew.decided(isOver ? 0 : most);
+      count = (int) crew().decided(isOver ? 0 : most);
     } while (count > 0);
     return batches;
   }
@@ -271,16 +281,16 @@ public final class Sampler {
     forEachRank(
         (work, rank) -> {
           work.rewrite(first);
-          lineUp.await();
+          lineUp().await();
           work.call();
           for (int i = 0; i < iterations; i++) {
             work.rewrite(first + 1 + i);
             long ready = System.nanoTime();
-            lineUp.await();
+            lineUp().await();
             work.call();
             stamps.set(rank, i, ready, System.nanoTime());
             // Wait, so that no rank rewrites its input while another is still in the call.
-            lineUp.await();
+            lineUp().await();
           }
         });
     return stamps;
@@ -291,13 +301,13 @@ public final class Sampler {
     forEachRank(
         (work, rank) -> {
           work.rewrite(0);
-          lineUp.await();
+          lineUp().await();
           for (int i = 0; i < iterations; i++) {
             work.rewrite(i);
             long ready = System.nanoTime();
-            lineUp.await();
+            lineUp().await();
             stamps.set(rank, i, ready, System.nanoTime());
-            lineUp.await();
+            lineUp().await();
           }
         });
     return stamps;
@@ -310,7 +320,7 @@ public final class Sampler {
         (work, rank) -> {
           work.stream(0);
           long ready = System.nanoTime();
-          lineUp.await();
+          lineUp().await();
           for (int i = 1; i <= calls; i++) {
             work.stream(i);
           }

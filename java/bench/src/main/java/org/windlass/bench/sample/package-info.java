@@ -1,3 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Samplers, which time a workload on one clock, and their results. */
+@NullMarked
 package org.windlass.bench.sample;
+
+import org.jspecify.annotations.NullMarked;

@@ -3,6 +3,7 @@ package org.windlass.bench.side;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Objects;
 import java.util.function.IntConsumer;
 import org.windlass.Communicator;
 import org.windlass.DType;
@@ -58,7 +59,7 @@ public final class JavaSide implements Side {
     if (!isStaged) {
       call = new DirectCalls(rank, barrier, inputs, outputs, (int) bytes).of(operation);
     }
-    return new OnHost(inputs[rank], outputs[rank], call, () -> {});
+    return new OnHost(inputs[rank], outputs[rank], Objects.requireNonNull(call), () -> {});
   }
 
   private static ByteBuffer direct(long bytes) {

@@ -3,6 +3,7 @@ package org.windlass.bench.workload;
 
 import java.nio.ByteBuffer;
 import java.util.OptionalDouble;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.bench.data.Buffers;
@@ -10,7 +11,6 @@ import org.windlass.bench.data.Pattern;
 import org.windlass.bench.data.Sums;
 import org.windlass.bench.side.Operation;
 import org.windlass.bench.side.Side;
-import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
 
 /** A collective on rows of {@code bytes}, run by one side. */
@@ -24,7 +24,7 @@ public record CollectiveWorkload(
     }
   }
 
-  private Sums sums() {
+  private @Nullable Sums sums() {
     return operation.sums() ? new Sums(dtype, ranks) : null;
   }
 

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.Map;
 import java.util.OptionalDouble;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
@@ -70,8 +71,8 @@ public record RedistributeWorkload(
   private final class Work implements RankWork {
     private final int rank;
     private final Buffers buffers;
-    private final Side source;
-    private final Side target;
+    private final @Nullable Side source;
+    private final @Nullable Side target;
     private final Transfer transfer;
     private final long[] inputBits = Digits.encode(from.dtype(), op());
     private long version;
@@ -93,7 +94,7 @@ public record RedistributeWorkload(
               .register(deadline);
     }
 
-    private Side side(TensorSpec of) {
+    private @Nullable Side side(TensorSpec of) {
       if (!of.layout().mesh().contains(rank)) {
         return null;
       }

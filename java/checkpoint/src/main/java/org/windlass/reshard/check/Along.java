@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.check;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * Pairs a dimension of a weight with the dimension of its scales that runs along it.
  *
@@ -49,7 +51,7 @@ record Along(int weight, int scale, long block, long count, boolean isUsual) {
    * @param usual the block of other tensors; a smaller dimension is part of one such block
    * @param isInWords whether a word holds several elements, so that a block may end inside a word
    */
-  static Along of(int d, long elements, long scales, long usual, boolean isInWords) {
+  static @Nullable Along of(int d, long elements, long scales, long usual, boolean isInWords) {
     if (scales == 0 || elements == 0) {
       return null;
     }

@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.stream.LongStream;
 import org.windlass.DType;
@@ -13,7 +14,6 @@ import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -100,9 +100,18 @@ public final class GroupNumbers {
     }
   }
 
+  private TensorMove move(SourceTensor tensor) {
+    return Objects.requireNonNull(moves.get(tensor.name()));
+  }
+
+  /** Returns the moves that are joined in the target of {@code move}. */
+  private List<TensorMove> parts(TensorMove move) {
+    return Objects.requireNonNull(joined.get(move.target().name()));
+  }
+
   private void lookAtShape(Scales.Pair pair) {
     String name = pair.scale().name();
-    TensorMove weight = moves.get(pair.weight().name());
+    TensorMove weight = move(pair.weight());
     boolean isOfWhole = isShape(name) || name.contains(".bitsandbytes__");
     if (isShape(name) && weight.isPart()) {
       doubts.add(name, "they tell the shapes that weights had before rules joined or split them");
@@ -112,12 +121,12 @@ public final class GroupNumbers {
   }
 
   private void check(Scales.Pair pair) {
-    TensorMove weight = moves.get(pair.weight().name());
+    TensorMove weight = move(pair.weight());
     if (in.byRank() || weight.isPart() || isCut(pair.weight())) {
       checkGroups(pair);
     }
     if (weight.isPart()) {
-      checkJoined(pair, weight, joined.get(weight.target().name()));
+      checkJoined(pair, weight, parts(weight));
     }
     if (isCut(pair.weight())) {
       if (!isInOrder(pair)) {
@@ -172,7 +181,7 @@ public final class GroupNumbers {
           them + ", which a rule joins with others or splits along their inputs: each counts its groups"
               + " from 0");
     }
-    if (joined.get(moves.get(pair.scale().name()).target().name()).size() > 1) {
+    if (parts(move(pair.scale())).size() > 1) {
       throw new InvalidArgumentException(
           them + ", and a rule joins them with those of others; weights that are joined along their"
               + " outputs have one in common: leave each apart");
@@ -190,7 +199,8 @@ public final class GroupNumbers {
     String module = Scales.module(weight.target().name());
     boolean isThere =
         parts.stream()
-            .map(part -> moves.get(numbersOf.get(part.source().name()).name()).target().name())
+            .map(part -> Objects.requireNonNull(numbersOf.get(part.source().name())))
+            .map(numbers -> move(numbers).target().name())
             .anyMatch(name -> Scales.module(name).equals(module));
     if (!isThere && !isInOrder(pair)) {
       throw new InvalidArgumentException(
@@ -242,7 +252,8 @@ public final class GroupNumbers {
     }
     for (int rank : tensor.from().mesh().ranks()) {
       Runs runs = tensor.held(rank);
-      long[] own = values(in.ranks().get(rank), tensor, Math.toIntExact(runs.shape()[0]));
+      SafetensorsFile file = Objects.requireNonNull(in.ranks().get(rank));
+      long[] own = values(file, tensor, Math.toIntExact(runs.shape()[0]));
       for (Runs.Run run : runs.dims().get(0)) {
         System.arraycopy(
             own, (int) run.local(), all, (int) run.start(), (int) (run.end() - run.start()));

@@ -6,6 +6,7 @@ import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.windlass.DType;
@@ -148,7 +149,7 @@ public final class LostValues {
     Set<List<List<Runs.Run>>> parts = new HashSet<>();
     for (int rank : tensor.from().mesh().ranks()) {
       if (parts.add(tensor.held(rank).dims())) {
-        SafetensorsFile file = in.ranks().get(rank);
+        SafetensorsFile file = Objects.requireNonNull(in.ranks().get(rank));
         stored.limit(stored.position() + (int) file.entry(tensor.stored()).bytes());
         file.read(tensor.stored(), 0, stored);
       }

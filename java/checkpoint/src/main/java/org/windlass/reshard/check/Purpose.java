@@ -32,6 +32,11 @@ public enum Purpose {
       Pattern.compile(
           "(?:[qkv]|kv|input|output|act(?:ivation)?|prob|attn_output|pre_quant)_scales?", Pattern.CASE_INSENSITIVE);
 
+  /**
+   * Scales of a weight's inputs. They lie along the last dimension, and each rank has all of them.
+   */
+  private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
+
   /** Ends of names that identify the part of a module and not its purpose. */
   private static final Pattern PART = Pattern.compile("(?<=.)\\.(?:weight|bias|qweight|weight_packed)$");
 
@@ -66,6 +71,11 @@ public enum Purpose {
   /** Returns whether a tensor of that name holds scales of activations. */
   static boolean isOfActivations(String name) {
     return OF_ACTIVATIONS.matcher(last(name)).matches();
+  }
+
+  /** Returns whether a tensor of that name holds scales of a weight's inputs. */
+  static boolean isOfInputs(String name) {
+    return OF_INPUTS.matcher(last(name)).matches();
   }
 
   /** Returns the text behind the last dot. */

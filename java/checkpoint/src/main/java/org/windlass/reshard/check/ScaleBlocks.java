@@ -9,10 +9,11 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
-import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
@@ -29,12 +30,6 @@ import org.windlass.reshard.tensor.TensorMove;
  * that holds a block must hold its scale.
  */
 public final class ScaleBlocks {
-  /**
-   * Names of the scales of a weight's inputs. They lie along the last dimension, and each rank has
-   * all of them.
-   */
-  private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
-
   private final Map<String, List<TensorMove>> moves = new HashMap<>();
   private final Map<String, List<String>> joined = new HashMap<>();
   private final Map<String, List<String>> written = new HashMap<>();
@@ -99,23 +94,23 @@ public final class ScaleBlocks {
   public static void check(
       Scales scales, List<TensorMove> moves, boolean byRank, boolean writesWhole, Remedy remedy) {
     List<Scales.Pair> pairs = scales.pairs();
-    ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole, remedy);
-    pairs.forEach(blocks::check);
-    scales.alone().forEach(scale -> blocks.checkAlone(scales.hold(scale), scale));
+    List<SourceTensor> alone = scales.alone();
+    if (!pairs.isEmpty() || !alone.isEmpty()) {
+      scales.checkNotPadded(moves);
+      ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole, remedy);
+      pairs.forEach(blocks::check);
+      alone.forEach(scale -> blocks.checkAlone(scales.hold(scale), scale));
+    }
   }
 
   /** Checks that a scale without a unique weight is not cut, unless it is an ordinary tensor. */
   private void checkAlone(boolean isOfWeights, SourceTensor scale) {
     if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
-      moves.get(scale.name()).forEach(move -> checkWhole(move.target(), move.target()));
+      moves(scale).forEach(move -> checkWhole(move.target(), move.target()));
     }
   }
 
-  /**
-   * Checks that the layout does not cut {@code scale}.
-   *
-   * @param weight the tensor whose files must all have the whole scale
-   */
+  /** Checks that all files of {@code weight} have the whole {@code scale}. */
   private void checkWhole(TargetTensor scale, TargetTensor weight) {
     if (writesWhole) {
       return;
@@ -131,29 +126,15 @@ public final class ScaleBlocks {
   }
 
   private void check(Scales.Pair pair) {
-    List<TensorMove> scales = moves.get(pair.scale().name());
-    for (TensorMove weight : moves.get(pair.weight().name())) {
+    List<TensorMove> scales = moves(pair.scale());
+    for (TensorMove weight : moves(pair.weight())) {
       String module = Scales.module(weight.target().name());
       TensorMove scale =
           scales.stream()
               .filter(move -> Scales.module(move.target().name()).equals(module))
               .findFirst()
               .orElse(scales.get(0));
-      checkNotPadded(weight, scale);
       check(pair, weight, scale);
-    }
-  }
-
-  /** Refuses zeros behind a weight or its scales, which the format may take for values. */
-  private static void checkNotPadded(TensorMove weight, TensorMove scale) {
-    for (TensorMove move : List.of(weight, scale)) {
-      if (move.target().division().isPadded(move.target().shape())
-          || move.source().division().isPadded(move.source().shape())) {
-        throw new InvalidArgumentException(
-            "tensor \"" + weight.source().name() + "\" has scales in \"" + scale.source().name()
-                + "\", and a rule or layout.json pads \"" + move.source().name()
-                + "\"; quantized tensors are not padded, so leave \"pad_to\" out of its rule");
-      }
     }
   }
 
@@ -171,13 +152,12 @@ public final class ScaleBlocks {
               + "\", and a rule joins it with others; leave each apart");
     }
     if (byRank) {
-      checkNotJoinedOfOnes(pair);
+      Scales.checkNotJoinedOfOnes(pair);
     }
     Optional<List<Along>> lies = isApart || isShape ? Optional.empty() : along(pair, usual);
     if (lies.isEmpty()) {
-      boolean isOfInputs = OF_INPUTS.matcher(Purpose.last(pair.scale().name())).matches();
       boolean isSplitOff = weight.isPart() && !isJoined(weight) && !scale.isPart();
-      if (isSplitOff && !isShape && !isOfInputs) {
+      if (isSplitOff && !isShape && !Purpose.isOfInputs(pair.scale().name())) {
         throw new InvalidArgumentException(
             "tensor \"" + pair.weight().name() + "\" is split, and its scales, \""
                 + pair.scale().name() + "\" " + Arrays.toString(pair.scale().shape())
@@ -207,9 +187,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Returns whether these layouts and shapes are still unchecked. A model has few different ones.
-   */
+  /** Returns whether these layouts and shapes are still unchecked. A model has few of them. */
   private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
     return checked.add(
         List.of(
@@ -221,7 +199,6 @@ public final class ScaleBlocks {
     return checked.add(List.of(written(weight), written(scale), along));
   }
 
-  /** Returns everything that determines the files of a tensor's parts. */
   private static List<Object> written(TargetTensor tensor) {
     return List.of(tensor.division(), tensor.firstFile(), tensor.shapeList());
   }
@@ -262,8 +239,21 @@ public final class ScaleBlocks {
     return move.axes().stored().get(move.dim()) == Axes.NEW;
   }
 
+  private List<TensorMove> moves(SourceTensor tensor) {
+    return Objects.requireNonNull(moves.get(tensor.name()));
+  }
+
+  /** Returns the names of the tensors that are joined in the target of {@code move}. */
+  private List<String> parts(TensorMove move) {
+    return Objects.requireNonNull(joined.get(move.target().name()));
+  }
+
+  private List<String> written(SourceTensor tensor) {
+    return Objects.requireNonNull(written.get(tensor.name()));
+  }
+
   private boolean isJoined(TensorMove move) {
-    return joined.get(move.target().name()).size() > 1;
+    return parts(move).size() > 1;
   }
 
   /** Checks that a weight and its scales are written to one module if they are read from one. */
@@ -271,39 +261,21 @@ public final class ScaleBlocks {
     if (!Scales.module(pair.weight().name()).equals(Scales.module(pair.scale().name()))) {
       return;
     }
-    List<String> scales = written.get(pair.scale().name()).stream().map(Scales::module).toList();
-    for (String name : written.get(pair.weight().name())) {
+    List<String> scales = written(pair.scale()).stream().map(Scales::module).toList();
+    for (String name : written(pair.weight())) {
       if (!scales.contains(Scales.module(name))) {
         throw new InvalidArgumentException(
             "tensor \"" + pair.weight().name() + "\" is written as \"" + name + "\", and its scales, \""
-                + pair.scale().name() + "\", as \"" + written.get(pair.scale().name()).get(0)
+                + pair.scale().name() + "\", as \"" + written(pair.scale()).get(0)
                 + "\", which are not of one module; rename both alike, or ignoreScales() leaves them so");
       }
     }
   }
 
-  /**
-   * Refuses to join scales if each rank of IN has one scale for its whole piece. They are not
-   * scales of the whole weight.
-   */
-  private static void checkNotJoinedOfOnes(Scales.Pair pair) {
-    Layout from = pair.scale().from();
-    long all = TargetTensor.elements(pair.scale().shape());
-    long own =
-        TargetTensor.elements(pair.scale().held(from.mesh().rankAtPlace(0)).shape());
-    boolean isPerTensor = pair.scale().shape().length != pair.weight().shape().length;
-    if (isPerTensor && own == 1 && all > 1 && all != pair.weight().shape()[0]) {
-      throw new InvalidArgumentException(
-          "tensor \"" + pair.scale().name() + "\": each rank of IN has one scale for its piece of \""
-              + pair.weight().name() + "\", and " + all + " of them are not those of the whole; give it R in"
-              + " the source, or ignoreScales() joins them all the same");
-    }
-  }
-
   /** Checks that a rule joins the scales in the same way as their weights. */
   private void checkJoined(TensorMove weight, TensorMove scale) {
-    List<String> weights = joined.get(weight.target().name());
-    List<String> scales = joined.get(scale.target().name());
+    List<String> weights = parts(weight);
+    List<String> scales = parts(scale);
     List<String> expected = scales.stream().map(name -> weightOf.getOrDefault(name, "")).toList();
     if (!expected.equals(weights)) {
       throw new InvalidArgumentException(
@@ -342,8 +314,7 @@ public final class ScaleBlocks {
     if (isOne && (usual == 0 || scale.length != weight.length)) {
       return Optional.of(List.of());
     }
-    String name = Purpose.last(pair.scale().name());
-    if (scale.length > weight.length || OF_INPUTS.matcher(name).matches()) {
+    if (scale.length > weight.length || Purpose.isOfInputs(pair.scale().name())) {
       return Optional.empty();
     }
     List<Along> all = new ArrayList<>();
@@ -358,11 +329,8 @@ public final class ScaleBlocks {
     return Optional.of(all);
   }
 
-  /**
-   * Returns how {@code scales} lie along {@code elements} of dimension {@code d}; null if they do
-   * not.
-   */
-  private Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
+  /** Returns how scales lie along the elements of dimension {@code d}; null if they do not. */
+  private @Nullable Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
     SourceTensor weight = pair.weight();
     long words = weight.shape()[d];
     long all = inputs.getOrDefault(weight.name(), 0L);
@@ -455,10 +423,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Checks that a rank's part of a weight ends at block boundaries, and that the rank holds the
-   * scales.
-   */
+  /** Checks that a rank's part of a weight ends between blocks, and that it holds their scales. */
   private void checkHeld(
       TargetTensor weight, TargetTensor scale, int rank, List<Along> all) {
     Runs held = weight.held(rank);
@@ -494,7 +459,6 @@ public final class ScaleBlocks {
     return Checkpoint.rankFile(weight.fileOf(rank));
   }
 
-  /** Describes some scales, for a complaint. */
   private static String text(List<Span> spans, Span whole) {
     if (spans.isEmpty()) {
       return "no scales";
@@ -521,7 +485,6 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Returns the beginning of a complaint. */
   private static String them(TargetTensor weight, TargetTensor scale) {
     return "tensor \"" + weight.name() + "\" " + Arrays.toString(weight.shape()) + " and its scales, \""
         + scale.name() + "\" " + Arrays.toString(scale.shape()) + ": ";

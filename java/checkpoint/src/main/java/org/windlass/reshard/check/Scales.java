@@ -12,10 +12,14 @@ import java.util.NavigableMap;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Predicate;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.layout.Layout;
 import org.windlass.reshard.tensor.Casts;
 import org.windlass.reshard.tensor.SourceTensor;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
 
 /**
  * Finds the tensors of a checkpoint that hold scales of other tensors. They have a {@link
@@ -27,7 +31,6 @@ public final class Scales {
   record Pair(SourceTensor weight, SourceTensor scale) {}
 
   private final Map<String, String> first = new LinkedHashMap<>();
-  private final Set<String> names = new HashSet<>();
   /** Every tensor with a name of that purpose. */
   private final List<SourceTensor> named = new ArrayList<>();
   /** Weights to which each scale may belong. */
@@ -38,7 +41,6 @@ public final class Scales {
     NavigableMap<String, SourceTensor> scales = new TreeMap<>();
     Map<String, List<SourceTensor>> byModule = new LinkedHashMap<>();
     for (SourceTensor tensor : tensors) {
-      names.add(tensor.name());
       if (Purpose.of(tensor.name()) == Purpose.SCALE) {
         scales.put(tensor.name(), tensor);
         named.add(tensor);
@@ -133,23 +135,56 @@ public final class Scales {
   }
 
   /**
-   * Looks at pairs of which rules leave out one tensor. These scales are those of the tensors that
-   * are written.
+   * Refuses to join scales if each rank of IN has one scale for its whole piece. They are not
+   * scales of the whole weight.
+   */
+  static void checkNotJoinedOfOnes(Scales.Pair pair) {
+    Layout from = pair.scale().from();
+    long all = TargetTensor.elements(pair.scale().shape());
+    long own =
+        TargetTensor.elements(pair.scale().held(from.mesh().rankAtPlace(0)).shape());
+    boolean isPerTensor = pair.scale().shape().length != pair.weight().shape().length;
+    if (isPerTensor && own == 1 && all > 1 && all != pair.weight().shape()[0]) {
+      throw new InvalidArgumentException(
+          "tensor \"" + pair.scale().name() + "\": each rank of IN has one scale for its piece of \""
+              + pair.weight().name() + "\", and " + all + " of them are not those of the whole; give it R in"
+              + " the source, or ignoreScales() joins them all the same");
+    }
+  }
+
+  /** Refuses zeros behind a weight or its scales, which a format may take for values. */
+  void checkNotPadded(List<TensorMove> moves) {
+    Set<String> pairs = new HashSet<>();
+    pairs().forEach(pair -> pairs.addAll(List.of(pair.weight().name(), pair.scale().name())));
+    for (TensorMove move : moves) {
+      if (pairs.contains(move.source().name())
+          && (move.target().division().isPadded(move.target().shape())
+              || move.source().division().isPadded(move.source().shape()))) {
+        throw new InvalidArgumentException(
+            "tensor \"" + move.source().name() + "\" is a quantized weight or holds the scales of"
+                + " one, and a rule or layout.json pads it; quantized tensors are not padded, so leave"
+                + " \"pad_to\" out of its rule");
+      }
+    }
+  }
+
+  /**
+   * Looks at pairs of which rules leave out one tensor.
    *
-   * @param all the scales of all tensors
+   * @param isWritten returns whether a tensor is written
    * @throws InvalidArgumentException naming a weight that is written without its scales
    */
-  public void lookAtDropped(Scales all, boolean ignoreScales, Doubts doubts) {
-    for (Pair pair : all.pairs()) {
+  public void lookAtDropped(Predicate<String> isWritten, boolean ignoreScales, Doubts doubts) {
+    for (Pair pair : pairs()) {
       String weight = pair.weight().name();
       String scale = pair.scale().name();
-      if (names.contains(weight) && !names.contains(scale)) {
-        if (!Purpose.isOfActivations(scale) && !ignoreScales) {
-          throw new InvalidArgumentException(
-              "tensor \"" + weight + "\" is written, and a rule drops its scales, \"" + scale
-                  + "\"; drop both, or ignoreScales() leaves it without them");
-        }
-      } else if (names.contains(scale) && !names.contains(weight)) {
+      boolean isLost = isWritten.test(weight) && !isWritten.test(scale);
+      if (isLost && !Purpose.isOfActivations(scale) && !ignoreScales) {
+        throw new InvalidArgumentException(
+            "tensor \"" + weight + "\" is written, and a rule drops its scales, \"" + scale
+                + "\"; drop both, or ignoreScales() leaves it without them");
+      }
+      if (isWritten.test(scale) && !isWritten.test(weight)) {
         doubts.add(scale, "scales of \"" + weight + "\", which a rule drops");
       }
     }

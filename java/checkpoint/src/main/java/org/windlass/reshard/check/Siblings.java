@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.NavigableMap;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.function.Function;
@@ -37,6 +38,9 @@ public final class Siblings {
    */
   public static void check(
       List<TensorMove> moves, Function<String, Optional<Rule>> ruleOf, boolean writesWhole) {
+    if (moves.stream().noneMatch(move -> changes(ruleOf.apply(move.source().name())))) {
+      return;
+    }
     NavigableMap<String, List<TensorMove>> all = new TreeMap<>();
     for (TensorMove move : moves) {
       all.computeIfAbsent(move.source().name(), key -> new ArrayList<>()).add(move);
@@ -45,14 +49,17 @@ public final class Siblings {
         (name, own) -> {
           Optional<Rule> rule = ruleOf.apply(name);
           Matcher module = OWN.matcher(name);
-          if (rule.filter(each -> each.splits() || each.pad().isPresent()).isPresent()
-              && module.matches()) {
+          if (changes(rule) && module.matches()) {
             String begin = module.group(1);
             all.subMap(begin, begin + Character.MAX_VALUE).values().stream()
                 .filter(others -> others != own)
                 .forEach(others -> check(own, others, rule.get(), writesWhole));
           }
         });
+  }
+
+  private static boolean changes(Optional<Rule> rule) {
+    return rule.filter(each -> each.splits() || each.pad().isPresent()).isPresent();
   }
 
   private static void check(

@@ -2,8 +2,10 @@
 package org.windlass.reshard.move;
 
 import java.nio.ByteBuffer;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.reshard.output.Output;
+import org.windlass.reshard.tensor.TargetTensor;
 
 /**
  * Represents a box of a tensor in a file, and the same box in a block of memory. It reads the file
@@ -79,6 +81,11 @@ final class FileBox {
     return rows < 0 || row >= ROW_BYTES;
   }
 
+  /** Returns the number of bytes of the box. */
+  long bytes() {
+    return TargetTensor.elements(shape) * elementBytes;
+  }
+
   private long count() {
     return rows < 0 ? 1 : shape[rows];
   }
@@ -90,6 +97,7 @@ final class FileBox {
     long count = count();
     if (count > 1 && row < ROW_BYTES && apart - row <= GAP_BYTES) {
       long atOnce = Math.min(count, SCRATCH_BYTES / apart);
+      memory.clear();
       forEach(
           count,
           (inFile, inBlock) -> {
@@ -121,7 +129,7 @@ final class FileBox {
    *
    * @param watch looks at the values, unless it is null
    */
-  void write(Output.Place target, ByteBuffer memory, Overflows.Watch watch, Team team) {
+  void write(Output.Place target, ByteBuffer memory, Overflows.@Nullable Watch watch, Team team) {
     forEach(
         1,
         (inFile, inBlock) -> {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.move;
 
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.List;
 
 /**
@@ -14,32 +12,19 @@ import java.util.List;
  */
 record Grid(long[] extents, long[] step) {
   /**
-   * Cuts a tensor so that a tile has rows of about equal length in each of several orders.
+   * Cuts a tensor so that a tile has rows of at least {@code least} elements in each of several
+   * orders, and then the longest rows in the last order.
    *
-   * @param orders the dimensions as they lie in a file, innermost first
-   * @param most the largest number of elements of a tile
+   * @param orders the dimensions as they lie in files, innermost first
+   * @param most the largest number of elements of a tile that is not a single one
    */
-  static Grid of(long[] extents, List<List<Integer>> orders, long most) {
+  static Grid of(long[] extents, List<List<Integer>> orders, long least, long most) {
     long[] step = new long[extents.length];
     Arrays.fill(step, 1);
-    long elements = 1;
-    List<List<Integer>> open = new ArrayList<>(orders);
-    while (!open.isEmpty()) {
-      List<Integer> shortest =
-          open.stream().min(Comparator.comparingLong(order -> row(order, extents, step))).get();
-      int dim = shortest.stream().filter(d -> step[d] < extents[d]).findFirst().orElse(-1);
-      long grown = 0;
-      if (dim >= 0) {
-        long rest = elements / step[dim];
-        grown = Math.min(Math.min(2 * step[dim], extents[dim]), most / rest);
-      }
-      if (dim < 0 || grown <= step[dim]) {
-        open.remove(shortest);
-      } else {
-        elements = elements / step[dim] * grown;
-        step[dim] = grown;
-      }
+    for (List<Integer> order : orders) {
+      grow(step, extents, order, least, most);
     }
+    grow(step, extents, orders.get(orders.size() - 1), most, most);
     for (int d = 0; d < step.length; d++) {
       long parts = (extents[d] + step[d] - 1) / step[d];
       step[d] = parts == 0 ? 1 : (extents[d] + parts - 1) / parts;
@@ -47,16 +32,22 @@ record Grid(long[] extents, long[] step) {
     return new Grid(extents, step);
   }
 
-  /** Returns the number of elements that lie one after another in a tile. */
-  private static long row(List<Integer> order, long[] extents, long[] step) {
+  /** Extends tiles until they have rows of {@code least} elements, or {@code most} elements. */
+  private static void grow(
+      long[] step, long[] extents, List<Integer> order, long least, long most) {
     long row = 1;
-    for (int d : order) {
-      row *= step[d];
-      if (step[d] < extents[d]) {
-        break;
+    for (int dim : order) {
+      long others = 1;
+      for (int d = 0; d < step.length; d++) {
+        others *= d == dim ? 1 : step[d];
+      }
+      long wanted = Math.min(extents[dim], (least + row - 1) / row);
+      step[dim] = Math.max(step[dim], Math.min(wanted, most / others));
+      row *= step[dim];
+      if (step[dim] < extents[dim]) {
+        return;
       }
     }
-    return row;
   }
 
   private long parts(int dim) {

@@ -4,9 +4,6 @@ package org.windlass.reshard.move;
 import java.util.List;
 import java.util.function.LongConsumer;
 import org.windlass.Communicator;
-import org.windlass.DType;
-import org.windlass.ReduceOp;
-import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.plan.TransferMode;
@@ -23,9 +20,9 @@ import org.windlass.reshard.tensor.TensorMove;
  */
 public final class Mover {
   /** Size of a tile in memory, if none is requested. It stays in the caches until it is written. */
-  public static final long TILE_BYTES = 8L << 20;
+  private static final long TILE_BYTES = 8L << 20;
 
-  private static final long MOST_TILE_BYTES = 1L << 30;
+  private static final long MOST_TILE_BYTES = 512L << 20;
 
   /**
    * Holds the bytes that ranks took from files of other ranks, and those from their own, in the
@@ -79,7 +76,7 @@ public final class Mover {
    */
   public Moved run(LongConsumer wrote) {
     if (!moves.isEmpty()) {
-      Tiles tiles = new Tiles(in, output, moves, team, tileBytes, staged);
+      Tiles tiles = new Tiles(in, output, moves, team, tileBytes);
       watch.run(team, () -> team.group().run(comm -> run(comm, tiles, wrote)));
     }
     return moved;
@@ -95,28 +92,20 @@ public final class Mover {
           in.files().forEach(SafetensorsFile::checkLength);
           unchecked = TILE_BYTES;
         }
-        long written = mover.move(tile);
-        unchecked -= written;
-        wrote.accept(written);
+        long before = mover.writtenBytes();
+        mover.move(tile);
+        unchecked -= mover.writtenBytes() - before;
+        wrote.accept(mover.writtenBytes() - before);
       }
     }
     share(comm, mover);
   }
 
-  /** Waits for all ranks, and adds up what they have counted and found. */
+  /** Waits for all ranks, and collects what they have counted and found. */
   private void share(Communicator comm, TileMover mover) {
-    long[] found = overflows.found();
-    long[] all = new long[found.length + 2];
-    all[0] = mover.sentBytes();
-    all[1] = mover.localBytes();
-    System.arraycopy(found, 0, all, 2, found.length);
-    Tensor sums = Tensor.allocate(DType.I64, all.length).copyFrom(all);
-    comm.withDeadline(Team.NO_LIMIT).allReduce(sums, ReduceOp.SUM);
-    if (team.isFirstHere(comm)) {
-      sums.copyTo(all);
-      moved = new Moved(all[0], all[1]);
-      System.arraycopy(all, 2, found, 0, found.length);
-      overflows.found(found);
-    }
+    team.took(mover.sentBytes(), mover.localBytes());
+    overflows.share(team, comm);
+    comm.withDeadline(Team.NO_LIMIT).barrier();
+    moved = new Moved(team.sentBytes(), team.localBytes());
   }
 }

@@ -11,9 +11,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import org.windlass.Communicator;
 import org.windlass.DType;
+import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
@@ -150,20 +154,22 @@ public final class Overflows {
   }
 
   /** Returns the watch for a target, or null if there is nothing to find. */
-  Watch watch(TargetTensor target) {
+  @Nullable Watch watch(TargetTensor target) {
     return watches.get(target);
   }
 
-  /** Returns for each watch whether its values were found: 1 or 0. */
-  long[] found() {
-    return watches.values().stream().mapToLong(watch -> watch.isFound ? 1 : 0).toArray();
-  }
-
-  /** Takes over the sum of what all processes found. */
-  void found(long[] all) {
+  /** Shares the findings of all processes with this one. Every rank calls it. */
+  void share(Team team, Communicator comm) {
+    if (team.isWhole() || watches.isEmpty()) {
+      return;
+    }
+    int[] all = watches.values().stream().mapToInt(watch -> watch.isFound ? 1 : 0).toArray();
+    Tensor found = Tensor.allocate(DType.I32, all.length).copyFrom(all);
+    comm.withDeadline(Team.NO_LIMIT).allReduce(found, ReduceOp.SUM);
+    found.copyTo(all);
     int i = 0;
     for (Watch watch : watches.values()) {
-      watch.isFound = all[i++] > 0;
+      watch.isFound |= all[i++] > 0;
     }
   }
 
@@ -176,7 +182,7 @@ public final class Overflows {
     Map<String, List<String>> names = new LinkedHashMap<>();
     Map<String, Long> counts = new LinkedHashMap<>();
     for (TensorMove move : moves) {
-      if (!watches.get(move.target()).isFound) {
+      if (!Objects.requireNonNull(watches.get(move.target())).isFound) {
         continue;
       }
       SourceTensor source = move.source();
@@ -190,15 +196,17 @@ public final class Overflows {
       }
     }
     names.forEach(
-        (kind, of) ->
-            warnings.accept(
-                Doubts.listed(of) + ": "
-                    + (counts.get(kind) == 0
-                        ? "sums may be"
-                        : counts.get(kind) == 1
-                            ? "one value is"
-                            : String.format(Locale.ROOT, "%,d values are", counts.get(kind)))
-                    + kind));
+        (kind, of) -> {
+          long count = counts.getOrDefault(kind, 0L);
+          warnings.accept(
+              Doubts.listed(of) + ": "
+                  + (count == 0
+                      ? "sums may be"
+                      : count == 1
+                          ? "one value is"
+                          : String.format(Locale.ROOT, "%,d values are", count))
+                  + kind);
+        });
   }
 
   /** Returns the number of values of a source that become other values. */
@@ -211,7 +219,7 @@ public final class Overflows {
     Set<List<List<Runs.Run>>> pieces = new HashSet<>();
     for (int rank : source.from().mesh().ranks()) {
       if (pieces.add(source.held(rank).dims())) {
-        count += count(move, in.ranks().get(rank), check);
+        count += count(move, Objects.requireNonNull(in.ranks().get(rank)), check);
       }
     }
     return count;

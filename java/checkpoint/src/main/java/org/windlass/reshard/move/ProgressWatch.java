@@ -6,6 +6,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongConsumer;
 import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 
@@ -24,8 +25,8 @@ final class ProgressWatch {
   private final LongConsumer listener;
   private final CountDownLatch over = new CountDownLatch(1);
   private volatile boolean complete;
-  private volatile String expired;
-  private volatile Throwable refusal;
+  private volatile @Nullable String expired;
+  private volatile @Nullable Throwable refusal;
 
   /**
    * Creates a watch.

@@ -7,6 +7,8 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.windlass.DType;
+import java.util.Objects;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.layout.Layout;
@@ -18,7 +20,8 @@ import org.windlass.reshard.tensor.TensorMove;
 
 /**
  * Finds the files that hold the elements of a move's source. For each term of its reduction, or the
- * only one, several files together hold the tensor. Of replicas, the first counts.
+ * only one, several files together hold the tensor. Of replicas, the first counts. Indices are
+ * those of {@link ByteIndices}.
  */
 final class SourceFiles {
   /** Describes the part of a term in one file. */
@@ -49,7 +52,7 @@ final class SourceFiles {
       Checkpoint in, SourceTensor tensor, Map<List<Integer>, List<Part>> byTerm, int part) {
     Layout layout = tensor.division().layouts().get(part);
     for (int rank : layout.mesh().ranks()) {
-      int[] coordinates = layout.mesh().coordinates(rank);
+      int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
       List<Integer> term = new ArrayList<>();
       boolean first = true;
       for (int m = 0; m < coordinates.length; m++) {
@@ -64,7 +67,7 @@ final class SourceFiles {
             .computeIfAbsent(term, key -> new ArrayList<>())
             .add(
                 new Part(
-                    in.ranks().get(rank),
+                    Objects.requireNonNull(in.ranks().get(rank)),
                     indices.runs(tensor.division().held(tensor.shape(), rank, part))));
       }
     }
@@ -74,14 +77,14 @@ final class SourceFiles {
     return move;
   }
 
-  /** Returns the conversion of the source's indices. */
-  ByteIndices indices() {
-    return indices;
+  /** Returns the segments of the move. */
+  List<TensorMove.Segment> segments() {
+    return indices.segments(move);
   }
 
-  /** Returns the bits in which an element crosses ranks. */
-  int wireBits() {
-    return Math.max(move.effectiveWire().bits(), Byte.SIZE);
+  /** Returns the extents of the source in written order. */
+  long[] shape() {
+    return indices.shape(move.shape());
   }
 
   /** Returns the number of terms from which one element is reduced; 1 without a reduction. */
@@ -89,35 +92,64 @@ final class SourceFiles {
     return terms.size();
   }
 
+  /** Returns the dtype of the elements in memory. */
+  DType dtype() {
+    return indices.memory();
+  }
+
+  /** Returns the dtype to which elements are cast before the target's. */
+  DType wire(boolean staged) {
+    DType own = move.source().dtype();
+    DType wire = staged ? move.effectiveWire() : move.wire().orElse(own);
+    return wire == own || !staged && wire == move.target().dtype() ? dtype() : wire;
+  }
+
+  /** Returns the bytes in which an element of {@link #dtype} crosses ranks. */
+  long wireBytes() {
+    return Math.max(move.effectiveWire().bits() / Byte.SIZE, 1);
+  }
+
+  /** Returns whether the target has the values of the source as they are, in the same order. */
+  boolean isPlain(boolean staged) {
+    return !staged
+        && terms() == 1
+        && move.source().dtype() == move.target().dtype()
+        && wire(staged) == dtype()
+        && move.axes().keepOrder();
+  }
+
+  /** Returns the bytes that an element takes in memory until it is copied to the target's. */
+  long elementBytes() {
+    return (terms() > 1 ? terms() + 1L : 1) * dtype().bytes() + wireBytes();
+  }
+
   /**
    * Reads a box of the stored tensor.
    *
    * @param into receives the box of each term, one after another
    */
-  void read(
-      long[] start, long[] shape, Room.Piece into, ByteBuffer scratch, Team team) {
-    long[] block = new long[shape.length + 1];
-    block[0] = terms();
-    System.arraycopy(shape, 0, block, 1, shape.length);
+  void read(long[] start, long[] shape, ByteBuffer into, ByteBuffer scratch, Team team) {
+    long[] block = leading(terms(), shape);
     for (int term = 0; term < terms(); term++) {
       for (Part part : terms.get(term)) {
         for (Runs.Box box : part.runs().within(start, shape)) {
           long[] place = box.global();
           Arrays.setAll(place, d -> place[d] - start[d]);
           new FileBox(
-                  indices.memory().bytes(),
+                  dtype().bytes(),
                   leading(1, part.runs().shape()),
                   leading(0, box.local()),
                   leading(1, box.shape()),
                   block,
                   leading(term, place))
-              .read(part.file(), move.source().stored(), into.bytes(), scratch, team);
+              .read(part.file(), move.source().stored(), into, scratch, team);
         }
       }
     }
   }
 
-  private static long[] leading(long first, long[] rest) {
+  /** Returns {@code rest} with an additional first value. */
+  static long[] leading(long first, long[] rest) {
     long[] all = new long[rest.length + 1];
     all[0] = first;
     System.arraycopy(rest, 0, all, 1, rest.length);

@@ -5,23 +5,31 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.windlass.DType;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.reshard.output.Output;
-import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.ByteIndices;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
-/** Binds the moves that fill a target to the files at both ends. Thread-safe. */
+/**
+ * Binds the moves that fill a target to the files at both ends. Indices are those of {@link
+ * ByteIndices}. Thread-safe.
+ */
 final class TargetFiles {
+  /** Size of a source's rows that costs as much as the call that reads it. */
+  private static final long ROW_BYTES = 4 << 10;
+
   /**
    * Describes a part of the target that one or several ranks hold.
    *
+   * @param dtype the dtype of the elements in memory
    * @param places where each rank's part is written
    * @param own for each source, what the ranks hold of it themselves
    */
-  record Part(Runs runs, List<Output.Place> places, List<List<Runs>> own) {}
+  record Part(Runs runs, DType dtype, List<Output.Place> places, List<List<Runs>> own) {}
 
   private final Checkpoint in;
   private final Output output;
@@ -29,8 +37,8 @@ final class TargetFiles {
   private final List<TensorMove> moves;
   private final TargetTensor target;
   private final ByteIndices indices;
-  private List<SourceFiles> sources;
-  private List<Part> parts;
+  private @Nullable List<SourceFiles> sources;
+  private @Nullable List<Part> parts;
 
   TargetFiles(
       Checkpoint in, Output output, Map<Integer, Output.Place> places, List<TensorMove> moves) {
@@ -46,52 +54,26 @@ final class TargetFiles {
     return target;
   }
 
-  ByteIndices indices() {
-    return indices;
-  }
-
   /**
    * Cuts the target into tiles.
    *
-   * @param bytes the size limit of a tile in memory, as read, moved and written
-   * @param staged whether a tile also passes through memory in the wire dtype
+   * @param bytes the size limit of a tile in memory
    */
-  Grid grid(long bytes, boolean staged) {
-    long most = 1;
+  Grid grid(long bytes) {
     List<List<Integer>> orders = new ArrayList<>();
+    long least = 1;
     for (TensorMove move : moves) {
-      int terms = move.source().terms();
-      long bits = (terms > 1 ? terms + 1L : 1) * move.source().dtype().bits();
-      bits += staged || move.wire().isPresent() ? move.effectiveWire().bits() : 0;
-      most = Math.max(most, bits);
-      List<Integer> order = order(move.axes());
-      if (!orders.contains(order)) {
-        orders.add(order);
-      }
+      orders.add(move.axes().order());
+      least = Math.max(least, ROW_BYTES * Byte.SIZE / move.source().dtype().bits());
     }
+    int ndim = target.shape().length;
     List<Integer> written = new ArrayList<>();
-    for (int d = target.shape().length - 1; d >= 0; d--) {
+    for (int d = ndim - 1; d >= 0; d--) {
       written.add(d);
     }
-    if (!orders.contains(written)) {
-      orders.add(written);
-    }
-    // An index of a tensor of less than a byte counts bytes, and this only makes tiles smaller.
-    long bits = Math.max(most + target.dtype().bits(), 2 * Byte.SIZE);
+    orders.add(written);
     return Grid.of(
-        indices.shape(target.shape()), orders, Math.max(bytes * Byte.SIZE / bits, 1));
-  }
-
-  /** Returns the written dimensions as they lie in the source's files, innermost first. */
-  private static List<Integer> order(Axes axes) {
-    List<Integer> order = new ArrayList<>();
-    for (int d = axes.stored().size() - 1; d >= 0; d--) {
-      order.add(d);
-    }
-    if (!axes.keepOrder()) {
-      order.sort((a, b) -> axes.stored().get(b) - axes.stored().get(a));
-    }
-    return order;
+        indices.shape(target.shape()), orders, least, bytes / indices.memory().bytes());
   }
 
   synchronized List<SourceFiles> sources() {
@@ -107,14 +89,7 @@ final class TargetFiles {
       Map<List<List<Runs.Run>>, Part> byRuns = new LinkedHashMap<>();
       for (int rank : places.keySet()) {
         Runs runs = indices.runs(output.held(target, rank));
-        Part part =
-            byRuns.computeIfAbsent(
-                runs.dims(),
-                key ->
-                    new Part(
-                        runs,
-                        new ArrayList<>(),
-                        moves.stream().map(move -> (List<Runs>) new ArrayList<Runs>()).toList()));
+        Part part = byRuns.computeIfAbsent(runs.dims(), key -> part(runs));
         part.places().add(places.get(rank));
         for (int i = 0; i < moves.size(); i++) {
           TensorMove move = moves.get(i);
@@ -126,5 +101,11 @@ final class TargetFiles {
       parts = List.copyOf(byRuns.values());
     }
     return parts;
+  }
+
+  private Part part(Runs runs) {
+    List<List<Runs>> own = new ArrayList<>();
+    moves.forEach(move -> own.add(new ArrayList<>()));
+    return new Part(runs, indices.memory(), new ArrayList<>(), own);
   }
 }

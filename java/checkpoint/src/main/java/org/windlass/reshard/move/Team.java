@@ -35,19 +35,21 @@ public final class Team implements AutoCloseable {
   /** Time limit that is longer than any step. Only a watch ends work without progress. */
   public static final Duration NO_LIMIT = Duration.ofDays(7);
 
-  // More threads of a process do not read and write faster.
-  private static final int MOST_WORKERS = 16;
+  /** Largest number of threads of a process that read and write. More are not faster. */
+  public static final int MOST_WORKERS = 8;
 
   // Indices of words in rank 0's part.
   private static final int TILES = 0;
   private static final int CALLS = 1;
   private static final int MOVED = 2;
-  private static final int BEATS = 3;
-  private static final int STAGE = 4;
+  private static final int SENT = 3;
+  private static final int LOCAL = 4;
+  private static final int BEATS = 5;
+  private static final int STAGE = 6;
   // Indices of words in a rank's own part.
-  private static final int REQUEST = 5;
-  private static final int PROCESS = 6;
-  private static final int WORDS = 7;
+  private static final int REQUEST = 7;
+  private static final int PROCESS = 8;
+  private static final int WORDS = 9;
 
   /** Values of {@link #STAGE}: the files exist; OUT has its name. */
   private static final int MADE = 1;
@@ -149,11 +151,6 @@ public final class Team implements AutoCloseable {
     return first.rank() == 0;
   }
 
-  /** Returns whether a rank is the first of this process. */
-  boolean isFirstHere(Communicator own) {
-    return own.rank() == first.rank();
-  }
-
   /** Returns whether a rank of this process reads and writes. */
   boolean works(Communicator own) {
     return own.rank() - first.rank() < MOST_WORKERS;
@@ -172,6 +169,22 @@ public final class Team implements AutoCloseable {
   /** Returns the number of bytes that all processes have written. */
   long moved() {
     return words.peekLong(MOVED);
+  }
+
+  /** Counts bytes that ranks took from files of other ranks, and from their own. */
+  void took(long sentBytes, long localBytes) {
+    words.addLong(SENT, sentBytes);
+    words.addLong(LOCAL, localBytes);
+  }
+
+  /** Returns the number of bytes that ranks of all processes took from other ranks' files. */
+  long sentBytes() {
+    return words.peekLong(SENT);
+  }
+
+  /** Returns the number of bytes that ranks of all processes took from their own files. */
+  long localBytes() {
+    return words.peekLong(LOCAL);
   }
 
   /** Counts a system call that has read something, for the watches of all processes. */

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.reshard.output.Output;
@@ -17,38 +18,36 @@ import org.windlass.reshard.tensor.TensorMove;
 
 /** Moves tiles in the memory of one thread: reads, reduces, casts and writes them. */
 final class TileMover {
+  /** Size limit of the sources' values in memory, if they do not become the target's as they are. */
+  private static final long READ_BYTES = 512 << 10;
+
   /**
-   * Represents a box of a target whose values are in memory.
+   * Represents a box of a source and of a target.
    *
    * @param index the number of the source among those of the target
    * @param from the first indices in the source, in written order
    * @param start the first indices in the target
    * @param shape the extents
-   * @param values the values in written order
-   * @param bytes the memory of the values
-   * @param isWritable whether the memory is the values as the target has them
    */
-  private record Filled(
-      int index,
-      SourceFiles source,
-      long[] from,
-      long[] start,
-      long[] shape,
-      Tensor values,
-      ByteBuffer bytes,
-      boolean isWritable) {}
+  private record Box(int index, SourceFiles source, long[] from, long[] start, long[] shape) {
+    Box within(long[] place, long[] extents) {
+      return new Box(index, source, sum(from, place), sum(start, place), extents);
+    }
 
-  /**
-   * Represents a box that a part of the target has of a filled box.
-   *
-   * @param place the first indices in the filled box
-   * @param held the box in the part
-   */
-  private record Cut(Filled box, long[] place, Runs.Box held) {
     long elements() {
-      return TargetTensor.elements(held.shape());
+      return TargetTensor.elements(shape);
     }
   }
+
+  /** Holds the values of a box: the memory, and a view of it in written order. */
+  private record Values(Tensor view, ByteBuffer bytes) {}
+
+  /**
+   * Holds what a part of the target has of a tile until it is written.
+   *
+   * @param piece the box in the part
+   */
+  private record Window(TargetFiles.Part part, Runs.Box piece, Room.Piece memory) {}
 
   private final Team team;
   private final Overflows overflows;
@@ -57,14 +56,15 @@ final class TileMover {
   private final Room room = new Room();
   private final ByteBuffer scratch =
       ByteBuffer.allocateDirect(FileBox.SCRATCH_BYTES).order(ByteOrder.nativeOrder());
-  private long sentBits;
-  private long localBits;
+  private long sentBytes;
+  private long localBytes;
+  private long written;
 
   /**
    * Creates a mover.
    *
    * @param bytes about the size of a tile in memory
-   * @param staged whether every tile passes through memory in the wire dtype
+   * @param staged whether all values pass through memory in the wire dtype
    */
   TileMover(Team team, Overflows overflows, long bytes, boolean staged) {
     this.team = team;
@@ -75,169 +75,185 @@ final class TileMover {
 
   /** Returns the number of bytes that ranks took from other ranks' files. */
   long sentBytes() {
-    return sentBits / Byte.SIZE;
+    return sentBytes;
   }
 
   /** Returns the number of bytes that ranks took from their own files. */
   long localBytes() {
-    return localBits / Byte.SIZE;
+    return localBytes;
   }
 
-  /**
-   * Moves a tile.
-   *
-   * @return the number of written bytes
-   */
-  long move(Tiles.Tile tile) {
-    room.reset(bytes);
-    List<Filled> boxes = new ArrayList<>();
+  /** Returns the number of bytes that this mover has written. */
+  long writtenBytes() {
+    return written;
+  }
+
+  /** Moves a tile. */
+  void move(Tiles.Tile tile) {
+    // Pages that no tile touches take no memory.
+    room.reset(2 * (bytes + READ_BYTES));
+    List<Box> boxes = boxes(tile);
+    boolean isPlain =
+        boxes.size() == 1
+            && boxes.get(0).elements() == TargetTensor.elements(tile.shape())
+            && boxes.get(0).source().isPlain(staged);
+    if (isPlain) {
+      moveAsItIs(tile, boxes.get(0));
+    } else {
+      List<TargetFiles.Part> parts = tile.files().parts();
+      for (int next = 0; next < parts.size(); ) {
+        next = moveByWindows(tile, boxes, next);
+      }
+    }
+  }
+
+  /** Returns the boxes that fill a tile. */
+  private static List<Box> boxes(Tiles.Tile tile) {
+    List<Box> boxes = new ArrayList<>();
     List<SourceFiles> sources = tile.files().sources();
     for (int i = 0; i < sources.size(); i++) {
-      SourceFiles source = sources.get(i);
-      for (TensorMove.Segment segment : source.indices().segments(source.move())) {
-        Filled box = fill(i, source, segment, tile);
-        if (box != null) {
+      for (TensorMove.Segment segment : sources.get(i).segments()) {
+        Box box = box(i, sources.get(i), segment, tile);
+        if (box.elements() > 0) {
           boxes.add(box);
         }
       }
     }
-    long written = 0;
-    for (TargetFiles.Part part : tile.files().parts()) {
-      written += write(tile, part, boxes);
-    }
-    return written;
+    return boxes;
   }
 
-  /** Fills a box with the values that a segment of a move has in a tile; null if there are none. */
-  private Filled fill(
+  /** Returns the box of a segment of a move in a tile. */
+  private static Box box(
       int index, SourceFiles source, TensorMove.Segment segment, Tiles.Tile tile) {
-    TensorMove move = source.move();
-    long[] extents = source.indices().shape(move.shape());
+    long[] extents = source.shape();
     long[] start = tile.start().clone();
     long[] shape = tile.shape().clone();
     long[] from = start.clone();
     for (int d = 0; d < start.length; d++) {
-      boolean joins = d == move.dim();
-      long first = joins ? segment.target() : 0;
-      long length = joins ? segment.length() : extents[d];
+      boolean isJoined = d == source.move().dim();
+      long first = isJoined ? segment.target() : 0;
+      long end = first + (isJoined ? segment.length() : extents[d]);
       start[d] = Math.max(tile.start()[d], first);
-      shape[d] = Math.min(tile.start()[d] + tile.shape()[d], first + length) - start[d];
-      from[d] = start[d] - first + (joins ? segment.source() : 0);
-      if (shape[d] <= 0) {
-        return null;
+      shape[d] = Math.max(Math.min(tile.start()[d] + tile.shape()[d], end) - start[d], 0);
+      from[d] = start[d] - first + (isJoined ? segment.source() : 0);
+    }
+    return new Box(index, source, from, start, shape);
+  }
+
+  /** Reads a box, and writes each part's piece of it from the same memory if its rows are long. */
+  private void moveAsItIs(Tiles.Tile tile, Box box) {
+    Values values = load(box);
+    for (TargetFiles.Part part : tile.files().parts()) {
+      Runs.Box piece = part.runs().span(box.start(), box.shape());
+      List<Runs.Box> held = part.runs().within(box.start(), box.shape());
+      if (held.isEmpty()) {
+        continue;
+      }
+      count(part, box, held);
+      if (held.size() == 1) {
+        FileBox inFile =
+            fileBox(part, piece, box.shape(), difference(piece.global(), box.start()));
+        if (inFile.hasLongRows()) {
+          write(tile, part, inFile, values.bytes());
+          continue;
+        }
+      }
+      long mark = room.used();
+      Window window = window(part, piece);
+      copy(values, box, held, window);
+      write(tile, window);
+      room.free(mark);
+    }
+  }
+
+  /**
+   * Collects the pieces of as many parts as fit the memory, and writes them.
+   *
+   * @param first the number of the first part
+   * @return the number of the part after the last
+   */
+  private int moveByWindows(Tiles.Tile tile, List<Box> boxes, int first) {
+    long mark = room.used();
+    List<TargetFiles.Part> parts = tile.files().parts();
+    List<Window> windows = new ArrayList<>();
+    int next = first;
+    for (; next < parts.size() && (windows.isEmpty() || room.used() - mark < bytes); next++) {
+      TargetFiles.Part part = parts.get(next);
+      long covered = 0;
+      for (Box box : boxes) {
+        List<Runs.Box> held = part.runs().within(box.start(), box.shape());
+        count(part, box, held);
+        covered += held.stream().mapToLong(each -> TargetTensor.elements(each.shape())).sum();
+      }
+      if (covered > 0) {
+        Window window = window(part, part.runs().span(tile.start(), tile.shape()));
+        if (covered < TargetTensor.elements(window.piece().shape())) {
+          window.memory().memory().fill(0);
+        }
+        windows.add(window);
       }
     }
-    Axes axes = move.axes();
-    DType dtype = source.indices().memory();
-    long[] stored = axes.stored(shape);
-    long size = TargetTensor.elements(stored) * dtype.bytes();
-    Room.Piece piece = room.take(source.terms() * size);
-    source.read(axes.stored(from), stored, piece, scratch, team);
-    if (source.terms() > 1) {
-      long[] all = new long[stored.length + 1];
-      all[0] = source.terms();
-      System.arraycopy(stored, 0, all, 1, stored.length);
-      Room.Piece folded = room.take(size);
-      Folds.fold(
-          folded.as(dtype, stored),
-          piece.as(dtype, all),
-          move.source().from().partialOp().orElseThrow());
-      piece = folded;
-    }
-    DType to = tile.files().indices().memory();
-    Optional<DType> by = wire(move, dtype, to);
-    if (by.isPresent()) {
-      Room.Piece cast = room.take(TargetTensor.elements(stored) * by.get().bytes());
-      cast.as(by.get(), stored).copyFrom(piece.as(dtype, stored));
-      piece = cast;
-      dtype = by.get();
-    }
-    return new Filled(
-        index,
-        source,
-        from,
-        start,
-        shape,
-        axes.view(piece.as(dtype, stored)),
-        piece.bytes(),
-        !staged && dtype == to && axes.keepOrder());
-  }
-
-  /** Returns the dtype to which values are cast before the target's. */
-  private Optional<DType> wire(TensorMove move, DType from, DType to) {
-    if (staged) {
-      return Optional.of(from == DType.U8 ? from : move.effectiveWire());
-    }
-    return move.wire().filter(wire -> wire != from && wire != to);
-  }
-
-  /** Writes what a part of the target has of a tile, and returns the number of written bytes. */
-  private long write(Tiles.Tile tile, TargetFiles.Part part, List<Filled> boxes) {
-    Runs.Box piece = part.runs().span(tile.start(), tile.shape());
-    List<Cut> cuts = cuts(part, boxes);
-    if (cuts.isEmpty()) {
-      return 0;
-    }
-    cuts.forEach(cut -> count(part, cut));
-    DType dtype = tile.files().indices().memory();
-    long elements = TargetTensor.elements(piece.shape());
-    Cut first = cuts.get(0);
-    ByteBuffer memory = first.box().bytes();
-    FileBox inFile =
-        new FileBox(
-            dtype.bytes(),
-            part.runs().shape(),
-            piece.local(),
-            piece.shape(),
-            first.box().shape(),
-            first.place());
-    long mark = room.used();
-    boolean isWritable = first.box().isWritable() && first.elements() == elements;
-    if (!isWritable || !inFile.hasLongRows()) {
-      Room.Piece window = room.take(elements * dtype.bytes());
-      fill(window, dtype, piece, cuts);
-      memory = window.bytes();
-      long[] zeros = new long[piece.shape().length];
-      inFile =
-          new FileBox(
-              dtype.bytes(),
-              part.runs().shape(),
-              piece.local(),
-              piece.shape(),
-              piece.shape(),
-              zeros);
-    }
-    TargetTensor target = tile.files().target();
-    Overflows.Watch watch = overflows.watch(target);
-    for (Output.Place place : part.places()) {
-      inFile.write(place, memory, watch, team);
-      watch = null;
+    if (!windows.isEmpty()) {
+      boxes.forEach(box -> collect(box, windows));
+      windows.forEach(window -> write(tile, window));
     }
     room.free(mark);
-    return part.places().size() * elements * dtype.bytes();
+    return next;
   }
 
-  private static List<Cut> cuts(TargetFiles.Part part, List<Filled> boxes) {
-    List<Cut> cuts = new ArrayList<>();
-    for (Filled box : boxes) {
-      for (Runs.Box held : part.runs().within(box.start(), box.shape())) {
-        cuts.add(new Cut(box, moved(held.global(), box.start(), -1), held));
+  /** Reads a box in pieces, and copies them to windows. */
+  private void collect(Box box, List<Window> windows) {
+    List<List<Integer>> order = List.of(box.source().move().axes().order());
+    Grid grid = Grid.of(box.shape(), order, 1, READ_BYTES / box.source().elementBytes());
+    for (long i = 0; i < grid.count(); i++) {
+      long[] place = grid.start(i);
+      Box some = box.within(place, grid.shape(place));
+      long mark = room.used();
+      Values values = load(some);
+      for (Window window : windows) {
+        copy(values, some, window.part().runs().within(some.start(), some.shape()), window);
       }
+      room.free(mark);
     }
-    return cuts;
   }
 
-  /** Fills the memory of a part's piece from the boxes. The rest becomes zeros. */
-  private static void fill(Room.Piece window, DType dtype, Runs.Box piece, List<Cut> cuts) {
-    Tensor all = window.as(dtype, piece.shape());
-    long covered = cuts.stream().mapToLong(Cut::elements).sum();
-    if (covered < all.numel()) {
-      window.memory().fill(0);
+  /** Reads the values of a box, reduces them, and casts them to the wire dtype. */
+  private Values load(Box box) {
+    SourceFiles source = box.source();
+    Axes axes = source.move().axes();
+    long[] stored = axes.stored(box.shape());
+    DType dtype = source.dtype();
+    long elements = box.elements();
+    Room.Piece piece = room.take(source.terms() * elements * dtype.bytes());
+    source.read(axes.stored(box.from()), stored, piece.bytes(), scratch, team);
+    if (source.terms() > 1) {
+      Room.Piece folded = room.take(elements * dtype.bytes());
+      Tensor terms = piece.as(dtype, SourceFiles.leading(source.terms(), stored));
+      Folds.fold(
+          folded.as(dtype, stored), terms, source.move().source().from().partialOp().get());
+      piece = folded;
     }
-    for (Cut cut : cuts) {
-      long[] shape = cut.held().shape();
-      Tensor to = narrowed(all, moved(cut.held().local(), piece.local(), -1), shape);
-      to.copyFrom(narrowed(cut.box().values(), cut.place(), shape));
+    DType by = source.wire(staged);
+    if (staged || by != dtype) {
+      Room.Piece cast = room.take(elements * by.bytes());
+      cast.as(by, stored).copyFrom(piece.as(dtype, stored));
+      piece = cast;
+    }
+    return new Values(axes.view(piece.as(by, stored)), piece.bytes());
+  }
+
+  private Window window(TargetFiles.Part part, Runs.Box piece) {
+    long elements = TargetTensor.elements(piece.shape());
+    return new Window(part, piece, room.take(elements * part.dtype().bytes()));
+  }
+
+  /** Copies boxes that a part has of a box to the part's window. */
+  private static void copy(Values values, Box box, List<Runs.Box> held, Window window) {
+    Tensor all = window.memory().as(window.part().dtype(), window.piece().shape());
+    for (Runs.Box each : held) {
+      Tensor to = narrowed(all, difference(each.local(), window.piece().local()), each.shape());
+      to.copyFrom(
+          narrowed(values.view(), difference(each.global(), box.start()), each.shape()));
     }
   }
 
@@ -249,24 +265,55 @@ final class TileMover {
     return view;
   }
 
-  private static long[] moved(long[] start, long[] by, int sign) {
-    long[] moved = start.clone();
-    Arrays.setAll(moved, d -> start[d] + sign * by[d]);
-    return moved;
+  private void write(Tiles.Tile tile, Window window) {
+    long[] shape = window.piece().shape();
+    FileBox inFile = fileBox(window.part(), window.piece(), shape, new long[shape.length]);
+    write(tile, window.part(), inFile, window.memory().bytes());
+  }
+
+  private static FileBox fileBox(
+      TargetFiles.Part part, Runs.Box piece, long[] block, long[] place) {
+    return new FileBox(
+        part.dtype().bytes(), part.runs().shape(), piece.local(), piece.shape(), block, place);
+  }
+
+  /** Writes a piece to the file of each rank that has the part. */
+  private void write(
+      Tiles.Tile tile, TargetFiles.Part part, FileBox inFile, ByteBuffer memory) {
+    TargetTensor target = tile.files().target();
+    Overflows.Watch watch = overflows.watch(target);
+    for (Output.Place place : part.places()) {
+      inFile.write(place, memory, watch, team);
+      written += inFile.bytes();
+      watch = null;
+    }
   }
 
   /** Counts what the ranks of a part take from files of other ranks, and from their own. */
-  private void count(TargetFiles.Part part, Cut cut) {
-    Filled box = cut.box();
+  private void count(TargetFiles.Part part, Box box, List<Runs.Box> held) {
     Axes axes = box.source().move().axes();
-    long[] start = axes.stored(moved(box.from(), cut.place(), 1));
-    long[] shape = axes.stored(cut.held().shape());
-    long own = 0;
-    for (Runs runs : part.own().get(box.index())) {
-      own += runs.elements(start, shape);
+    long wireBytes = box.source().wireBytes();
+    for (Runs.Box each : held) {
+      long[] from = sum(box.from(), difference(each.global(), box.start()));
+      long own = 0;
+      for (Runs runs : part.own().get(box.index())) {
+        own += runs.elements(axes.stored(from), axes.stored(each.shape()));
+      }
+      localBytes += own * wireBytes;
+      long all = part.places().size() * TargetTensor.elements(each.shape());
+      sentBytes += (all - own) * wireBytes;
     }
-    long bits = box.source().wireBits();
-    localBits += own * bits;
-    sentBits += (part.places().size() * cut.elements() - own) * bits;
+  }
+
+  private static long[] sum(long[] a, long[] b) {
+    long[] sum = a.clone();
+    Arrays.setAll(sum, d -> a[d] + b[d]);
+    return sum;
+  }
+
+  private static long[] difference(long[] a, long[] b) {
+    long[] difference = a.clone();
+    Arrays.setAll(difference, d -> a[d] - b[d]);
+    return difference;
   }
 }

@@ -3,7 +3,9 @@ package org.windlass.reshard.move;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -23,9 +25,8 @@ final class Tiles {
   private final List<TensorMove> moves;
   private final Team team;
   private final long bytes;
-  private final boolean staged;
-  private TargetFiles files;
-  private Grid grid;
+  private @Nullable TargetFiles files;
+  private @Nullable Grid grid;
   private int nextMove;
   /** Number of tiles up to the end of the current target. */
   private long end;
@@ -34,26 +35,18 @@ final class Tiles {
    * Creates the tiles of a run.
    *
    * @param bytes the size limit of a tile in memory
-   * @param staged whether a tile also passes through memory in the wire dtype
    */
-  Tiles(
-      Checkpoint in,
-      Output output,
-      List<TensorMove> moves,
-      Team team,
-      long bytes,
-      boolean staged) {
+  Tiles(Checkpoint in, Output output, List<TensorMove> moves, Team team, long bytes) {
     this.in = in;
     this.output = output;
     this.places = output.places();
     this.moves = moves;
     this.team = team;
     this.bytes = bytes;
-    this.staged = staged;
   }
 
   /** Returns a tile that no other thread gets, or null if there is none. */
-  synchronized Tile next() {
+  synchronized @Nullable Tile next() {
     long number = team.nextTile();
     while (number >= end) {
       if (nextMove == moves.size()) {
@@ -66,10 +59,11 @@ final class Tiles {
       files =
           new TargetFiles(
               in, output, places.apply(moves.get(first).target()), moves.subList(first, nextMove));
-      grid = files.grid(bytes, staged);
+      grid = files.grid(bytes);
       end += grid.count();
     }
-    long[] start = grid.start(number - end + grid.count());
-    return new Tile(files, start, grid.shape(start));
+    Grid last = Objects.requireNonNull(grid);
+    long[] start = last.start(number - end + last.count());
+    return new Tile(Objects.requireNonNull(files), start, last.shape(start));
   }
 }

@@ -5,6 +5,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.error.WindlassException;
 
@@ -13,8 +14,9 @@ import org.windlass.error.WindlassException;
  * at the end.
  */
 public final class EarlySync implements AutoCloseable {
-  // One round over all files pays off for this number of bytes.
-  private static final long ROUND_BYTES = 64L << 20;
+  // One round over all files pays off for this number of bytes. In shorter rounds, many rows of
+  // transposed tensors would reach the disk in pieces.
+  private static final long ROUND_BYTES = 256L << 20;
 
   private final CheckpointWriter writer;
   private final ExecutorService thread =
@@ -24,7 +26,7 @@ public final class EarlySync implements AutoCloseable {
             made.setDaemon(true);
             return made;
           });
-  private Future<?> running;
+  private @Nullable Future<?> running;
   private long waiting;
 
   /** Creates the sync for the files of {@code writer}. */

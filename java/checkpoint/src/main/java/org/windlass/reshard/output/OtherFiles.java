@@ -49,7 +49,7 @@ public record OtherFiles(List<Path> copied, List<String> leftOut) {
       try {
         for (Path file : others(in.path(), tensors)) {
           // OUT has no subfolders.
-          if (intoFolder && file.getParent().equals(in.path()) && isCopied(file)) {
+          if (intoFolder && in.path().equals(file.getParent()) && isCopied(file)) {
             copied.add(file);
           } else {
             leftOut.add(in.path().relativize(file) + (Files.isDirectory(file) ? "/" : ""));

@@ -2,22 +2,22 @@
 package org.windlass.reshard.output;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.function.Function;
-import java.util.TreeMap;
-import java.util.IdentityHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsHeader.Item;
 import org.windlass.checkpoint.SafetensorsIndex;
 import org.windlass.checkpoint.SafetensorsWriter;
-import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
-import org.windlass.layout.Placement;
 import org.windlass.reshard.request.MoveList;
 import org.windlass.reshard.request.ReshardRequest;
 import org.windlass.reshard.tensor.Runs;
@@ -135,19 +135,18 @@ public final class Output {
     return sum;
   }
 
-  /** Returns the part of a target in the file of a rank of {@link #layout}. */
-  public Runs held(TargetTensor target, int rank) {
-    return whole ? Runs.whole(target.shape()) : target.held(rank);
+  /**
+   * Returns the ranks whose parts of a target are written: all of its layout, or the lowest if the
+   * target is written whole.
+   */
+  public List<Integer> ranks(TargetTensor target) {
+    List<Integer> all = target.to().mesh().ranks();
+    return whole ? List.of(Collections.min(all)) : all;
   }
 
-  /**
-   * Returns the layout of a target in its files: the requested layout, or one rank with the whole
-   * tensor if it is written whole.
-   */
-  public Layout layout(TargetTensor target) {
-    return whole
-        ? DeviceMesh.of(1).at(ranks.get(0)).layout(Placement.replicate())
-        : target.to();
+  /** Returns what the file of a rank has of a target. */
+  public Runs held(TargetTensor target, int rank) {
+    return whole ? Runs.whole(target.shape()) : target.held(rank);
   }
 
   /**
@@ -169,10 +168,11 @@ public final class Output {
           throw new IllegalStateException("out of order: " + target.name());
         }
         Map<Integer, Place> places = new LinkedHashMap<>();
-        for (int rank : layout(target).mesh().ranks()) {
+        for (int rank : ranks(target)) {
           SafetensorsWriter file =
               whole ? byFirst.floorEntry(next).getValue() : byRank.get(target.fileOf(rank));
           long size = whole ? target.bytes() : shapes.bytes(target, rank);
+          Objects.requireNonNull(file);
           places.put(rank, new Place(file, ends.merge(file, size, Long::sum) - size));
         }
         next++;

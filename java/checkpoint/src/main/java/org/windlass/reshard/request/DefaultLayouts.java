@@ -98,7 +98,10 @@ final class DefaultLayouts {
     for (Placement placement : layout.placements()) {
       int dim = Axes.dimension(placement);
       List<String> without =
-          dimensions.keySet().stream().filter(name -> dimensions.get(name) <= dim).toList();
+          dimensions.entrySet().stream()
+              .filter(tensor -> tensor.getValue() <= dim)
+              .map(Map.Entry::getKey)
+              .toList();
       int with = dimensions.size() - without.size();
       String lack = which + ": dimension " + dim + ", which " + placement + " cuts, ";
       if (most <= dim && !without.isEmpty()) {

@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
@@ -57,14 +58,14 @@ public final class MoveList {
   private final TiedNames tied;
   private final Consumer<String> warnings;
   private final Doubts doubts = new Doubts();
-  private Scales scales;
+  private Scales scales = new Scales(List.of());
   private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
   /** Equal divisions, which many targets share. */
   private final Map<Division, Division> divisions = new HashMap<>();
 
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
-  private Map<String, String> metadata;
+  private Map<String, String> metadata = Map.of();
 
   /** Goals from the {@code to} keys of rules, by the place of the rule and the text. */
   private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();
@@ -233,7 +234,8 @@ public final class MoveList {
         rule.as().isEmpty()
             ? List.of(tensor.name())
             : rule.as().stream().map(as -> NamePattern.fill(as, match.captured())).toList();
-    String capture = rule.joins() ? match.captured().get(rule.joined()) : "";
+    String capture =
+        rule.joins() ? Objects.requireNonNull(match.captured().get(rule.joined())) : "";
     boolean isApart = rule.parts().filter(Rule.Form.Parts::isApart).isPresent();
     for (int i = 0; i < (isApart ? names.size() : 1); i++) {
       List<String> own = isApart ? List.of(names.get(i)) : names;
@@ -285,6 +287,7 @@ public final class MoveList {
             divisions.computeIfAbsent(division, each -> each),
             goal.firstFile(),
             defaulted);
+    target.division().check(name);
     targets.add(target);
     targetRanks.addAll(goal.files());
     if (!request.writesWhole() && rule.flatMap(Rule::to).isPresent()) {
@@ -350,8 +353,12 @@ public final class MoveList {
             unit ->
                 Division.checkUnit(
                     where, "\"" + assembly.names().get(0) + "\"", to, assembly.dim(), shape, unit));
-    return Division.plain(
-        to, assembly.rule().pad().map(pad -> pad.padded(to, shape)).orElse(shape));
+    Division plain = Division.plain(to, shape);
+    return assembly
+        .rule()
+        .pad()
+        .map(pad -> new Division(pad.padded(to, plain.padded()), 0, List.of(), List.of(to)))
+        .orElse(plain);
   }
 
   /**
@@ -360,13 +367,11 @@ public final class MoveList {
    * @throws InvalidArgumentException naming a weight whose scales are left out
    */
   private void lookAtDropped() {
-    if (matches.values().stream().noneMatch(match -> match.rule().drops())) {
-      return;
+    if (matches.values().stream().anyMatch(match -> match.rule().drops())) {
+      new Scales(in.names().stream().map(this::stored).toList())
+          .lookAtDropped(
+              name -> ruleOf(name).filter(Rule::drops).isEmpty(), request.ignoreScales(), doubts);
     }
-    scales.lookAtDropped(
-        new Scales(in.names().stream().map(this::stored).toList()),
-        request.ignoreScales(),
-        doubts);
   }
 
   /** Returns a tensor of IN as some file has it, without its layout. */

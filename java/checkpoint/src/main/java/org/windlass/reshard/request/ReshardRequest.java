@@ -21,7 +21,7 @@ import org.windlass.plan.TransferMode;
  * @param wire the dtype in which floating tensors cross ranks
  * @param dtype the dtype in which floating tensors are written
  * @param mode how bytes move
- * @param bucketBytes the flush threshold of buckets in bytes
+ * @param bucketBytes the bytes that a thread collects in memory and writes at a time
  * @param maxShardBytes the most tensor bytes in one file of the index form
  * @param force whether an existing OUT is exchanged
  * @param verify whether replicas and the result are compared

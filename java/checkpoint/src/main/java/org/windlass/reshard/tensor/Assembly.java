@@ -7,9 +7,11 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 
 /**
@@ -21,7 +23,7 @@ public final class Assembly {
   public record Part(SourceTensor source, Axes axes, List<TensorMove.Segment> segments) {}
 
   private final List<String> names;
-  private final Rule rule;
+  private final @Nullable Rule rule;
   private final int splitOff;
   private final Map<String, SourceTensor> members = new LinkedHashMap<>();
 
@@ -30,7 +32,7 @@ public final class Assembly {
    *
    * @param splitOff the part of {@code split} that the target is; -1 if it is no part
    */
-  public Assembly(List<String> names, Rule rule, int splitOff) {
+  public Assembly(List<String> names, @Nullable Rule rule, int splitOff) {
     this.names = names;
     this.rule = rule;
     this.splitOff = splitOff;
@@ -42,8 +44,12 @@ public final class Assembly {
   }
 
   /** Returns the rule whose {@code to} and {@code dtype} apply; may be null. */
-  public Rule rule() {
+  public @Nullable Rule rule() {
     return rule;
+  }
+
+  private Rule given() {
+    return Objects.requireNonNull(rule);
   }
 
   /** Adds a tensor; {@code capture} is empty if nothing is joined. */
@@ -53,7 +59,7 @@ public final class Assembly {
       throw new InvalidArgumentException(
           (capture.isEmpty()
                   ? "tensors \"" + other.name() + "\" and \"" + tensor.name() + "\" would both be"
-                  : rule.where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
+                  : given().where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
                       + "\" are both \"" + capture + "\" of what is")
               + " written as \"" + names.get(0) + "\"");
     }
@@ -128,7 +134,7 @@ public final class Assembly {
     for (int i = 0; i < extents.size(); i++) {
       if (extents.get(i) % whole != 0) {
         throw new InvalidArgumentException(
-            rule.where() + ": tensor \"" + ordered().get(i).name() + "\" has extent "
+            given().where() + ": tensor \"" + ordered().get(i).name() + "\" has extent "
                 + extents.get(i) + " along dimension " + dim() + ", which is no multiple of "
                 + whole + ", the indices of one unit in each of " + fused().get().groups()
                 + " groups");
@@ -141,7 +147,7 @@ public final class Assembly {
     long all = parts.extents().stream().mapToLong(Long::longValue).sum();
     if (all != extent) {
       throw new InvalidArgumentException(
-          rule.where() + ": tensor \"" + tensor.name() + "\" has extent " + extent
+          given().where() + ": tensor \"" + tensor.name() + "\" has extent " + extent
               + " along dimension " + dim() + ", and split makes " + all + ": " + parts.groups()
               + (parts.groups() == 1 ? " group of " : " groups of ") + parts.sizes()
               + (parts.unit().isPresent()
@@ -166,11 +172,11 @@ public final class Assembly {
     if (!joins()) {
       return List.copyOf(members.values());
     }
-    if (rule.form().get() instanceof Rule.Form.Parts join) {
+    if (given().form().get() instanceof Rule.Form.Parts join) {
       for (String name : join.names()) {
         if (!members.containsKey(name)) {
           throw new InvalidArgumentException(
-              rule.where() + ": no tensor is part \"" + name + "\" of \"" + names.get(0) + "\"; tensor \""
+              given().where() + ": no tensor is part \"" + name + "\" of \"" + names.get(0) + "\"; tensor \""
                   + members.values().iterator().next().name() + "\" is another part of it");
         }
       }
@@ -186,7 +192,7 @@ public final class Assembly {
         (capture, tensor) -> {
           if (!capture.matches("0|[1-9][0-9]{0,8}")) {
             throw new InvalidArgumentException(
-                rule.where() + ": tensor \"" + tensor.name() + "\": {" + rule.joined() + "} is \""
+                given().where() + ": tensor \"" + tensor.name() + "\": {" + given().joined() + "} is \""
                     + capture + "\"; tensors are stacked by number, from 0 to 999999999, with no 0"
                     + " before it");
           }
@@ -196,7 +202,7 @@ public final class Assembly {
     for (int number : byNumber.keySet()) {
       if (number != next) {
         throw new InvalidArgumentException(
-            rule.where() + ": \"" + names.get(0) + "\" would be stacked of " + byNumber.firstKey()
+            given().where() + ": \"" + names.get(0) + "\" would be stacked of " + byNumber.firstKey()
                 + " to " + byNumber.lastKey() + ", and there is no \"" + nameOf(next) + "\""
                 + (next == 0 ? "; \"uneven\": true stacks what there is" : ""));
       }
@@ -206,13 +212,13 @@ public final class Assembly {
   }
 
   private Rule.Form.Stack stack() {
-    return (Rule.Form.Stack) rule.form().get();
+    return (Rule.Form.Stack) given().form().get();
   }
 
   /** Returns the name that the tensor with a number would have in this stack. */
   private String nameOf(int number) {
     String other = members.values().iterator().next().name();
-    return rule.match().with(other, rule.joined(), Integer.toString(number));
+    return given().match().with(other, given().joined(), Integer.toString(number));
   }
 
   /**
@@ -225,7 +231,7 @@ public final class Assembly {
     for (Assembly each : all) {
       if (each.form().isPresent() && each.form().get() instanceof Rule.Form.Stack stack && !stack.uneven()) {
         largest.merge(
-            each.rule.where(), each, (a, b) -> b.members.size() > a.members.size() ? b : a);
+            each.given().where(), each, (a, b) -> b.members.size() > a.members.size() ? b : a);
       }
     }
     for (Assembly each : all) {
@@ -234,7 +240,7 @@ public final class Assembly {
         // The call checks first that the numbers are consecutive.
         each.numbered();
         throw new InvalidArgumentException(
-            each.rule.where() + ": \"" + each.names.get(0) + "\" would be stacked of "
+            each.given().where() + ": \"" + each.names.get(0) + "\" would be stacked of "
                 + each.members.size() + " tensors, and \"" + most.names.get(0) + "\" of "
                 + most.members.size() + ": there is no \"" + each.nameOf(each.members.size())
                 + "\"; \"uneven\": true stacks what there is");
@@ -249,7 +255,7 @@ public final class Assembly {
     }
     if (!fits) {
       throw new InvalidArgumentException(
-          rule.where() + ": tensor \"" + part.name() + "\" has shape "
+          given().where() + ": tensor \"" + part.name() + "\" has shape "
               + Arrays.toString(part.shape()) + ", which does not join with "
               + Arrays.toString(first.shape()) + " of \"" + first.name() + "\"");
     }

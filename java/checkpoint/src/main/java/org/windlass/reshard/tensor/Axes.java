@@ -4,8 +4,10 @@ package org.windlass.reshard.tensor;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
@@ -25,7 +27,7 @@ public record Axes(List<Integer> stored) {
   }
 
   /** Returns the axes that a rule gives to a tensor; {@code rule} may be null. */
-  static Axes of(Rule rule, SourceTensor tensor) {
+  static Axes of(@Nullable Rule rule, SourceTensor tensor) {
     int ndim = tensor.shape().length;
     List<Integer> order = new ArrayList<>(IntStream.range(0, ndim).boxed().toList());
     if (rule == null) {
@@ -78,6 +80,18 @@ public record Axes(List<Integer> stored) {
   public boolean keepOrder() {
     List<Integer> old = stored.stream().filter(d -> d != NEW).toList();
     return old.equals(old.stream().sorted().toList());
+  }
+
+  /** Returns the written dimensions as they are stored, innermost first. */
+  public List<Integer> order() {
+    List<Integer> order = new ArrayList<>();
+    for (int d = stored.size() - 1; d >= 0; d--) {
+      order.add(d);
+    }
+    if (!keepOrder()) {
+      order.sort(Comparator.comparing(stored::get, Comparator.reverseOrder()));
+    }
+    return order;
   }
 
   /**

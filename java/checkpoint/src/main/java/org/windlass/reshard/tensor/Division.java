@@ -58,16 +58,19 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     if (extents.size() == 1) {
       return plain(layouts.get(0), shape);
     }
-    List<Layout> each = new ArrayList<>();
-    for (int i = 0; i < layouts.size(); i++) {
-      each.add(
-          parts.groups() > 1
-              ? grouped(where, layouts.get(i), dim, Math.max(shape[dim] / parts.groups(), 1))
-              : separate(where, layouts.get(i), dim, parts.names(), extents));
+    if (parts.groups() > 1) {
+      long size = Math.max(shape[dim] / parts.groups(), 1);
+      Layout layout = grouped(layouts.get(0), dim, size);
+      checkEven(where, "the fused tensor", layout, dim, shape);
+      checkUnit(where, "the fused tensor", layout, dim, shape, size);
+      return plain(layout, shape);
     }
+    List<Layout> each =
+        layouts.stream()
+            .map(layout -> separate(where, layout, dim, parts.names(), extents))
+            .toList();
     boolean isOne = each.stream().distinct().count() == 1;
-    if (isOne && (parts.groups() > 1 || pieces(each.get(0), dim) == 1)) {
-      checkEven(where, "the fused tensor", each.get(0), dim, shape);
+    if (isOne && pieces(each.get(0), dim) == 1) {
       return plain(each.get(0), shape);
     }
     Division division = new Division(plain(each.get(0), shape).padded(), dim, extents, each);
@@ -136,7 +139,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
    *
    * @param tensor the tensor's name, for messages
    */
-  void check(String tensor) {
+  public void check(String tensor) {
     for (int i = 0; i < layouts.size(); i++) {
       layouts.get(i).check(tensor, partShape(i));
     }
@@ -175,20 +178,10 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
   }
 
   /** Returns the layout that leaves groups of {@code size} indices whole. */
-  private static Layout grouped(String where, Layout layout, int dim, long size) {
-    List<Placement> placements = new ArrayList<>();
-    for (Placement placement : layout.placements()) {
-      if (Axes.dimension(placement) == dim) {
-        long unit = placement instanceof Placement.Shard shard ? shard.unit() : 0;
-        if (unit == 0 || size % unit != 0 && unit % size != 0) {
-          throw new InvalidArgumentException(
-              where + ": " + placement + " cuts inside groups of " + size + "; S" + dim
-                  + " cuts between them");
-        }
-        placement = Placement.shard(dim, Math.max(size, unit));
-      }
-      placements.add(placement);
-    }
+  private static Layout grouped(Layout layout, int dim, long size) {
+    List<Placement> placements = new ArrayList<>(layout.placements());
+    placements.replaceAll(
+        each -> each.equals(Placement.shard(dim)) ? Placement.shard(dim, size) : each);
     return new Layout(layout.mesh(), placements);
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.tensor;
 
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -59,7 +60,7 @@ public record Rule(
      * @param dim the dimension along which the parts lie, as written
      * @param names the captures of the joined tensors, or names of the parts of a split one
      * @param sizes each part's size in one group, in units; empty if tensors are joined
-     * @param from each part's source layout; empty if the rule gives none for parts
+     * @param from each part's source layout, if the rule gives one
      * @param to each part's target layout, if it is not the default
      * @param groups how often the parts repeat, interleaved; 1 if they lie one after another
      * @param unit the number of indices that belong together and are never cut
@@ -69,7 +70,7 @@ public record Rule(
         int dim,
         List<String> names,
         List<Long> sizes,
-        List<String> from,
+        List<Optional<String>> from,
         List<Optional<String>> to,
         long groups,
         OptionalLong unit,
@@ -121,12 +122,12 @@ public record Rule(
      */
     record Pad(long to, Optional<List<Long>> shape) implements Form {
       /** Returns the extents that {@code layout} cuts of a tensor of this shape. */
-      public long[] padded(Layout layout, long[] shape) {
-        long[] padded = shape.clone();
+      public List<Long> padded(Layout layout, List<Long> shape) {
+        List<Long> padded = new ArrayList<>(shape);
         for (Placement placement : layout.placements()) {
           int dim = Axes.dimension(placement);
-          if (dim >= 0) {
-            padded[dim] = (shape[dim] + to - 1) / to * to;
+          if (dim >= 0 && dim < shape.size()) {
+            padded.set(dim, (shape.get(dim) + to - 1) / to * to);
           }
         }
         return padded;

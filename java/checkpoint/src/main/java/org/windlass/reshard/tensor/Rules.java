@@ -10,12 +10,14 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.error.InvalidArgumentException;
@@ -95,7 +97,7 @@ public final class Rules {
   /** Holds the values of a rule's keys. */
   private static final class Fields {
     final Set<String> keys = new LinkedHashSet<>();
-    NamePattern match;
+    @Nullable NamePattern match;
     List<String> from = List.of();
     List<String> to = List.of();
     Optional<DType> dtype = Optional.empty();
@@ -104,10 +106,10 @@ public final class Rules {
     List<String> names = new ArrayList<>();
     List<Optional<String>> namesTo = new ArrayList<>();
     final List<Long> sizes = new ArrayList<>();
-    Integer dim;
+    @Nullable Integer dim;
     long groups = 1;
     OptionalLong unit = OptionalLong.empty();
-    Integer stack;
+    @Nullable Integer stack;
     long padTo;
     Optional<List<Long>> shape = Optional.empty();
   }
@@ -154,7 +156,8 @@ public final class Rules {
             form ->
                 switch (form) {
                   case "drop" -> drop(fields);
-                  case "stack" -> new Rule.Form.Stack(fields.stack, fields.keys.contains("uneven"));
+                  case "stack" -> new Rule.Form.Stack(
+                      Objects.requireNonNull(fields.stack), fields.keys.contains("uneven"));
                   case "pad_to" -> new Rule.Form.Pad(fields.padTo, fields.shape);
                   default -> parts(fields);
                 });
@@ -188,21 +191,18 @@ public final class Rules {
       }
       fields.names =
           isApart ? fields.as : IntStream.range(0, count).mapToObj(Integer::toString).toList();
-      fields.namesTo = spread(fields.to, count).stream().map(Optional::of).toList();
+      fields.namesTo = spread(fields.to, count);
     }
+    Optional<String> all = fields.to.stream().findFirst();
     List<Optional<String>> to =
-        IntStream.range(0, count)
-            .mapToObj(
-                i ->
-                    (fields.namesTo.isEmpty() ? Optional.<String>empty() : fields.namesTo.get(i))
-                        .or(() -> fields.to.stream().findFirst()))
-            .toList();
-    if (fields.groups > 1 && to.stream().distinct().count() > 1) {
+        fields.namesTo.stream().map(own -> own.or(() -> all)).toList();
+    List<Optional<String>> from = spread(fields.from, count);
+    if (fields.groups > 1
+        && (to.stream().distinct().count() > 1 || from.stream().distinct().count() > 1)) {
       throw json.bad(
           at + ".groups: stands beside parts with a layout of their own; groups are left whole, so"
               + " that one layout cuts between them");
     }
-    List<String> from = splits ? spread(fields.from, count) : List.of();
     Rule.Form.Parts parts =
         new Rule.Form.Parts(
             fields.dim, fields.names, fields.sizes, from, to, fields.groups, fields.unit, isApart);
@@ -214,9 +214,11 @@ public final class Rules {
     return parts;
   }
 
-  /** Returns one text for each part, if there are any. */
-  private static List<String> spread(List<String> texts, int count) {
-    return texts.size() == 1 ? Collections.nCopies(count, texts.get(0)) : texts;
+  /** Returns each part's text: its own, or the only one, or none. */
+  private static List<Optional<String>> spread(List<String> texts, int count) {
+    return IntStream.range(0, count)
+        .mapToObj(i -> texts.stream().skip(texts.size() == 1 ? 0 : i).findFirst())
+        .toList();
   }
 
   /** Reads the parts that are joined: names, or objects with a name and perhaps a layout. */
@@ -349,7 +351,7 @@ public final class Rules {
    *     what the only {@code *} matches
    */
   private NamePattern checkCaptures(Fields fields) {
-    NamePattern match = fields.match;
+    NamePattern match = Objects.requireNonNull(fields.match);
     Set<String> missing = new HashSet<>(match.captures());
     for (int i = 0; i < fields.as.size(); i++) {
       String what = at + ".as" + (fields.as.size() == 1 ? "" : "[" + i + "]");

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
@@ -60,9 +61,10 @@ public final class SourceTensors {
 
   private List<Layout> from(String name, Rule rule) {
     Optional<Layout> base = defaultFrom.or(() -> stored(name));
-    List<String> texts =
-        rule.splits() ? rule.parts().get().from() : List.of(rule.from().get());
+    List<Optional<String>> texts =
+        rule.splits() ? rule.parts().get().from() : List.of(rule.from());
     return texts.stream()
+        .map(Optional::get)
         .map(text -> base.map(on -> rule.layout("from", text, on)).orElse(Layout.parse(text)))
         .toList();
   }
@@ -160,19 +162,11 @@ public final class SourceTensors {
     Layout applied = applied(name, from, entry.shape().size());
     Optional<List<Long>> said = ruleOf.apply(name).flatMap(Rule::pad).flatMap(Rule.Form.Pad::shape);
     if (said.isPresent() && !said.get().equals(entry.shape())) {
-      throw notPadded(name, said.get(), entry.dims());
+      throw notPadded(name, entry.shape(), said.get(), said.get());
     }
     Division division = Division.plain(applied, entry.dims());
     return new SourceTensor(
         name, name, entry.dims(), entry.dtype(), division, !applied.equals(from));
-  }
-
-  private InvalidArgumentException notPadded(String name, List<Long> said, long[] found) {
-    Rule rule = ruleOf.apply(name).get();
-    return new InvalidArgumentException(
-        rule.where() + ".shape: tensor \"" + name + "\" has shape " + Arrays.toString(found)
-            + ", which is neither " + said + " nor that padded to multiples of "
-            + rule.pad().get().to() + " where its source layout cuts it");
   }
 
   private Layout applied(String name, Layout declared, int ndim) {
@@ -196,14 +190,11 @@ public final class SourceTensors {
 
   private SourceTensor inRanks(String name) {
     Layout declared = declared(name).orElseThrow();
-    SafetensorsEntry first = null;
-    int firstRank = -1;
+    int firstRank = declared.mesh().rankAt(new int[declared.mesh().ndim()]);
+    SafetensorsEntry first = local(name, firstRank, declared);
     for (int rank : declared.mesh().ranks()) {
       SafetensorsEntry found = local(name, rank, declared);
-      if (first == null) {
-        first = found;
-        firstRank = rank;
-      } else if (found.dtype() != first.dtype()) {
+      if (found.dtype() != first.dtype()) {
         throw disagrees(
             name, rank, "dtype " + first.dtype() + " as on rank " + firstRank, "" + found.dtype());
       } else if (found.shape().size() != first.shape().size()) {
@@ -216,7 +207,7 @@ public final class SourceTensors {
     }
     for (int rank : in.ranks().keySet()) {
       if (!declared.mesh().contains(rank)
-          && in.ranks().get(rank).header().find(name).isPresent()) {
+          && Objects.requireNonNull(in.ranks().get(rank)).header().find(name).isPresent()) {
         throw disagrees(name, rank, "no such tensor, since its layout is " + declared, "one");
       }
     }
@@ -257,15 +248,17 @@ public final class SourceTensors {
       return Division.plain(applied, sums);
     }
     Rule.Form.Parts parts = rule.get().parts().get();
+    Division plain = Division.plain(applied, sums);
     SourceTensor shown =
-        new SourceTensor(name, name, local.dims(), local.dtype(), Division.plain(applied, sums), false);
+        new SourceTensor(name, name, local.dims(), local.dtype(), plain, false);
     int dim = Axes.of(rule.get(), shown).stored().get(parts.dim());
     if (ruled.containsKey(name)) {
       sums[dim] = parts.extents().stream().mapToLong(Long::longValue).sum();
-      String where = rule.get().where() + ".from: " + String.join(", ", Set.copyOf(parts.from()));
+      String where = rule.get().where() + ".from: " + rule.get().from().get();
       return Division.of(where, parts, dim, parts.extents(), ruled.get(name), sums);
     }
-    boolean isPlain = applied.placements().stream().anyMatch(p -> p instanceof Placement.Shard s && s.dim() == dim);
+    boolean isPlain =
+        applied.placements().stream().anyMatch(p -> p instanceof Placement.Shard s && s.dim() == dim);
     if (takesDefault(name) && isPlain && Division.pieces(applied, dim) > 1) {
       throw new InvalidArgumentException(
           rule.get().where() + ": from() " + applied + " cuts dimension " + dim + " of tensor \""
@@ -273,49 +266,54 @@ public final class SourceTensors {
               + " file has its piece of each part. If it has, give the rule \"from\": \"" + applied
               + "\"; otherwise reshard to 1:R first, without the rule");
     }
-    return Division.plain(applied, sums);
+    return plain;
   }
 
   /** Returns a tensor's own extents, without the zeros that ranks may hold behind them. */
   private long[] ownShape(String name, Division division) {
-    long[] held = division.padded().stream().mapToLong(Long::longValue).toArray();
+    List<Long> held = division.padded();
     Optional<LayoutFile.Entry> entry = entry(name);
     Optional<Rule.Form.Pad> pad = ruleOf.apply(name).flatMap(Rule::pad);
-    Optional<List<Long>> said = pad.flatMap(Rule.Form.Pad::shape);
-    Optional<List<Long>> known = said.or(() -> entry.map(LayoutFile.Entry::shape));
-    boolean isListed = entry.flatMap(LayoutFile.Entry::padded).isPresent();
-    if (isListed && !entry.get().padded().get().equals(division.padded())) {
-      throw new InvalidArgumentException(
-          "tensor \"" + name + "\": layout.json says that it is padded to "
-              + entry.get().padded().get() + ", and the rank files make " + division.padded());
+    Optional<List<Long>> listed = entry.flatMap(LayoutFile.Entry::padded);
+    Optional<List<Long>> own =
+        pad.flatMap(Rule.Form.Pad::shape).or(() -> entry.map(LayoutFile.Entry::shape));
+    if (pad.isEmpty() && listed.isEmpty()) {
+      return longs(held);
     }
-    if (isListed || pad.isEmpty()) {
-      return isListed ? entry.get().shape().stream().mapToLong(Long::longValue).toArray() : held;
-    }
-    if (known.isPresent()) {
-      long[] own = known.get().stream().mapToLong(Long::longValue).toArray();
-      boolean isPadded = own.length == held.length && Arrays.equals(pad.get().padded(division.layout(), own), held);
-      if (!isPadded && !Arrays.equals(own, held)) {
-        throw notPadded(name, known.get(), held);
+    if (own.isPresent()) {
+      List<Long> padded = listed.orElseGet(() -> pad.get().padded(division.layout(), own.get()));
+      boolean isOther = listed.isPresent() && !own.equals(entry.map(LayoutFile.Entry::shape));
+      if (isOther || !padded.equals(held) && (listed.isPresent() || !own.get().equals(held))) {
+        throw notPadded(name, held, own.get(), padded);
       }
-      return own;
+      return longs(own.get());
     }
     for (Placement placement : division.layout().placements()) {
       int dim = Axes.dimension(placement);
-      if (dim >= 0 && held[dim] > 0 && held[dim] % pad.get().to() == 0) {
+      if (dim >= 0 && held.get(dim) > 0 && held.get(dim) % pad.get().to() == 0) {
         throw new InvalidArgumentException(
             ruleOf.apply(name).get().where() + ".pad_to: the files of tensor \"" + name + "\" make "
-                + division.padded() + ", a multiple of " + pad.get().to() + " along dimension " + dim
+                + held + ", a multiple of " + pad.get().to() + " along dimension " + dim
                 + ", and nothing tells whether its end is padding; \"shape\" in the rule gives the"
                 + " shape without it");
       }
     }
-    return held;
+    return longs(held);
+  }
+
+  private static long[] longs(List<Long> numbers) {
+    return numbers.stream().mapToLong(Long::longValue).toArray();
+  }
+
+  private static InvalidArgumentException notPadded(
+      String name, List<Long> held, List<Long> own, List<Long> padded) {
+    return new InvalidArgumentException(
+        "tensor \"" + name + "\": its files make shape " + held + ", and by its rule or layout.json"
+            + " it is " + own + (padded.equals(own) ? "" : ", padded to " + padded));
   }
 
   private SafetensorsEntry local(String name, int rank, Layout layout) {
-    return in.ranks()
-        .get(rank)
+    return Objects.requireNonNull(in.ranks().get(rank))
         .header()
         .find(name)
         .orElseThrow(
@@ -349,7 +347,7 @@ public final class SourceTensors {
    * {@code dim}.
    */
   private static boolean onEdge(Layout layout, int rank, int dim) {
-    int[] coordinates = layout.mesh().coordinates(rank);
+    int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
     for (int m = 0; m < coordinates.length; m++) {
       if (Axes.dimension(layout.placements().get(m)) != dim && coordinates[m] != 0) {
         return false;
@@ -394,7 +392,8 @@ public final class SourceTensors {
               throw new InvalidArgumentException(
                   "tensor \"" + name + "\": layout.json says " + (listed.isPlain() ? "layout " : "")
                       + listed + ", and " + (ruled.containsKey(name) ? "its rule" : "from()")
-                      + " says " + other);
+                      + " says " + other
+                      + (other.isPlain() && !listed.isPlain() ? ", which cuts the whole tensor" : ""));
             });
   }
 

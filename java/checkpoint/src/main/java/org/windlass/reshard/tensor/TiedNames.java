@@ -7,10 +7,12 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 
@@ -69,7 +71,7 @@ public final class TiedNames {
 
   /** Returns the name under which the files hold a tensor. */
   public String stored(String name) {
-    return stored.get(name);
+    return Objects.requireNonNull(stored.get(name));
   }
 
   /**
@@ -78,7 +80,7 @@ public final class TiedNames {
    * @param own the rule for the stored tensor; null if it has none
    * @throws InvalidArgumentException if {@code own} gives another layout, or none
    */
-  public String requireStored(String name, Rule rule, Rule own) {
+  public String requireStored(String name, Rule rule, @Nullable Rule own) {
     if (own == null || !own.from().equals(rule.from())) {
       throw new InvalidArgumentException(
           rule.where() + ".from: \"" + name + "\" is another name of tensor \"" + stored(name)

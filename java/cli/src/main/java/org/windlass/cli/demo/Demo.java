@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
@@ -146,7 +147,7 @@ public final class Demo {
             transfer.run(version + 1, deadline);
             comm.barrier();
             if (comm.rank() == 0) {
-              times.get(name)[version] = (System.nanoTime() - begin) / 1e3;
+              Objects.requireNonNull(times.get(name))[version] = (System.nanoTime() - begin) / 1e3;
               listener.progress(moved.addAndGet(transfer.totalBytes()), totalBytes());
             }
           });
@@ -167,7 +168,8 @@ public final class Demo {
 
     private Tensor view(Weight weight) {
       long rows = weight.to().localShape(weight.shape(), comm.rank())[0];
-      return buffers.get(weight.buffer()).narrow(0, weight.bufferRow(), rows);
+      Tensor buffer = Objects.requireNonNull(buffers.get(weight.buffer()));
+      return buffer.narrow(0, weight.bufferRow(), rows);
     }
   }
 
@@ -196,7 +198,7 @@ public final class Demo {
     double[] all = new double[VERSIONS];
     double[] floor = new double[VERSIONS];
     for (Map.Entry<String, List<Weight>> group : groups.entrySet()) {
-      double[] own = times.get(group.getKey());
+      double[] own = Objects.requireNonNull(times.get(group.getKey()));
       double[] least = floorsOf(group.getValue());
       long written = group.getValue().stream().mapToLong(Demo::writtenBytes).sum();
       printRow(group.getKey(), group.getValue().size(), written, own, least);

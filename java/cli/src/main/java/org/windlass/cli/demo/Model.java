@@ -5,9 +5,9 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.LongStream;
 import org.windlass.examples.ModelTable;
 import org.windlass.examples.Parallelism;
-import org.windlass.internal.Shapes;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -92,6 +92,8 @@ final class Model {
 
   /** Returns the bytes of all buffers of one inference rank, in bf16. */
   long bytesPerRank() {
-    return 2 * buffers.values().stream().mapToLong(Shapes::numel).sum();
+    return buffers.values().stream()
+        .mapToLong(shape -> 2 * LongStream.of(shape).reduce(1, Math::multiplyExact))
+        .sum();
   }
 }

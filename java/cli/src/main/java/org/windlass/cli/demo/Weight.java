@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.demo;
 
-import org.windlass.internal.Shapes;
+import java.util.stream.LongStream;
 import org.windlass.layout.Layout;
 
 /**
@@ -27,6 +27,6 @@ record Weight(
     long bufferRow) {
 
   long elements() {
-    return Shapes.numel(shape);
+    return LongStream.of(shape).reduce(1, Math::multiplyExact);
   }
 }

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.json.JsonObject;
 import org.windlass.layout.Region;
 import org.windlass.plan.HostTraffic;
@@ -35,8 +36,8 @@ public final class PlanReport {
 
   /** The planned work: one tensor, or the sum of several. */
   private record Planned(
-      String name,
-      PlannedTensor tensor,
+      @Nullable String name,
+      @Nullable PlannedTensor tensor,
       int tensors,
       BitSet ranks,
       List<Plan> plans,
@@ -72,14 +73,19 @@ public final class PlanReport {
     return lines;
   }
 
-  private String ofTensor(String name, PlannedTensor tensor, Plan plan, long begin) {
+  private String ofTensor(@Nullable String name, PlannedTensor tensor, Plan plan, long begin) {
     BitSet ranks = new BitSet();
     tensor.addRanks(ranks);
     return written(name, tensor, tensor.count(), ranks, List.of(plan), begin);
   }
 
   private String written(
-      String name, PlannedTensor tensor, int tensors, BitSet ranks, List<Plan> plans, long begin) {
+      @Nullable String name,
+      @Nullable PlannedTensor tensor,
+      int tensors,
+      BitSet ranks,
+      List<Plan> plans,
+      long begin) {
     Totals totals = request.totals(plans);
     long staging = request.stagingBytes(plans);
     double millis = (System.nanoTime() - begin) / 1e6;

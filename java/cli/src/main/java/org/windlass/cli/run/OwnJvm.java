@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Builds command lines of JVMs with the classes, options and settings of this one. Options that are
@@ -33,7 +34,7 @@ public final class OwnJvm {
   private final RunFolder folder;
 
   /** File with options that others cannot see, or null before it is needed. */
-  private Path hidden;
+  private @Nullable Path hidden;
 
   /** Keeps files with options in {@code folder}. */
   public OwnJvm(RunFolder folder) {

@@ -248,7 +248,7 @@ public final class RankProcesses implements AutoCloseable {
     found.forEach(each -> depths.put(each, depth(ranks, each)));
     List<ProcessHandle> below =
         found.stream()
-            .filter(each -> depths.get(each) >= 0)
+            .filter(each -> depths.getOrDefault(each, -1) >= 0)
             .sorted(Comparator.comparing(depths::get))
             .toList();
     below.forEach(RankProcesses::terminate);

@@ -18,6 +18,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 
 /**
@@ -45,9 +46,9 @@ public final class RunFolder implements AutoCloseable {
   private static final Set<Path> OWN = new HashSet<>();
 
   /** The folder, or null before it is needed. Guarded by the class, as the fields below are. */
-  private Path path;
+  private @Nullable Path path;
 
-  private FileChannel lock;
+  private @Nullable FileChannel lock;
   private boolean isClosed;
 
   /**
@@ -78,7 +79,7 @@ public final class RunFolder implements AutoCloseable {
   }
 
   /** Makes and locks a file. Returns null if another run takes its folder for abandoned. */
-  private static FileChannel lockNew(Path file) throws IOException {
+  private static @Nullable FileChannel lockNew(Path file) throws IOException {
     FileChannel channel =
         FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
     boolean isLocked = false;
@@ -185,13 +186,15 @@ public final class RunFolder implements AutoCloseable {
   public void close() throws IOException {
     synchronized (RunFolder.class) {
       isClosed = true;
-      if (OWN.contains(path)) {
-        try (FileChannel held = lock) {
-          remove(path, held, true);
+      Path own = path;
+      FileChannel held = lock;
+      if (own != null && held != null && OWN.contains(own)) {
+        try (held) {
+          remove(own, held, true);
         } catch (NoSuchFileException gone) {
           // Another program that cleans the temporary folder has removed it.
         } finally {
-          OWN.remove(path);
+          OWN.remove(own);
         }
       }
     }

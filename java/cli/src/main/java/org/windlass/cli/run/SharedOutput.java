@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Standard output and standard error for several ranks. One rank writes at a time, in whole lines,
@@ -16,7 +17,7 @@ public final class SharedOutput {
   private final OutputStream out;
   private final OutputStream err;
   private final Runnable onLoss;
-  private volatile Loss loss;
+  private volatile @Nullable Loss loss;
 
   /** Creates the output from two unbuffered streams. A failed write calls {@code onLoss} once. */
   public SharedOutput(OutputStream out, OutputStream err, Runnable onLoss) {

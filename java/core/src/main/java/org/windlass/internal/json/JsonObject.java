@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.stream.BaseStream;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Writes a JSON object in memory, in UTF-8. {@link JsonText} reads one.
@@ -30,8 +31,8 @@ public final class JsonObject {
   private JsonObject() {}
 
   /** Returns an object with these members, each a name followed by a value. */
-  public static Map<String, Object> of(Object... members) {
-    Map<String, Object> object = new LinkedHashMap<>();
+  public static Map<String, @Nullable Object> of(@Nullable Object... members) {
+    Map<String, @Nullable Object> object = new LinkedHashMap<>();
     for (int i = 0; i < members.length; i += 2) {
       object.put((String) members[i], members[i + 1]);
     }
@@ -98,7 +99,7 @@ public final class JsonObject {
     json.writeEndObject();
   }
 
-  private static void write(JsonGenerator json, Object value) throws IOException {
+  private static void write(JsonGenerator json, @Nullable Object value) throws IOException {
     if (value instanceof Map<?, ?> object) {
       writeMembers(json, object.entrySet().iterator());
     } else if (value instanceof Iterable<?> elements) {

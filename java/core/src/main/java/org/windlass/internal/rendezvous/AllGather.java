@@ -5,7 +5,6 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeoutException;
-import org.windlass.error.WindlassException;
 import org.windlass.internal.store.OthersGoneException;
 
 /** Exchanges data of the ranks of a start before they have a communicator. */

@@ -3,6 +3,7 @@ package org.windlass.internal.rendezvous;
 
 import java.io.DataInputStream;
 import java.io.IOException;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.MismatchException;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.MalformedException;
@@ -64,7 +65,7 @@ public record Announcement(
   }
 
   /** Reads an announcement of any versions. Returns null if it can't be read. */
-  static Announcement peek(byte[] bytes) {
+  static @Nullable Announcement peek(byte[] bytes) {
     try {
       return Encoding.read(bytes, in -> read(versions(in), in));
     } catch (MalformedException e) {

@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.MismatchException;
 
 /**
@@ -86,7 +87,7 @@ final class Hosts {
    *
    * @param hosts null if the hosts are not known yet
    */
-  static String rank(Hosts hosts, int rank) {
+  static String rank(@Nullable Hosts hosts, int rank) {
     return hosts != null && hosts.areSeveral() ? rank + " on " + hosts.name(rank) : "" + rank;
   }
 }

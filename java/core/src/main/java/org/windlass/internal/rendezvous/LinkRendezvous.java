@@ -4,7 +4,9 @@ package org.windlass.internal.rendezvous;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Map;
+import java.util.Objects;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.store.HostAndPort;
@@ -33,12 +35,12 @@ public final class LinkRendezvous implements AutoCloseable {
 
   private final Map<String, String> environment;
   private final String library;
-  private final String provided; // address of a provider's store; null for another form
-  private final String name; // of the store among those at that address
-  private final RendezvousFile file; // null if the variable has an address
-  private RendezvousFile.Place place; // of a server; null before a file has named it
-  private OwnStore server; // null if another process has opened the store
-  private volatile Store owned; // connection of the owner; null if it is another process
+  private final @Nullable String provided; // address of a provider's store; null for another form
+  private final @Nullable String name; // of the store among those at that address
+  private final @Nullable RendezvousFile file; // null if the variable has an address
+  private RendezvousFile.@Nullable Place place; // of a server; null before a file has named it
+  private @Nullable OwnStore server; // null if another process has opened the store
+  private volatile @Nullable Store owned; // connection of the owner; null if it is another process
 
   /**
    * Reads the environment.
@@ -60,7 +62,7 @@ public final class LinkRendezvous implements AutoCloseable {
     boolean isProvided = StoreProviders.address(VARIABLE, setting).isPresent();
     boolean isAddress = !isProvided && setting.contains(":");
     provided = isProvided ? setting : null;
-    name = isProvided ? name() : null;
+    name = isProvided ? name(setting) : null;
     place = isAddress ? address(setting) : null;
     file =
         isProvided || isAddress
@@ -95,7 +97,7 @@ public final class LinkRendezvous implements AutoCloseable {
   }
 
   /** Returns the name of the store, which all users of one token, or of none, share. */
-  private String name() {
+  private String name(String provided) {
     StoreProviders.of(provided); // throws if there is none
     return Token.fromEnvironment(environment).map(token -> token.name(JOBS)).orElse(JOBS);
   }
@@ -127,7 +129,7 @@ public final class LinkRendezvous implements AutoCloseable {
       place = file.findOr(this::openAnywhere, deadline);
     } else if (server == null) {
       try {
-        server = OwnStore.open(place, library);
+        server = OwnStore.open(Objects.requireNonNull(place), library);
       } catch (RuntimeException e) {
         // Another process may have the address, or the host may be another one. Connecting shows
         // which.
@@ -136,13 +138,17 @@ public final class LinkRendezvous implements AutoCloseable {
   }
 
   public Store connect(Member member, Duration deadline) {
-    return provided == null
-        ? SocketStore.connect(place.address(), place.token(), member, deadline)
-        : connectProvided(Member.observer(member.job(), library), deadline);
+    if (provided != null) {
+      return connectProvided(Member.observer(member.job(), library), deadline);
+    }
+    RendezvousFile.Place known = Objects.requireNonNull(place);
+    return SocketStore.connect(known.address(), known.token(), member, deadline);
   }
 
   private Store connectProvided(Member member, Duration deadline) {
-    return StoreProviders.of(provided).connect(provided, name, member, environment, deadline);
+    String at = Objects.requireNonNull(provided);
+    return StoreProviders.of(at)
+        .connect(at, Objects.requireNonNull(name), member, environment, deadline);
   }
 
   /** Makes this process the owner of the provided store if no other process owns it. */

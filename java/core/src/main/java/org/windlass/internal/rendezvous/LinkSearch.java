@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.internal.Deadline;
@@ -231,12 +232,12 @@ public record LinkSearch(
     holders.byKey.remove(key);
   }
 
-  private boolean isOwn(Announcement job) {
+  private boolean isOwn(@Nullable Announcement job) {
     return job != null && job.instance().equals(own.instance());
   }
 
   /** Answers a target. Returns null if it is no longer open. */
-  private Match match(String target) {
+  private @Nullable Match match(String target) {
     String key = path() + "target/" + target;
     byte[] found = store.get(key, until.left()).orElse(new byte[0]);
     TargetEntry entry = TargetEntry.of(found);
@@ -309,7 +310,7 @@ public record LinkSearch(
     }
   }
 
-  private static Announcement targetIn(byte[] value) {
+  private static @Nullable Announcement targetIn(byte[] value) {
     return Announcement.peek(TargetEntry.of(value).target());
   }
 

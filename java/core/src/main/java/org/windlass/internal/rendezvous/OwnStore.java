@@ -4,8 +4,10 @@ package org.windlass.internal.rendezvous;
 import java.net.InetSocketAddress;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.store.StoreServer;
 
 /**
@@ -21,7 +23,7 @@ public final class OwnStore implements AutoCloseable {
     final StoreServer server;
     final String digits;
     final Set<OwnStore> users = new HashSet<>();
-    OwnStore starting; // a server serves one start at a time
+    @Nullable OwnStore starting; // a server serves one start at a time
 
     Shared(RendezvousFile.Place asked, String library) {
       StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
@@ -31,7 +33,7 @@ public final class OwnStore implements AutoCloseable {
   }
 
   private final RendezvousFile.Place asked;
-  private Shared shared;
+  private @Nullable Shared shared;
 
   private OwnStore(RendezvousFile.Place asked) {
     this.asked = asked;
@@ -60,7 +62,7 @@ public final class OwnStore implements AutoCloseable {
 
   /** Returns the server's address and token. */
   public RendezvousFile.Place place() {
-    return new RendezvousFile.Place(shared.server.address(), asked.token());
+    return new RendezvousFile.Place(shared().server.address(), asked.token());
   }
 
   /** Ends the start. All ranks have joined. */
@@ -75,6 +77,7 @@ public final class OwnStore implements AutoCloseable {
         asked.address(),
         (address, open) -> {
           withoutStart(open);
+          Shared shared = shared();
           if (!shared.users.remove(this) || !shared.users.isEmpty()) {
             return open;
           }
@@ -83,7 +86,12 @@ public final class OwnStore implements AutoCloseable {
         });
   }
 
+  private Shared shared() {
+    return Objects.requireNonNull(shared);
+  }
+
   private Shared withoutStart(Shared open) {
+    Shared shared = shared();
     shared.starting = shared.starting == this ? null : shared.starting;
     return open;
   }

@@ -21,12 +21,14 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Properties;
 import java.util.Set;
 import java.util.UUID;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
@@ -80,10 +82,10 @@ public final class RendezvousFile implements AutoCloseable {
 
   private final Path path;
   private final ProcessName process;
-  private String written; // by this object; null for nothing
+  private @Nullable String written; // by this object; null for nothing
 
   // Results of the last reading of the file.
-  private String problem; // null if it names the store of a running process
+  private @Nullable String problem; // null if it names the store of a running process
   private int writer; // PID of that process
 
   public record Place(InetSocketAddress address, Token token) {}
@@ -143,7 +145,7 @@ public final class RendezvousFile implements AutoCloseable {
     Path lock = path.resolveSibling(path.getFileName() + ".lock");
     Properties shared = System.getProperties();
     try {
-      String name = OPEN_LOCK + lock.getParent().toRealPath().resolve(lock.getFileName());
+      String name = OPEN_LOCK + Objects.requireNonNull(lock.getParent()).toRealPath().resolve(lock.getFileName());
       while (shared.putIfAbsent(name, "") != null) {
         pause(lock, "another thread", until);
       }
@@ -229,7 +231,7 @@ public final class RendezvousFile implements AutoCloseable {
     written = null;
   }
 
-  private Place read() {
+  private @Nullable Place read() {
     try {
       problem = problem(path, FILE);
       if (problem != null) {
@@ -309,11 +311,11 @@ public final class RendezvousFile implements AutoCloseable {
   }
 
   /** Returns why {@code path} is not a private file or folder of this user; null if it is one. */
-  private static String problem(Path path, int type) throws IOException {
+  private static @Nullable String problem(Path path, int type) throws IOException {
     Map<String, Object> found =
         Files.readAttributes(path, "unix:mode,uid", LinkOption.NOFOLLOW_LINKS);
-    int mode = (Integer) found.get("mode");
-    int owner = (Integer) found.get("uid");
+    int mode = (Integer) Objects.requireNonNull(found.get("mode"));
+    int owner = (Integer) Objects.requireNonNull(found.get("uid"));
     if ((mode & TYPE) != type) {
       return type == FOLDER ? "is no folder, or a link to one" : "is no file, or a link to one";
     }

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.ToIntFunction;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.windlass.error.MismatchException;
@@ -20,6 +21,7 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
+import org.windlass.internal.UcxLibrary;
 
 /**
  * Starts a communicator whose ranks live in several processes, by the steps in docs/protocols.md.
@@ -244,12 +246,12 @@ public final class Start {
             if (wires == null) {
               group[0] = open(process, maker, shared);
             } else {
-              HostWire.connect(group[0], wires, host.silenceNs());
+              connectWires(group[0], wires);
             }
             for (int i = 0; i < handles.length; i++) {
               int rank = own.get(i);
               handles[i] =
-                  HostWire.value(
+                  value(
                       call -> Native.wl_group_join(group[0], rank, call.out(), call.error()));
             }
             watch(group[0], process, own.get(0), hosts);
@@ -278,7 +280,7 @@ public final class Start {
             () -> {
               group[0] = open(process, maker, shared);
               Map<Integer, byte[]> said = ranks.forEachRank(new byte[0]);
-              said.put(own.get(0), HostWire.open(group[0], own));
+              said.put(own.get(0), openWire(group[0], own));
               return said;
             });
     return names.stream().filter(name -> name.length > 0).toList();
@@ -289,7 +291,7 @@ public final class Start {
     if (!process.equals(maker)) {
       number =
           (int)
-              HostWire.value(
+              value(
                   call ->
                       Native.wl_file_open(
                           maker.in(call), shared.number(), call.out(), call.error()));
@@ -300,7 +302,7 @@ public final class Start {
         throw new ResourceException(
             "process " + maker.pid() + " has given up this start, and has other memory by now");
       }
-      return HostWire.value(call -> Native.wl_group_attach(file, call.out(), call.error()));
+      return value(call -> Native.wl_group_attach(file, call.out(), call.error()));
     } finally {
       if (!process.equals(maker)) {
         Native.wl_file_close(file);
@@ -320,12 +322,56 @@ public final class Start {
         (process, theirs) -> {
           ByteBuffer list =
               NativeMemory.copy(theirs.stream().mapToInt(Integer::intValue).toArray());
-          HostWire.value(
+          value(
               call ->
                   Native.wl_group_watch(
                       group, process.in(call), NativeMemory.address(list), theirs.size(), 0,
                       call.error()));
           Reference.reachabilityFence(list);
         });
+  }
+
+  /**
+   * Opens this process's wire, for its ranks {@code own}. Returns the name by which others connect.
+   */
+  private static byte[] openWire(long group, List<Integer> own) {
+    UcxLibrary.open();
+    ByteBuffer ranks = NativeMemory.copy(own.stream().mapToInt(Integer::intValue).toArray());
+    long list = NativeMemory.address(ranks);
+    value(call -> Native.wl_group_open_wire(group, list, own.size(), call.error()));
+    Reference.reachabilityFence(ranks);
+    long bytes =
+        value(call -> Native.wl_group_wire_name(group, 0, 0, call.out(), call.error()));
+    ByteBuffer room = Structs.allocate((int) bytes);
+    long address = NativeMemory.address(room);
+    value(call -> Native.wl_group_wire_name(group, address, bytes, call.out(), call.error()));
+    byte[] name = new byte[room.capacity()];
+    room.get(name);
+    return name;
+  }
+
+  /** Makes a native call. Returns the value of its out-parameter, or throws its failure. */
+  private static long value(ToIntFunction<Scratch> call) {
+    try (Scratch scratch = Scratch.take()) {
+      Failures.check(call.applyAsInt(scratch), scratch);
+      return scratch.outValue();
+    }
+  }
+
+  /** Connects this process to those with these names. */
+  private void connectWires(long group, List<byte[]> names) {
+    ByteBuffer all = Structs.allocate(names.stream().mapToInt(name -> name.length).sum());
+    ByteBuffer lengths = Structs.allocate(names.size() * Long.BYTES);
+    for (byte[] name : names) {
+      all.put(name);
+      lengths.putLong(name.length);
+    }
+    value(
+        call ->
+            Native.wl_group_connect(
+                group, NativeMemory.address(all), NativeMemory.address(lengths), names.size(),
+                host.silenceNs(), call.error()));
+    Reference.reachabilityFence(all);
+    Reference.reachabilityFence(lengths);
   }
 }

@@ -7,10 +7,12 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
@@ -44,9 +46,9 @@ final class StartSteps {
   /** Distinguishes this process's values from those of another process for the same ranks. */
   private final UUID member = new UUID(LOADED, UUID.randomUUID().getLeastSignificantBits());
 
-  private List<UUID> members;
+  private @Nullable List<UUID> members;
 
-  private Hosts hosts;
+  private @Nullable Hosts hosts;
 
   /**
    * Statement of a rank in a step.
@@ -54,7 +56,8 @@ final class StartSteps {
    * @param value empty if the rank has failed
    * @param failure null for none
    */
-  private record Statement(UUID member, String step, byte[] value, WindlassException failure) {
+  private record Statement(
+      UUID member, String step, byte @Nullable [] value, @Nullable WindlassException failure) {
     byte[] toBytes() {
       return Encoding.bytes(
           out -> {
@@ -105,7 +108,7 @@ final class StartSteps {
   }
 
   UUID member(int rank) {
-    return members.get(rank);
+    return Objects.requireNonNull(members).get(rank);
   }
 
   /**

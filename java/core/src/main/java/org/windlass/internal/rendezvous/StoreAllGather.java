@@ -4,6 +4,7 @@ package org.windlass.internal.rendezvous;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
@@ -12,11 +13,11 @@ public final class StoreAllGather implements AllGather {
   private final Store store;
   private final String name;
   private final int size;
-  private final Round.Presence others;
+  private final Round.@Nullable Presence others;
 
   private volatile boolean isOpen;
 
-  public StoreAllGather(Store store, String name, int size, Round.Presence others) {
+  public StoreAllGather(Store store, String name, int size, Round.@Nullable Presence others) {
     this.store = store;
     this.name = name;
     this.size = size;

@@ -4,4 +4,7 @@
  * {@link org.windlass.internal.store.Store}. It imports {@code org.windlass.internal}, that store's
  * package and no other of the library.
  */
+@NullMarked
 package org.windlass.internal.rendezvous;
+
+import org.jspecify.annotations.NullMarked;

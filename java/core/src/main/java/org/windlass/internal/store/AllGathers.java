@@ -222,8 +222,10 @@ final class AllGathers {
   void quit(Session session, String name) {
     session.unheard.remove(name);
     AllGather all = byName.get(name);
-    List<Integer> ranks =
-        all == null ? List.of() : all.ranks(rank -> all.sessions[rank] == session);
+    if (all == null) {
+      return;
+    }
+    List<Integer> ranks = all.ranks(rank -> all.sessions[rank] == session);
     if (ranks.isEmpty()) {
       return;
     }

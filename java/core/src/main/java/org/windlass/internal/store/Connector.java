@@ -11,7 +11,9 @@ import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -47,13 +49,17 @@ final class Connector {
   /** A member's end of a connection. One thread at a time may receive, and one may send. */
   static final class Connection {
     private final SocketChannel socket = SocketChannel.open();
-    private FrameChannel channel;
-    private Duration silence;
+    private @Nullable FrameChannel channel;
+    private @Nullable Duration silence;
 
     private Connection() throws IOException {}
 
+    private FrameChannel channel() {
+      return Objects.requireNonNull(channel);
+    }
+
     Duration silence() {
-      return silence;
+      return Objects.requireNonNull(silence);
     }
 
     /**
@@ -62,6 +68,7 @@ final class Connector {
      * @throws SocketTimeoutException if no frame is complete at the deadline
      */
     ByteBuffer receive(Deadline until) throws IOException {
+      FrameChannel channel = channel();
       ByteBuffer frame = channel.next();
       for (boolean isOver = false; frame == null; frame = channel.next()) {
         if (isOver) {
@@ -77,6 +84,7 @@ final class Connector {
     }
 
     void send(byte[] body) throws IOException {
+      FrameChannel channel = channel();
       channel.send(body);
       while (!channel.flush()) {
         // A timed read beside it has the channel write in parts; each call waits for room.
@@ -173,7 +181,7 @@ final class Connector {
               + " store's");
     }
     made.send(greeting.proof());
-    made.channel.sealed(greeting.memberSeal(), greeting.serverSeal());
+    made.channel().sealed(greeting.memberSeal(), greeting.serverSeal());
     try {
       beWelcomed(made, end);
     } catch (MalformedException e) {

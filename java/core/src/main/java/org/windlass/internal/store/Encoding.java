@@ -11,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 
 /** A sequence of writes that make up a value. */
@@ -51,7 +52,7 @@ public interface Encoding {
     } catch (EOFException e) {
       throw new MalformedException("it ends early");
     } catch (IOException e) {
-      throw new MalformedException(e.getMessage());
+      throw new MalformedException(String.valueOf(e.getMessage()));
     }
   }
 
@@ -65,7 +66,7 @@ public interface Encoding {
   }
 
   /** Writes the length of {@code bytes}, and then the bytes. Null is written as length -1. */
-  static void putArray(DataOutputStream out, byte[] bytes) throws IOException {
+  static void putArray(DataOutputStream out, byte @Nullable [] bytes) throws IOException {
     out.writeInt(bytes == null ? -1 : bytes.length);
     if (bytes != null) {
       out.write(bytes);

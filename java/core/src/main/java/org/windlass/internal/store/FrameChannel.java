@@ -8,6 +8,7 @@ import java.nio.channels.WritableByteChannel;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Sends and receives frames over a connection. Its memory grows with the bytes that have arrived,
@@ -28,9 +29,9 @@ final class FrameChannel {
   private int taken;
   private int longest = Wire.HANDSHAKE_FRAME;
 
-  private Seal sent;
+  private @Nullable Seal sent;
 
-  private Seal received;
+  private @Nullable Seal received;
 
   private final Deque<ByteBuffer> out = new ArrayDeque<>();
   private long queued;
@@ -73,7 +74,7 @@ final class FrameChannel {
    * Returns the body of the next frame, or null if no frame is complete. The body is valid until
    * the next call.
    */
-  ByteBuffer next() throws MalformedException {
+  @Nullable ByteBuffer next() throws MalformedException {
     int left = in.position() - taken;
     if (left < Integer.BYTES) {
       return null;

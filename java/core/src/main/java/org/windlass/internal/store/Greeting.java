@@ -4,6 +4,7 @@ package org.windlass.internal.store;
 import java.nio.ByteBuffer;
 import java.security.MessageDigest;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.MismatchException;
 
 /**
@@ -58,7 +59,7 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
     try {
       return new Member(job, rank, size, library);
     } catch (IllegalArgumentException e) {
-      throw new MalformedException(e.getMessage());
+      throw new MalformedException(String.valueOf(e.getMessage()));
     }
   }
 
@@ -78,7 +79,8 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
    *
    * @param whole the body of the received CHALLENGE
    */
-  static Greeting answered(byte[] hello, Token token, byte[] whole) throws MalformedException {
+  static @Nullable Greeting answered(
+      byte[] hello, Token token, byte[] whole) throws MalformedException {
     int length = whole.length - Token.BYTES;
     if (length < 1 + Token.BYTES + Short.BYTES) {
       throw new MalformedException("a challenge of " + whole.length + " bytes");

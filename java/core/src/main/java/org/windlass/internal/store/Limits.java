@@ -3,6 +3,7 @@ package org.windlass.internal.store;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 
@@ -53,7 +54,7 @@ public final class Limits {
     return bytes(key) + Short.BYTES;
   }
 
-  public static void value(byte[] value) {
+  public static void value(byte @Nullable [] value) {
     if (value != null && value.length > VALUE) {
       throw new InvalidArgumentException(
           "a value has " + value.length + " bytes; it may have " + VALUE);

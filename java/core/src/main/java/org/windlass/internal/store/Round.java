@@ -3,6 +3,7 @@ package org.windlass.internal.store;
 
 import java.time.Duration;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One round of an all-gather: the values of one process's ranks.
@@ -19,7 +20,7 @@ public record Round(
     int size,
     boolean isLast,
     long limitMs,
-    Presence others,
+    @Nullable Presence others,
     Map<Integer, byte[]> own) {
   static final long LONGEST_MS = 864_000_000_000L; // the longest limit: 10,000 days
 

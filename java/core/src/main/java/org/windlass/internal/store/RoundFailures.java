@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.PeerLostException;
@@ -66,7 +67,7 @@ public final class RoundFailures {
      *
      * @param before message of the failure of an earlier start, which is appended; null for none
      */
-    public WindlassException late(String before) {
+    public WindlassException late(@Nullable String before) {
       return new DeadlineExceededException(
           this
               + (absent.isEmpty()

@@ -8,6 +8,8 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
@@ -48,8 +50,8 @@ final class Session {
   long heardNs = System.nanoTime(); // time of the connection; for a member, of its last frame
   boolean isAdmitted; // true if a member has, or had, this connection
   boolean tookPart; // true if the member has taken part in an all-gather
-  Greeting greeting;
-  Member member; // that the HELLO names; it counts only after the proof
+  @Nullable Greeting greeting;
+  @Nullable Member member; // that the HELLO names; it counts only after the proof
 
   /** Failures of all-gathers that the member has not received, by name. */
   final Map<String, RuntimeException> unheard = AllGathers.newest();
@@ -176,10 +178,11 @@ final class Session {
       stage = Stage.LEAVING;
       return;
     }
-    if (!greeting.isProof(frame)) {
+    Greeting answered = Objects.requireNonNull(greeting);
+    if (!answered.isProof(frame)) {
       throw new ResourceException(OTHER_TOKEN);
     }
-    channel.sealed(greeting.serverSeal(), greeting.memberSeal());
+    channel.sealed(answered.serverSeal(), answered.memberSeal());
     server.admit(this);
     stage = Stage.MEMBER;
     isAdmitted = true;
@@ -201,14 +204,14 @@ final class Session {
     Table table = server.table;
     switch (request.kind()) {
       case Wire.SET -> {
-        table.set(text, request.value());
+        table.set(text, Objects.requireNonNull(request.value()));
         reply(id);
       }
       case Wire.GET -> queueArray(id, table.get(text));
       case Wire.AWAIT -> await(id, text, request.expected());
       case Wire.CAS ->
           reply(id, bit(table.compareAndSet(text, request.expected(), request.value())));
-      case Wire.HOLD -> reply(id, bit(table.hold(text, request.value(), this)));
+      case Wire.HOLD -> reply(id, bit(table.hold(text, Objects.requireNonNull(request.value()), this)));
       case Wire.KEYS -> reply(id, Wire.keys(table.keys(text)));
       case Wire.CANCEL -> cancel(id);
       case Wire.PING -> reply(id);
@@ -218,14 +221,14 @@ final class Session {
       }
       case Wire.GATHER -> {
         tookPart = true;
-        server.allGathers.gather(this, id, request.round());
+        server.allGathers.gather(this, id, Objects.requireNonNull(request.round()));
       }
       case Wire.QUIT -> server.allGathers.quit(this, text);
       default -> throw new AssertionError(request.kind());
     }
   }
 
-  private void await(int id, String name, byte[] seen) throws MalformedException {
+  private void await(int id, String name, byte @Nullable [] seen) throws MalformedException {
     if (waits.containsKey(id)) {
       throw new MalformedException("two waits of one id");
     }
@@ -275,7 +278,7 @@ final class Session {
     queue(Wire.refusal(id, why));
   }
 
-  private void queueArray(int id, byte[] value) {
+  private void queueArray(int id, byte @Nullable [] value) {
     int length = value == null ? -1 : value.length;
     byte[] head = ByteBuffer.allocate(Integer.BYTES).putInt(length).array();
     queue(

@@ -20,6 +20,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InternalException;
@@ -54,7 +55,7 @@ public final class SocketStore implements Store {
   private final Map<Integer, Reply> replies = new ConcurrentHashMap<>();
   private volatile boolean closing;
 
-  private volatile WindlassException end;
+  private volatile @Nullable WindlassException end;
 
   /**
    * Connects to a store. If no server listens yet, waits until one does.
@@ -112,26 +113,26 @@ public final class SocketStore implements Store {
   public void set(String key, byte[] value, Duration deadline) {
     Limits.key(key);
     Limits.value(Objects.requireNonNull(value, "value"));
-    ask("set " + key, deadline, reply -> null, Wire.SET, key, value);
+    ask("set " + key, deadline, reply -> true, Wire.SET, key, value);
   }
 
   @Override
   public Optional<byte[]> get(String key, Duration deadline) {
     Limits.key(key);
-    return Optional.ofNullable(ask("get " + key, deadline, Wire::array, Wire.GET, key));
+    return ask("get " + key, deadline, SocketStore::value, Wire.GET, key);
   }
 
   @Override
-  public Optional<byte[]> awaitOther(String key, byte[] seen, Duration deadline) {
+  public Optional<byte[]> awaitOther(String key, byte @Nullable [] seen, Duration deadline) {
     Limits.key(key);
     Limits.value(seen);
     byte[][] arrays = {seen};
-    return Optional.ofNullable(
-        ask("await " + key, deadline, Wire::array, Wire.AWAIT, key, arrays));
+    return ask("await " + key, deadline, SocketStore::value, Wire.AWAIT, key, arrays);
   }
 
   @Override
-  public boolean compareAndSet(String key, byte[] expected, byte[] value, Duration deadline) {
+  public boolean compareAndSet(
+      String key, byte @Nullable [] expected, byte @Nullable [] value, Duration deadline) {
     Limits.key(key);
     Limits.value(expected);
     Limits.value(value);
@@ -144,6 +145,10 @@ public final class SocketStore implements Store {
     Limits.key(key);
     Limits.value(Objects.requireNonNull(value, "value"));
     return ask("hold " + key, deadline, SocketStore::isOne, Wire.HOLD, key, value);
+  }
+
+  private static Optional<byte[]> value(ByteBuffer reply) throws MalformedException {
+    return Optional.ofNullable(Wire.array(reply));
   }
 
   private static boolean isOne(ByteBuffer reply) {
@@ -209,18 +214,18 @@ public final class SocketStore implements Store {
 
   private static final class Reply extends CompletableFuture<ByteBuffer> {
     /** Runs once rank 0 is known to have joined. Null if the reply is not to a GATHER. */
-    private final Runnable onRankZero;
+    private final @Nullable Runnable onRankZero;
 
     private final ByteArrayOutputStream pieces = new ByteArrayOutputStream();
 
-    Reply(Runnable onRankZero) {
+    Reply(@Nullable Runnable onRankZero) {
       this.onRankZero = onRankZero;
     }
 
     void take(ByteBuffer frame) throws MalformedException {
       byte kind = onRankZero == null ? Wire.LAST_PIECE : frame.get();
       pieces.writeBytes(Wire.bytes(frame, frame.remaining()));
-      if (kind == Wire.NOTE) {
+      if (onRankZero != null && kind == Wire.NOTE) {
         onRankZero.run();
       } else if (kind == Wire.LAST_PIECE) {
         complete(ByteBuffer.wrap(pieces.toByteArray()));
@@ -232,7 +237,7 @@ public final class SocketStore implements Store {
 
   private <T> T ask(
       String call, Duration deadline, Wire.Reading<T> reading, byte kind, String key,
-      byte[]... arrays) {
+      byte[] @Nullable ... arrays) {
     long limitNs = Deadline.nanos(deadline);
     int id = nextId();
     byte[] request = Wire.request(kind, id, key, arrays);

@@ -4,6 +4,7 @@ package org.windlass.internal.store;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Deadline;
 
 /** Operations on addresses, sockets and threads that both ends of a connection need. */
@@ -32,7 +33,7 @@ final class Sockets {
   }
 
   /** Closes a resource, which may be null, and ignores failures. */
-  static void close(AutoCloseable resource) {
+  static void close(@Nullable AutoCloseable resource) {
     try {
       if (resource != null) {
         resource.close();

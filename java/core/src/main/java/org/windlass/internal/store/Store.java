@@ -4,6 +4,7 @@ package org.windlass.internal.store;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One member's connection to a store of small values under keys, which members share. Each call is
@@ -53,7 +54,7 @@ public interface Store extends AutoCloseable {
    * @param seen null stands for no value
    * @return empty if the key has no value
    */
-  Optional<byte[]> awaitOther(String key, byte[] seen, Duration deadline);
+  Optional<byte[]> awaitOther(String key, byte @Nullable [] seen, Duration deadline);
 
   /**
    * Changes {@code key} if it has the expected value.
@@ -62,7 +63,8 @@ public interface Store extends AutoCloseable {
    * @param value null removes the key
    * @return true if it had the expected value
    */
-  boolean compareAndSet(String key, byte[] expected, byte[] value, Duration deadline);
+  boolean compareAndSet(
+      String key, byte @Nullable [] expected, byte @Nullable [] value, Duration deadline);
 
   /**
    * Gives {@code key} a value that lasts no longer than this connection, if it has none.

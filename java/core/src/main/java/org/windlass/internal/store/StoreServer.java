@@ -20,6 +20,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
@@ -177,7 +178,7 @@ public final class StoreServer implements AutoCloseable {
    * @throws WindlassException if the stranger can't be a member
    */
   void admit(Session session) {
-    Member member = session.member;
+    Member member = Objects.requireNonNull(session.member);
     String place = place(member);
     Session before = ranks.get(place);
     if (before != null && !before.hasSpoken()) {
@@ -274,7 +275,7 @@ public final class StoreServer implements AutoCloseable {
   /**
    * Runs a session's work. Ends the session if the work fails, or, for {@code why}, if it is over.
    */
-  private void work(Session session, Work work, String why) {
+  private void work(Session session, Work work, @Nullable String why) {
     if (!members.contains(session) && !strangers.contains(session)) {
       return;
     }
@@ -374,19 +375,19 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  private void drop(Session session, String why) {
+  private void drop(Session session, @Nullable String why) {
     if (why != null) {
       log.warn(session.peer(), why);
     }
     strangers.remove(session);
     if (members.remove(session)) {
-      ranks.remove(place(session.member), session);
+      ranks.remove(place(Objects.requireNonNull(session.member)), session);
     }
     session.end();
   }
 
   /** Returns the reason to log; null for a member whose connection broke. */
-  private static String reason(Session session, Throwable e) {
+  private static @Nullable String reason(Session session, Throwable e) {
     if (e instanceof MalformedException) {
       return "it sent " + e.getMessage();
     }

@@ -8,9 +8,11 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Holds the keys of a store with their values, holders and waiters. Only one thread at a time may
@@ -23,15 +25,15 @@ final class Table {
   private long bytes;
   long changes; // number of changes of any key
 
-  private record Entry(byte[] value, Object holder) {}
+  private record Entry(byte[] value, @Nullable Object holder) {}
 
   /** A wait until a key has another value than before. */
   final class Wait {
     private final String key;
-    private final byte[] seen;
+    private final byte @Nullable [] seen;
     private final Consumer<byte[]> then;
 
-    private Wait(String key, byte[] seen, Consumer<byte[]> then) {
+    private Wait(String key, byte @Nullable [] seen, Consumer<byte[]> then) {
       this.key = key;
       this.seen = seen;
       this.then = then;
@@ -45,7 +47,7 @@ final class Table {
     }
   }
 
-  byte[] get(String key) {
+  byte @Nullable [] get(String key) {
     Entry entry = entries.get(key);
     return entry == null ? null : entry.value;
   }
@@ -64,7 +66,7 @@ final class Table {
     put(key, value, before == null ? null : before.holder);
   }
 
-  boolean compareAndSet(String key, byte[] expected, byte[] value) {
+  boolean compareAndSet(String key, byte @Nullable [] expected, byte @Nullable [] value) {
     byte[] now = get(key);
     if (!Arrays.equals(now, expected)) {
       return false;
@@ -87,7 +89,10 @@ final class Table {
 
   void release(Object holder) {
     List<String> held =
-        entries.keySet().stream().filter(key -> entries.get(key).holder == holder).toList();
+        entries.entrySet().stream()
+            .filter(entry -> entry.getValue().holder == holder)
+            .map(Map.Entry::getKey)
+            .toList();
     held.forEach(this::remove);
   }
 
@@ -113,7 +118,7 @@ final class Table {
    *
    * @return null if {@code then} was called now
    */
-  Wait await(String key, byte[] seen, Consumer<byte[]> then) {
+  @Nullable Wait await(String key, byte @Nullable [] seen, Consumer<byte[]> then) {
     byte[] now = get(key);
     if (!Arrays.equals(now, seen)) {
       then.accept(now);
@@ -124,7 +129,7 @@ final class Table {
     return wait;
   }
 
-  private void put(String key, byte[] value, Object holder) {
+  private void put(String key, byte[] value, @Nullable Object holder) {
     byte[] before = get(key);
     long more = value.length - (before == null ? -Limits.cost(key) : before.length);
     if (bytes + more > Limits.TOTAL) {
@@ -136,12 +141,12 @@ final class Table {
   }
 
   private void remove(String key) {
-    Entry entry = entries.remove(key);
+    Entry entry = Objects.requireNonNull(entries.remove(key));
     bytes -= Limits.cost(key) + entry.value.length;
     changed(key, null);
   }
 
-  private void changed(String key, byte[] value) {
+  private void changed(String key, byte @Nullable [] value) {
     changes++;
     Set<Wait> parked = waits.get(key);
     if (parked == null) {

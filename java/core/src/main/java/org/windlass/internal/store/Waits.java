@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
 
@@ -11,7 +12,7 @@ public final class Waits {
   private Waits() {}
 
   /** Returns the start of the message of a wait that saw no other value than {@code seen}. */
-  public static String lacking(byte[] seen) {
+  public static String lacking(byte @Nullable [] seen) {
     return seen == null ? "no value in " : "no other value in ";
   }
 

@@ -10,6 +10,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 
 /**
@@ -140,7 +141,7 @@ final class Wire {
     return keys;
   }
 
-  static byte[] array(ByteBuffer frame) throws MalformedException {
+  static byte @Nullable [] array(ByteBuffer frame) throws MalformedException {
     int length = frame.getInt();
     if (length == -1) {
       return null;
@@ -198,7 +199,7 @@ final class Wire {
     ByteBuffer ranks = ByteBuffer.allocate(Integer.BYTES * (1 + faultyRanks.size()));
     ranks.putInt(faultyRanks.size());
     faultyRanks.forEach(ranks::putInt);
-    return body(code, id, text(cut(why.getMessage())), ranks.array());
+    return body(code, id, text(cut(String.valueOf(why.getMessage()))), ranks.array());
   }
 
   static RuntimeException refusal(byte code, ByteBuffer frame) throws MalformedException {
@@ -218,9 +219,15 @@ final class Wire {
    * @param text a key, a name or a reason
    * @param expected last value that AWAIT has seen, or the value that CAS expects
    */
-  record Request(byte kind, int id, String text, byte[] expected, byte[] value, Round round) {}
+  record Request(
+      byte kind,
+      int id,
+      String text,
+      byte @Nullable [] expected,
+      byte @Nullable [] value,
+      @Nullable Round round) {}
 
-  static byte[] request(byte kind, int id, String text, byte[]... arrays) {
+  static byte[] request(byte kind, int id, String text, byte[] @Nullable ... arrays) {
     return body(
         kind,
         id,
@@ -239,7 +246,7 @@ final class Wire {
           case SET, GET, AWAIT, CAS, HOLD, QUIT -> key(frame);
           case KEYS -> text(frame, Limits.KEY);
           case LEAVE -> text(frame, REFUSAL);
-          case CANCEL, PING, GATHER -> null;
+          case CANCEL, PING, GATHER -> "";
           default -> throw new MalformedException("a request of kind " + kind);
         };
     byte[] expected = kind == AWAIT || kind == CAS ? array(frame) : null;

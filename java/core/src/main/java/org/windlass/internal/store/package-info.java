@@ -4,4 +4,7 @@
  * process or behind a socket, and finds providers of other stores. It imports
  * {@code org.windlass.internal}, {@code org.windlass.error} and no other package of the library.
  */
+@NullMarked
 package org.windlass.internal.store;
+
+import org.jspecify.annotations.NullMarked;

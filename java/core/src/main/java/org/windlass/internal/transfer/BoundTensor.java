@@ -94,11 +94,7 @@ public record BoundTensor(
 
   /** Returns the number of bytes of the target on all ranks together, without padding. */
   public long targetBytes() {
-    long elements = 0;
-    for (int rank : to.layout().mesh().ranks()) {
-      elements += to.localRegion(rank).numel();
-    }
-    return to.dtype().bytesOf(elements);
+    return to.layout().mesh().ranks().stream().mapToLong(this::targetBytes).sum();
   }
 
   /** Returns views of the target's padding. Together they cover each of its elements once. */

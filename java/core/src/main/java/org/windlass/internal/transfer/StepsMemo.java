@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.transfer;
 
-import java.util.ArrayDeque;
-import java.util.Deque;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import org.windlass.plan.Plan;
 
 /**
@@ -14,38 +15,30 @@ public final class StepsMemo {
   /** Limit of the words of all cached steps, except those of the last transfer. */
   private static final long MOST_WORDS = 1 << 22;
 
-  private record Known(List<Long> plans, int rank, TransferSteps steps) {}
+  private record Key(List<Long> plans, int rank) {}
 
-  /** Cached transfers, the one used last first. Guarded by this, as are the fields below. */
-  private final Deque<Known> all = new ArrayDeque<>();
+  /** Cached transfers, the one used last at the end. Guarded by this, as is the next field. */
+  private final Map<Key, TransferSteps> all = new LinkedHashMap<>(16, 0.75f, true);
 
   private int computed;
 
   /** Returns the steps of {@code rank} in a transfer of {@code plans}. */
   public synchronized TransferSteps of(List<Plan> plans, int rank) {
-    List<Long> key = plans.stream().map(Plan::fingerprint).toList();
-    Known found = null;
-    for (Known each : all) {
-      if (each.rank == rank && each.plans.equals(key)) {
-        found = each;
-        break;
-      }
-    }
-    if (found == null) {
-      found = new Known(key, rank, TransferSteps.of(plans, rank));
-      computed++;
-    } else {
-      all.remove(found);
-    }
-    all.addFirst(found);
-    long words = 0;
-    for (Known each : all) {
-      words += each.steps.size();
-    }
+    Key key = new Key(plans.stream().map(Plan::fingerprint).toList(), rank);
+    TransferSteps found =
+        all.computeIfAbsent(
+            key,
+            absent -> {
+              computed++;
+              return TransferSteps.of(plans, rank);
+            });
+    long words = all.values().stream().mapToLong(TransferSteps::size).sum();
+    Iterator<TransferSteps> eldest = all.values().iterator();
     while (all.size() > 1 && words > MOST_WORDS) {
-      words -= all.removeLast().steps.size();
+      words -= eldest.next().size();
+      eldest.remove();
     }
-    return found.steps;
+    return found;
   }
 
   /** Returns how often steps had to be computed. */

@@ -8,14 +8,8 @@ import org.windlass.internal.Structs;
 /** Holds the words of a {@link TransferWords} in native memory for the C ABI. */
 public final class TransferConfig {
   private static final int[][] SECTIONS = {
-    {
-      Structs.TransferConfig.SOURCE_BINDINGS,
-      Structs.TransferConfig.SOURCE_BINDING_WORDS,
-    },
-    {
-      Structs.TransferConfig.TARGET_BINDINGS,
-      Structs.TransferConfig.TARGET_BINDING_WORDS,
-    },
+    {Structs.TransferConfig.SOURCE_BINDINGS, Structs.TransferConfig.SOURCE_BINDING_WORDS},
+    {Structs.TransferConfig.TARGET_BINDINGS, Structs.TransferConfig.TARGET_BINDING_WORDS},
     {Structs.TransferConfig.CHUNKS, Structs.TransferConfig.CHUNK_WORDS},
     {Structs.TransferConfig.STAGES, Structs.TransferConfig.STAGE_WORDS}
   };
