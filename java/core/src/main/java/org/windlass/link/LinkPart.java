@@ -121,7 +121,7 @@ final class LinkPart {
       moveHere(half, named, version, until);
       isDone = true;
     } catch (RuntimeException | Error e) {
-      end(version[0], named, e); // for those of this job that still move it
+      end(version[0], named, e, shared(e)); // for those of this job that still move it
       throw e;
     } finally {
       handover.moved(isDone, version[0] < 0 ? 0 : System.nanoTime() - startNs, until);
@@ -183,7 +183,8 @@ final class LinkPart {
    * Moves and verifies a version. Peers hash this rank's sources, which stay until the verification
    * is over.
    */
-  private Checksums.@Nullable Failure moveAndVerify(int half, long named, long[] version, Until until) {
+  private Checksums.@Nullable Failure moveAndVerify(
+      int half, long named, long[] version, Until until) {
     TransferHandle sources = latest.handle();
     boolean held = sources.pin(); // once closed, the move says so
     boolean isOver = false;
@@ -194,7 +195,7 @@ final class LinkPart {
       isOver = true;
       return failure;
     } catch (RuntimeException | Error e) {
-      end(version[0], named, e);
+      end(version[0], named, e, shared(e));
       throw e;
     } finally {
       if (held && isOver) {
@@ -205,9 +206,14 @@ final class LinkPart {
     }
   }
 
-  private void end(long version, long named, Throwable failure) {
+  /** Ends the link for a failure of a move, unless all ranks have it as one of {@code shared}. */
+  void end(
+      long version,
+      long named,
+      Throwable failure,
+      List<Class<? extends WindlassException>> shared) {
     String what = operation(link.sends() ? "send" : "receive", version, named);
-    Link.end(link.communicator(), what, failure, shared(failure));
+    Link.end(link.communicator(), what, failure, shared);
   }
 
   /** Returns true if the senders wait with a version. Between two jobs only. Thread-safe. */

@@ -60,7 +60,8 @@ import org.windlass.transfer.Transfer;
  *       that the senders offer then.
  *   <li>A version succeeds or fails on all ranks of a job alike, unless a rank of that job is lost.
  *       So do {@link #trySend} and {@link #tryReceive} that return without a version.
- *   <li>A version moves over all links or over none.
+ *   <li>A version moves over all links or over none. If a move fails over one link after it has
+ *       succeeded over others, that link ends, whatever the exception.
  *   <li>A send keeps a part of its deadline for the move: one second or twice the last move, and at
  *       most half of the deadline. A receive that was offered a version lasts as long as the send,
  *       and at most 2 s longer. Once both sides have arrived, a move has at least one second over

@@ -8,6 +8,7 @@ import java.util.function.Predicate;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.transfer.Until;
+import org.windlass.transfer.Transfer;
 
 /**
  * Results of a handover over the links of a transfer, which has at most 64. All ranks of a job get
@@ -17,12 +18,15 @@ import org.windlass.internal.transfer.Until;
  *     must take the version back in the moves of these
  * @param late a bit for each link: the other side is not there
  * @param ended a bit for each link: the senders have finished
- * @param version the highest version that senders offer; negative if none moves
+ * @param version the version that senders offer; negative if none moves. If the senders of several
+ *     links offer several, {@code SEVERAL} less one that is not the first link's
  * @param until deadline of the move
  */
 record Tickets(long moves, long late, long ended, long version, Until until) {
   /** Longest time for which receivers hold senders that offer a version while others don't. */
   private static final long LONGEST_HOLD_NS = Handover.RESERVE.toNanos() / 2;
+
+  private static final long SEVERAL = Handover.NONE - 1;
 
   /** No tickets. A rank 0 that has failed tells it to the other ranks of its job. */
   static final Tickets NONE = still(0, 0);
@@ -34,6 +38,17 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   /** Returns true if both sides of a part go on to the move. */
   boolean moves(int part) {
     return (moves >> part & 1) != 0;
+  }
+
+  /**
+   * Returns the version that a rank names which wants {@code wanted}. It is one for all links. If
+   * their senders offer several, nothing moves over the first one.
+   */
+  long named(long wanted) {
+    if (version < Handover.NONE) {
+      return SEVERAL - version;
+    }
+    return wanted != Transfer.ANY_VERSION ? wanted : version;
   }
 
   /**
@@ -184,7 +199,14 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   /** Returns the tickets for what the senders of all parts have offered. */
   private static Tickets offered(List<LinkPart> parts) {
     long leftNs = parts.stream().mapToLong(part -> part.handover().offeredNs()).min().orElseThrow();
-    long version = parts.stream().mapToLong(part -> part.handover().offered()).max().orElseThrow();
+    long first = parts.get(0).handover().offered();
+    long version =
+        parts.stream()
+            .mapToLong(part -> part.handover().offered())
+            .filter(offered -> offered != first)
+            .map(other -> SEVERAL - other)
+            .findFirst()
+            .orElse(first);
     return new Tickets(all(parts), 0, 0, version, new Until(leftNs).later(Handover.GRACE));
   }
 

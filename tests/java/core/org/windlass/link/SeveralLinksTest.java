@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.windlass.job.JobEnd.ALONE;
+import static org.windlass.job.JobEnd.SHAPE;
+import static org.windlass.job.JobEnd.allocate;
+import static org.windlass.job.JobEnd.part;
+import static org.windlass.job.JobEnd.requirePart;
+import static org.windlass.job.JobThreads.SOON;
+import static org.windlass.job.Role.SOURCE;
+import static org.windlass.job.Role.TARGET;
+
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.windlass.Tensor;
+import org.windlass.error.AbortedException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
+import org.windlass.job.JobThreads;
+import org.windlass.plan.TransferMode;
+
+/** Transfers over several links, of which one disagrees. */
+@Timeout(180)
+class SeveralLinksTest {
+  @RegisterExtension private final JobThreads jobs = JobThreads.byFile();
+
+  /** The sources of either link offer different versions, the higher one over the first link. */
+  @Test
+  void noVersionMovesIfSourcesOfLinksOfferSeveral() throws Exception {
+    CountDownLatch done = new CountDownLatch(3);
+    JobThreads.Body sends =
+        job -> {
+          boolean isFirst = job.name().equals("first");
+          try (Link link = job.connect(job.name(), SOURCE, SOON);
+              Tensor own = allocate(ALONE, 0);
+              LinkTransfer transfer =
+                  link.transferBuilder().add(job.name(), SHAPE, own, ALONE).register(SOON)) {
+            if (isFirst) {
+              for (int i = 0; i < 2; i++) {
+                assertThatThrownBy(() -> transfer.send(3, SOON))
+                    .isInstanceOf(MismatchException.class)
+                    .hasMessageContaining("version 2; nothing has moved");
+              }
+            } else {
+              assertThat(transfer.trySend(2, Duration.ofSeconds(3))).isFalse();
+            }
+            assertThat(link.communicator().failure()).isEmpty();
+            done.countDown();
+            done.await();
+          }
+        };
+    var target =
+        jobs.start(
+            "inference",
+            1,
+            job -> {
+              try (Link first = job.connect("first", TARGET, SOON);
+                  Link second = job.connect("second", TARGET, SOON);
+                  LinkTransfer transfer =
+                      first
+                          .transferBuilder()
+                          .into("first", SHAPE, allocate(ALONE, 0), ALONE)
+                          .and(second)
+                          .into("second", SHAPE, allocate(ALONE, 0), ALONE)
+                          .register(SOON)) {
+                assertThatThrownBy(() -> transfer.receive(SOON))
+                    .isInstanceOf(MismatchException.class);
+                assertThatThrownBy(() -> transfer.receive(3, SOON))
+                    .isInstanceOf(MismatchException.class);
+                assertThat(transfer.version()).isEmpty();
+                done.countDown();
+                done.await();
+              }
+            });
+    JobThreads.end(jobs.start("first", 1, sends), jobs.start("second", 1, sends), target);
+  }
+
+  /** A version has moved over the first link when the receivers of the second one refuse it. */
+  @Test
+  void aLinkEndsThatRefusesAVersionWhichOthersHave() throws Exception {
+    CountDownLatch done = new CountDownLatch(3);
+    JobThreads.Body receives =
+        job -> {
+          boolean isFirst = job.name().equals("first");
+          try (Link link = job.connect(job.name(), TARGET, SOON);
+              Tensor own = allocate(ALONE, 0);
+              LinkTransfer transfer =
+                  link.transferBuilder().into(job.name(), SHAPE, own, ALONE).register(SOON)) {
+            assertThat(transfer.receive(SOON)).isEqualTo(1);
+            if (isFirst) {
+              assertThat(transfer.receive(SOON)).isEqualTo(2);
+              assertThat(transfer.tryReceive(Duration.ofMillis(100))).isEmpty();
+            } else {
+              assertThatThrownBy(() -> transfer.receive(9, SOON))
+                  .isInstanceOf(WindlassException.class);
+              assertThatThrownBy(() -> transfer.receive(SOON))
+                  .isInstanceOf(AbortedException.class)
+                  .hasMessageContaining("send of version 2 on link 'second'");
+            }
+            requirePart(transfer.tensor(job.name()), ALONE, 0, isFirst ? 2 : 1);
+            done.countDown();
+            done.await();
+          }
+        };
+    var source =
+        jobs.start(
+            "trainer",
+            1,
+            job -> {
+              try (Link first = job.connect("first", SOURCE, SOON);
+                  Link second = job.connect("second", SOURCE, SOON);
+                  Tensor own = allocate(ALONE, 0);
+                  LinkTransfer both =
+                      first
+                          .transferBuilder()
+                          .defaultMode(TransferMode.STAGED)
+                          .add("first", SHAPE, own, ALONE)
+                          .and(second)
+                          .add("second", SHAPE, own, ALONE)
+                          .register(SOON)) {
+                own.copyFrom(part(ALONE, 0, 1));
+                both.send(1, SOON);
+                own.copyFrom(part(ALONE, 0, 2));
+                assertThatThrownBy(() -> both.send(2, SOON))
+                    .isInstanceOf(MismatchException.class);
+                own.copyFrom(part(ALONE, 0, 3));
+                assertThatThrownBy(() -> both.send(3, SOON)).isInstanceOf(AbortedException.class);
+                assertThat(first.communicator().failure()).isEmpty();
+                done.countDown();
+                done.await();
+              }
+            });
+    JobThreads.end(jobs.start("first", 1, receives), jobs.start("second", 1, receives), source);
+  }
+}
