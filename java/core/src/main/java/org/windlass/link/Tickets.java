@@ -3,6 +3,7 @@ package org.windlass.link;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import org.windlass.error.AbortedException;
@@ -133,6 +134,18 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return bits;
   }
 
+  /**
+   * Returns the result of a step on a link; false if it fails. Then the version is taken back over
+   * the other links, and the next ticket throws the failure.
+   */
+  private static boolean lives(BooleanSupplier step) {
+    try {
+      return step.getAsBoolean();
+    } catch (WindlassException e) {
+      return false;
+    }
+  }
+
   private static long all(List<LinkPart> parts) {
     return bits(parts, part -> true);
   }
@@ -149,13 +162,15 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     long reserveNs = Math.min(wholeNs / 2, Math.max(Handover.RESERVE.toNanos(), 2 * moveNs));
     Until asking = new Until(wholeNs - reserveNs);
     Duration least = Handover.RESERVE.multipliedBy(parts.size());
-    parts.forEach(part -> part.announce(version, true));
     try {
+      parts.forEach(part -> part.announce(version, true));
       while (await(parts, asking, part -> part.handover().isAsked())) {
         // Both sides have arrived, so a passed deadline must not end the link.
         Until moving = until.orLonger(least);
-        parts.forEach(part -> part.handover().offer(version, moving));
-        long taken = bits(parts, part -> part.handover().isConfirmed(moving));
+        bits(parts, part -> lives(() -> part.handover().offer(version, moving)));
+        // The other ranks of this job wait for no more than GRACE beyond the deadline.
+        Until confirming = until.orLonger(Handover.RESERVE);
+        long taken = bits(parts, part -> lives(() -> part.handover().isConfirmed(confirming)));
         if (taken != 0) {
           return new Tickets(taken, 0, 0, version, moving.orLonger(least));
         }
@@ -175,15 +190,16 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
           && (isOne || await(parts, until, Tickets::isThere))) {
         Until asking = isOne ? until : new Until(Math.min(until.leftNs(), LONGEST_HOLD_NS));
         boolean isOffered = false;
-        parts.forEach(part -> part.handover().ask());
+        long taken = 0;
         try {
+          parts.forEach(part -> part.handover().ask());
           isOffered = await(parts, asking, part -> part.handover().isOffered());
         } finally {
           boolean takes = isOffered;
-          parts.forEach(part -> part.handover().settle(takes));
+          taken = bits(parts, part -> lives(() -> part.handover().settle(takes)));
         }
-        if (isOffered) {
-          return offered(parts);
+        if (taken != 0) {
+          return offered(parts, taken);
         }
       }
     } catch (WindlassException e) {
@@ -197,7 +213,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   }
 
   /** Returns the tickets for what the senders of all parts have offered. */
-  private static Tickets offered(List<LinkPart> parts) {
+  private static Tickets offered(List<LinkPart> parts, long taken) {
     long leftNs = parts.stream().mapToLong(part -> part.handover().offeredNs()).min().orElseThrow();
     long first = parts.get(0).handover().offered();
     long version =
@@ -207,7 +223,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
             .map(other -> SEVERAL - other)
             .findFirst()
             .orElse(first);
-    return new Tickets(all(parts), 0, 0, version, new Until(leftNs).later(Handover.GRACE));
+    return new Tickets(taken, 0, 0, version, new Until(leftNs).later(Handover.GRACE));
   }
 
   private static long ended(List<LinkPart> parts) {
