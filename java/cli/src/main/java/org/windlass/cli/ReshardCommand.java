@@ -79,7 +79,7 @@ final class ReshardCommand implements Runnable {
       description =
           "How bytes move: direct (${DEFAULT-VALUE}) writes values that stay as they are from the"
               + " memory into which they were read; staged moves all of them through memory in the"
-              + " wire dtype. The result is the same.")
+              + " wire dtype. The result is equal.")
   private String mode;
 
   @Option(
