@@ -132,17 +132,15 @@ class _LinkSearch:
                 "link '%s': another sends it already: %s; a link name has one source: use another"
                 " link name, or end that job"
                 % (self._link_name, holder or "a job of another version"))
-            ends = [self._until]
+            ends = [self._until, warn_at]
             if holder is not None and holder.job != self._own.job:
                 ends.append(fail_at)
                 require(not fail_at.over(), reason, MismatchException)
-            if warn_at is not None and warn_at.over():
-                warn_at = None
+            if warn_at.over():
+                warn_at = ends[1] = self._until  # it is warned once
                 logging.getLogger("windlass").warning(
                     "job '%s', %s; it waits for that one to end, %.3g s at most", self._own.job,
                     reason, min(each.left() for each in ends))
-            if warn_at is not None:
-                ends.append(warn_at)
             try:
                 self._store.await_other(key, value, min(ends, key=Deadline.left))
             except DeadlineExceededException as e:

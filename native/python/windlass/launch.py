@@ -135,10 +135,6 @@ class LaunchEnvironment:
             return self._id("SLURM_JOB_ID") + ("." + step if step else "")
         return None
 
-    def __repr__(self) -> str:
-        where = f"rank {self.rank} of {self.size}, job {self.job}"
-        return f"LaunchEnvironment({self.launcher}: {where})"
-
 
 def token_of(environment: Mapping[str, str]) -> bytes | None:
     """Returns the token of WINDLASS_TOKEN or of the file WINDLASS_TOKEN_FILE, None for none."""

@@ -203,6 +203,24 @@ class ReshardTest {
         .hasSameBinaryContentAs(folder.resolve("a/rank-00000.safetensors"));
   }
 
+  @Test
+  void paddingIsZeroInMemoryThatIsUsedAgain() throws IOException {
+    long[] ones = LongStream.generate(() -> 255).limit(256).toArray();
+    TestFile.write(
+        in(),
+        List.of(
+            new TestFile.Tensor("a", DType.U8, new int[] {256}, ones),
+            new TestFile.Tensor("b", DType.U8, new int[] {5}, new long[] {1, 2, 3, 4, 5})),
+        Map.of());
+    Path rules = folder.resolve("rules.json");
+    Files.writeString(rules, "[{\"match\": \"b\", \"pad_to\": 8}]");
+    try (LocalGroup one = LocalGroup.of(1)) {
+      reshard().rules(rules).run(one);
+    }
+    assertThat(TestFile.read(out().resolve("rank-00001.safetensors")).tensors().get(1).bits())
+        .containsExactly(5, 0, 0, 0);
+  }
+
   /** Ends a large run in its middle by {@code end}, and returns what it threw. */
   private Throwable endedBy(Reshard reshard, Runnable end) {
     AtomicReference<Long> ended = new AtomicReference<>();

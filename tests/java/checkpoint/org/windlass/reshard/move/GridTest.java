@@ -55,12 +55,16 @@ class GridTest {
 
   @Test
   void transposedTilesHaveLongRowsInBothFiles() {
-    Grid grid = Grid.of(new long[] {16384, 16384}, List.of(List.of(0, 1), List.of(1, 0)), 1024, 2 << 20);
-    assertThat(grid.step()).containsExactly(1024, 2048);
-    Grid permuted =
-        Grid.of(new long[] {512, 256, 512}, List.of(List.of(0, 2, 1), List.of(2, 1, 0)), 1024, 2 << 20);
-    assertThat(permuted.step()).containsExactly(512, 8, 512);
-    Grid rows = Grid.of(new long[] {1000, 3000}, List.of(List.of(1, 0), List.of(1, 0)), 1024, 300_000);
-    assertThat(rows.step()).containsExactly(100, 3000);
+    List<List<Integer>> transposed = List.of(List.of(0, 1), List.of(1, 0));
+    assertThat(step(1024, 2 << 20, transposed, 16384, 16384)).containsExactly(1024, 2048);
+    List<List<Integer>> permuted = List.of(List.of(0, 2, 1), List.of(2, 1, 0));
+    assertThat(step(1024, 2 << 20, permuted, 512, 256, 512)).containsExactly(512, 8, 512);
+    List<List<Integer>> same = List.of(List.of(1, 0), List.of(1, 0));
+    assertThat(step(1024, 300_000, same, 1000, 3000)).containsExactly(100, 3000);
+  }
+
+  private static long[] step(
+      long least, long most, List<List<Integer>> orders, long... extents) {
+    return Grid.of(extents, orders, least, most).step();
   }
 }

@@ -18,7 +18,7 @@ import org.windlass.reshard.tensor.TensorMove;
 
 /** Moves tiles in the memory of one thread: reads, reduces, casts and writes them. */
 final class TileMover {
-  /** Size limit of the sources' values in memory, if they do not become the target's as they are. */
+  /** Size limit of a source's values in memory, if the target does not have them as they are. */
   private static final long READ_BYTES = 512 << 10;
 
   /**
@@ -204,7 +204,8 @@ final class TileMover {
   /** Reads a box in pieces, and copies them to windows. */
   private void collect(Box box, List<Window> windows) {
     List<List<Integer>> order = List.of(box.source().move().axes().order());
-    Grid grid = Grid.of(box.shape(), order, 1, READ_BYTES / box.source().elementBytes());
+    long most = Math.min(READ_BYTES, bytes) / box.source().elementBytes();
+    Grid grid = Grid.of(box.shape(), order, 1, most);
     for (long i = 0; i < grid.count(); i++) {
       long[] place = grid.start(i);
       Box some = box.within(place, grid.shape(place));

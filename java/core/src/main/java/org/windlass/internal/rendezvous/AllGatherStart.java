@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -155,9 +156,10 @@ public final class AllGatherStart {
     try {
       return handle.get(Math.max(1, until.leftNs()), TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
+      Throwable cause = Objects.requireNonNull(e.getCause());
       throw new AbortedException(
-          "rank " + leader + " of this process did not start: " + e.getCause().getMessage(),
-          e.getCause(),
+          "rank " + leader + " of this process did not start: " + cause.getMessage(),
+          cause,
           "",
           List.of(leader));
     } catch (TimeoutException e) {
