@@ -12,8 +12,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
-import org.jspecify.annotations.Nullable;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -247,7 +247,8 @@ final class PythonTables {
         .toList();
   }
 
-  private static TransferWords.Binding source(TensorSpec spec, TransferWords.@Nullable Binding view) {
+  private static TransferWords.Binding source(
+      TensorSpec spec, TransferWords.@Nullable Binding view) {
     return view == null || view.bytes() == 0 ? TransferWords.Binding.empty(spec) : view;
   }
 
