@@ -9,11 +9,11 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -99,7 +99,7 @@ final class PythonTables {
     Map<Integer, Map<String, TransferWords.Binding>> views = new HashMap<>();
     for (int rank : link.ranks().senders()) {
       Map<String, TransferWords.Binding> own = decode(rank, stated[rank], sent.keySet());
-      sent.values().forEach(spec -> check(link, rank, spec, Objects.requireNonNull(own.get(spec.name()))));
+      sent.values().forEach(spec -> check(link, rank, spec, own.get(spec.name())));
       views.put(rank, own);
     }
     return views;
@@ -167,7 +167,7 @@ final class PythonTables {
    * that are Python ranks have the same ranks in the link as in their job.
    */
   private static void check(
-      Link link, int rank, TensorSpec spec, TransferWords.Binding view) {
+      Link link, int rank, TensorSpec spec, TransferWords.@Nullable Binding view) {
     long[] local = spec.layout().mesh().contains(rank) ? spec.localShape(rank) : new long[] {0};
     if (view == null && Shapes.numel(local) == 0) {
       return;
@@ -247,7 +247,8 @@ final class PythonTables {
         .toList();
   }
 
-  private static TransferWords.Binding source(TensorSpec spec, TransferWords.Binding view) {
+  private static TransferWords.Binding source(
+      TensorSpec spec, TransferWords.@Nullable Binding view) {
     return view == null || view.bytes() == 0 ? TransferWords.Binding.empty(spec) : view;
   }
 
