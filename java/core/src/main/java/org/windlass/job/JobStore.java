@@ -4,6 +4,7 @@ package org.windlass.job;
 import java.lang.ref.Cleaner;
 import java.time.Duration;
 import java.util.Map;
+import java.util.Objects;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
@@ -55,7 +56,7 @@ final class JobStore implements AutoCloseable {
       }
     }
 
-    synchronized Store store() {
+    synchronized @Nullable Store store() {
       requireOpen();
       return store;
     }
@@ -78,7 +79,7 @@ final class JobStore implements AutoCloseable {
       requireOpen();
     }
 
-    private void replace(Store next) {
+    private void replace(@Nullable Store next) {
       Store last;
       synchronized (this) {
         last = store;
@@ -112,8 +113,9 @@ final class JobStore implements AutoCloseable {
     cleanable = Leaks.watch(this, resources);
   }
 
+  /** Returns the connection of the last {@link #reach}. */
   Store store() {
-    return resources.store();
+    return Objects.requireNonNull(resources.store());
   }
 
   /** Returns the identifier of the connection; empty before the first. */
@@ -151,7 +153,7 @@ final class JobStore implements AutoCloseable {
   boolean hasGivenUp(Round.Presence theirs, Until until) {
     try {
       Duration limit = atMost(REMOVAL_LIMIT, until);
-      resources.store().awaitOther(theirs.key(), theirs.value(), limit);
+      store().awaitOther(theirs.key(), theirs.value(), limit);
       return true;
     } catch (DeadlineExceededException e) {
       return false;
