@@ -225,7 +225,8 @@ final class JobConnector implements AutoCloseable {
       joining = side.communicator();
       StoreAllGather atStore =
           ranks.rank() == 0
-              ? new StoreAllGather(store.store(), match().name(), size, match().theirs())
+              ? new StoreAllGather(
+                  store.store().orElseThrow(), match().name(), size, match().theirs())
               : null;
       long handle =
           Start.join(
