@@ -87,7 +87,7 @@ final class ReshardCommand implements Runnable {
       paramLabel = "BYTES",
       description =
           "Memory that a thread writes at a time, as in 4M (default 8M); the result is the same.")
-  private String bucketBytes;
+  private @Nullable String bucketBytes;
 
   @Parameters(index = "0", paramLabel = "IN", description = "What to read.")
   private Path in;

@@ -9,6 +9,8 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -73,12 +75,12 @@ final class PythonTables {
     }
     byte[] told = gather(link, until, own)[link.ranks().firstReceiver()];
     if (refusal == null && !isPlanner) {
-      refusal = refusal(told);
+      refusal = refusal(told).orElse(null);
     }
     if (refusal != null) {
       throw refusal;
     }
-    return planned;
+    return Objects.requireNonNull(planned);
   }
 
   private static byte[][] gather(Link link, Until until, byte[] own) {
@@ -210,7 +212,8 @@ final class PythonTables {
               out.writeInt(views.size());
               for (int rank : link.ranks().senders()) {
                 // These words serve all halves: a Python rank sends the same to each.
-                Map<String, TransferWords.Binding> own = views.get(rank);
+                Map<String, TransferWords.Binding> own =
+                    Objects.requireNonNull(views.get(rank));
                 long[] words =
                     TransferWords.of(
                         tensors,
@@ -261,22 +264,24 @@ final class PythonTables {
         });
   }
 
-  /** Returns the refusal of the first receiver, or null for none. */
-  private static WindlassException refusal(byte[] told) {
+  /** Returns the refusal of the first receiver; empty for none. */
+  private static Optional<WindlassException> refusal(byte[] told) {
     try {
       return Encoding.read(
           told,
           in -> {
             in.readInt();
             if (in.readByte() != MADE) {
-              return Encoding.failure(in);
+              return Optional.of(Encoding.failure(in));
             }
             in.readAllBytes(); // the tables
-            return null;
+            return Optional.empty();
           });
     } catch (MalformedException e) {
-      return new MismatchException(
-          "what the first receiver told of Python ranks can't be read: " + e.getMessage(), e);
+      return Optional.of(
+          new MismatchException(
+              "what the first receiver told of Python ranks can't be read: " + e.getMessage(),
+              e));
     }
   }
 }
