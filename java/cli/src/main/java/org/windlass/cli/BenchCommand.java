@@ -174,7 +174,7 @@ public final class BenchCommand implements Runnable {
       names = "--shape",
       paramLabel = "SHAPE",
       description = "redistribute: global shape, such as 4096x4096.")
-  private String shape;
+  private @Nullable String shape;
 
   @Mixin private ExpertTrafficOptions experts;
 

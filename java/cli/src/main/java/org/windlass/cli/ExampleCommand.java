@@ -66,7 +66,7 @@ final class ExampleCommand implements Runnable {
       description =
           "Writes what each engine of each rank did, as JSON for Chrome's or Perfetto's viewer:"
               + " a2a3sim and a5sim, as threads.")
-  private Path trace;
+  private @Nullable Path trace;
 
   @Override
   public void run() {

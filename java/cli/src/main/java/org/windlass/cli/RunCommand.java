@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.cli.run.RankProcesses;
 import org.windlass.cli.run.RankVariables;
 import org.windlass.cli.run.RunFolder;
@@ -72,7 +73,7 @@ final class RunCommand implements Callable<Integer> {
       description =
           "Seconds after which it ends ranks that are stopped, once all others have ended; without"
               + " it they are waited for.")
-  private Double deadline;
+  private @Nullable Double deadline;
 
   @Parameters(
       arity = "1..*",

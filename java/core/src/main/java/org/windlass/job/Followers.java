@@ -87,9 +87,14 @@ public final class Followers implements AutoCloseable {
       this.name = name;
     }
 
-    void set(long outcome, Throwable failure) {
+    void set(long outcome, @Nullable Throwable failure) {
       this.outcome = outcome;
       this.failure = failure;
+    }
+
+    /** Returns the transfer over its link. It is registered as long as it is linked. */
+    LinkTransfer transfer() {
+      return Objects.requireNonNull(transfer);
     }
 
     /** Runs a step, which returns false if it skips the follower, and sets the outcome. */
@@ -103,11 +108,12 @@ public final class Followers implements AutoCloseable {
 
     /** Sets the outcome by whether the link has ended. */
     void check() {
-      Report report = link.communicator().report();
+      Link linked = Objects.requireNonNull(link);
+      Report report = linked.communicator().report();
       WindlassException end = report.failure().orElse(null);
       for (Report.Rank rank : report.ranks()) {
         if (end == null && rank.closed()) {
-          String operation = link.operation("await");
+          String operation = linked.operation("await");
           end =
               new AbortedException(
                   operation + ": rank " + rank.rank() + " has left", null, operation,
@@ -339,7 +345,7 @@ public final class Followers implements AutoCloseable {
     for (Entry each : receivers) {
       each.run(
           () -> {
-            each.transfer.finish(until.left());
+            each.transfer().finish(until.left());
             return true;
           });
     }
@@ -350,7 +356,7 @@ public final class Followers implements AutoCloseable {
   }
 
   private static CompletableFuture<Void> begin(Entry to, long version, Duration limit) {
-    LinkTransfer transfer = to.transfer;
+    LinkTransfer transfer = to.transfer();
     try {
       return CompletableFuture.runAsync(
           () -> to.run(() -> transfer.trySend(version, limit)),

@@ -12,6 +12,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.error.ClosedException;
@@ -227,7 +228,8 @@ public final class Job implements AutoCloseable {
    * Connects as the public methods do. A source connects only to job {@code target} if it is not
    * null.
    */
-  Link connect(String linkName, Role role, Layout layout, String target, Until until) {
+  Link connect(
+      String linkName, Role role, @Nullable Layout layout, @Nullable String target, Until until) {
     Names.require("linkName", linkName);
     Objects.requireNonNull(role, "role");
     String operation =
@@ -301,7 +303,7 @@ public final class Job implements AutoCloseable {
     ranks.requireAlive();
   }
 
-  private void requireLayout(Role role, Layout layout) {
+  private void requireLayout(Role role, @Nullable Layout layout) {
     if (layout == null) {
       return;
     }

@@ -3,6 +3,7 @@ package org.windlass.job;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
@@ -68,7 +69,8 @@ final class JobConnector implements AutoCloseable {
   }
 
   /** On rank 0: searches at the store, and at another one if that is lost. */
-  <T> T atStore(String linkName, Layout layout, Until until, Function<LinkSearch, T> search) {
+  <T> T atStore(
+      String linkName, @Nullable Layout layout, Until until, Function<LinkSearch, T> search) {
     while (true) {
       try {
         Store reached = store.reach(until);
@@ -83,7 +85,7 @@ final class JobConnector implements AutoCloseable {
     }
   }
 
-  private Announcement announcement(Layout layout) {
+  private Announcement announcement(@Nullable Layout layout) {
     return new Announcement(
         versions(),
         name,
@@ -97,6 +99,11 @@ final class JobConnector implements AutoCloseable {
         false);
   }
 
+  /** On rank 0: returns the other job that was found last. */
+  private LinkSearch.Match match() {
+    return Objects.requireNonNull(match);
+  }
+
   static String versions() {
     return "windlass " + Native.wl_version() + ", ABI " + Native.wl_abi_version()
         + ", link protocol " + PROTOCOL + ", plan " + Plan.VERSION + ", offer " + Offer.FORMAT;
@@ -106,7 +113,8 @@ final class JobConnector implements AutoCloseable {
    * Finds the other job and links with it. Collective. Returns null on all ranks if they should try
    * again, because the store was lost or the other job gave up.
    */
-  @Nullable Link tryConnect(String linkName, Role role, Layout layout, String target, Until until) {
+  @Nullable Link tryConnect(
+      String linkName, Role role, @Nullable Layout layout, @Nullable String target, Until until) {
     Function<LinkSearch, LinkSearch.Match> search =
         linkSearch -> role == Role.SOURCE ? linkSearch.source(target) : linkSearch.target();
     Announcement other =
@@ -114,8 +122,9 @@ final class JobConnector implements AutoCloseable {
             until,
             in -> Announcement.of(in.readAllBytes(), versions()),
             () -> {
-              match = atStore(linkName, layout, until, search);
-              return out -> out.write(match.other().toBytes());
+              LinkSearch.Match found = atStore(linkName, layout, until, search);
+              match = found;
+              return out -> out.write(found.other().toBytes());
             });
     Link link = null;
     Throwable failure = null;
@@ -156,7 +165,7 @@ final class JobConnector implements AutoCloseable {
     if (link != null) {
       link.close();
       if (ranks.rank() == 0) {
-        store.remove(match.own());
+        store.remove(match().own());
       }
     }
     if (failure instanceof Error error) {
@@ -170,22 +179,25 @@ final class JobConnector implements AutoCloseable {
 
   /** On rank 0: returns whether to look for the other job again, after it or the store was lost. */
   private boolean mayRetry(
-      String linkName, String target, long outcome, Throwable failure, Until until) {
+      String linkName, @Nullable String target, long outcome, @Nullable Throwable failure,
+      Until until) {
     if (outcome == LOST && store.isLost(until)) {
       return true;
     }
-    if (target != null || (outcome == LOST && !store.hasGivenUp(match.theirs(), until))) {
+    if (target != null || (outcome == LOST && !store.hasGivenUp(match().theirs(), until))) {
       return false;
     }
     Log.warn(
         "job ''{0}'', link ''{1}'': {2} gave up before they had connected, and another is waited"
             + " for: {3}",
-        name, linkName, match.other(),
-        failure == null ? "another rank of this job saw it" : failure.getMessage());
+        name, linkName, match().other(),
+        failure == null
+            ? "another rank of this job saw it"
+            : String.valueOf(failure.getMessage()));
     return true;
   }
 
-  private static long outcome(Throwable failure, Until until) {
+  private static long outcome(@Nullable Throwable failure, Until until) {
     if (failure == null) {
       return JOINED;
     }
@@ -213,7 +225,8 @@ final class JobConnector implements AutoCloseable {
       joining = side.communicator();
       StoreAllGather atStore =
           ranks.rank() == 0
-              ? new StoreAllGather(store.store(), match.name(), size, match.theirs())
+              ? new StoreAllGather(
+                  store.store().orElseThrow(), match().name(), size, match().theirs())
               : null;
       long handle =
           Start.join(
@@ -239,7 +252,7 @@ final class JobConnector implements AutoCloseable {
       joining = null;
       // A linked target keeps its key, so that no other job of its name takes it.
       if (ranks.rank() == 0 && (sends || link == null)) {
-        store.remove(match.own());
+        store.remove(match().own());
       }
       if (link == null && side != null) {
         side.close();

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.error.MismatchException;
 import org.windlass.error.WindlassException;
@@ -41,7 +42,9 @@ final class JobRanks implements AutoCloseable {
   /** Copies {@code communicator} for the ranks. Collective over it. */
   JobRanks(String job, Communicator communicator, Until until) {
     this.job = job;
-    this.ranks = communicator.split(0, communicator.rank(), until.later(GRACE).left());
+    this.ranks =
+        Objects.requireNonNull(
+            communicator.split(0, communicator.rank(), until.later(GRACE).left()));
     ranks.endpoint().own(); // leaks of the job are reported, not of this communicator
   }
 
@@ -165,7 +168,7 @@ final class JobRanks implements AutoCloseable {
    * @param first rank of this job's rank 0 among those of both jobs
    * @param atStore null on other ranks than rank 0
    */
-  AllGather allGather(int first, StoreAllGather atStore, Until until) {
+  AllGather allGather(int first, @Nullable StoreAllGather atStore, Until until) {
     return new AllGather() {
       @Override
       public List<byte[]> round(Map<Integer, byte[]> own, boolean isLast, Duration limit) {
@@ -176,7 +179,8 @@ final class JobRanks implements AutoCloseable {
               for (int rank = 0; rank < said.length; rank++) {
                 all.put(first + rank, said[rank]);
               }
-              List<byte[]> values = atStore.round(all, isLast, until.left());
+              List<byte[]> values =
+                  Objects.requireNonNull(atStore).round(all, isLast, until.left());
               return out -> Encoding.putArrays(out, values);
             };
         return fromRank0(until, Encoding::arrays, step);

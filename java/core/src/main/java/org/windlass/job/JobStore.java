@@ -4,6 +4,7 @@ package org.windlass.job;
 import java.lang.ref.Cleaner;
 import java.time.Duration;
 import java.util.Map;
+import java.util.Optional;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
@@ -55,9 +56,9 @@ final class JobStore implements AutoCloseable {
       }
     }
 
-    synchronized Store store() {
+    synchronized Optional<Store> store() {
       requireOpen();
-      return store;
+      return Optional.ofNullable(store);
     }
 
     void connect(Map<String, String> environment, Member member, Until until) {
@@ -78,7 +79,7 @@ final class JobStore implements AutoCloseable {
       requireOpen();
     }
 
-    private void replace(Store next) {
+    private void replace(@Nullable Store next) {
       Store last;
       synchronized (this) {
         last = store;
@@ -112,7 +113,8 @@ final class JobStore implements AutoCloseable {
     cleanable = Leaks.watch(this, resources);
   }
 
-  Store store() {
+  /** Returns the connection; empty while there is none. */
+  Optional<Store> store() {
     return resources.store();
   }
 
@@ -125,17 +127,17 @@ final class JobStore implements AutoCloseable {
     if (isLost(until)) {
       open(until);
     }
-    return store();
+    return store().orElseThrow();
   }
 
   boolean isLost(Until until) {
-    Store store = resources.store();
-    if (store == null) {
+    Optional<Store> store = store();
+    if (store.isEmpty()) {
       return true;
     }
     Duration limit = atMost(PROBE_LIMIT, until);
     try {
-      store.get("jobs", limit); // any key
+      store.get().get("jobs", limit); // any key
       return false;
     } catch (PeerLostException | ClosedException e) {
       resources.requireOpen();
@@ -151,7 +153,7 @@ final class JobStore implements AutoCloseable {
   boolean hasGivenUp(Round.Presence theirs, Until until) {
     try {
       Duration limit = atMost(REMOVAL_LIMIT, until);
-      resources.store().awaitOther(theirs.key(), theirs.value(), limit);
+      store().orElseThrow().awaitOther(theirs.key(), theirs.value(), limit);
       return true;
     } catch (DeadlineExceededException e) {
       return false;
@@ -194,10 +196,7 @@ final class JobStore implements AutoCloseable {
   /** Removes a presence key of this job, if the store still answers. */
   void remove(Round.Presence own) {
     try {
-      Store store = resources.store();
-      if (store != null) {
-        LinkSearch.remove(store, own);
-      }
+      store().ifPresent(store -> LinkSearch.remove(store, own));
     } catch (WindlassException e) {
       // The key disappears with the connection.
     }

@@ -5,4 +5,7 @@
  * {@link org.windlass.link.Link}. Use {@link org.windlass.job.Job#connect} for one target, and
  * {@link org.windlass.job.Job#followers} for targets that come and go.
  */
+@NullMarked
 package org.windlass.job;
+
+import org.jspecify.annotations.NullMarked;

@@ -5,6 +5,7 @@ import java.lang.ref.Reference;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
@@ -116,7 +117,7 @@ final class Checksums {
    *
    * @return null if all are equal; otherwise the failure to throw on every rank
    */
-  Failure verify(long version, Until until) {
+  @Nullable Failure verify(long version, Until until) {
     try {
       long[] expected = exchange(until);
       Set<String> wrong = new TreeSet<>();
@@ -231,10 +232,10 @@ final class Checksums {
   }
 
   private long targetHash(Piece piece) {
-    Tensor target = transfer.tensors().get(piece.tensor).target();
+    BoundTensor tensor = transfer.tensors().get(piece.tensor);
     long hash = 0;
     for (Chunk.Box box : piece.chunk.boxes()) {
-      Tensor part = target;
+      Tensor part = Objects.requireNonNull(tensor.target());
       for (int d = 0; d < box.length().length; d++) {
         part = part.narrow(d, box.targetStart()[d], box.length()[d]);
       }

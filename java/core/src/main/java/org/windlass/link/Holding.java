@@ -2,6 +2,7 @@
 package org.windlass.link;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
@@ -15,7 +16,8 @@ import org.windlass.error.WindlassException;
  * @param incomplete names of tensors that hold neither version completely
  * @param failure why {@code arriving} did not arrive; null while it still may
  */
-record Holding(long version, int half, long arriving, List<String> incomplete, Throwable failure) {
+record Holding(
+    long version, int half, long arriving, List<String> incomplete, @Nullable Throwable failure) {
   static final long NONE = -1;
 
   /** Stands for a version whose number this rank does not know yet. */

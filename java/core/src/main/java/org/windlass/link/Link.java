@@ -77,16 +77,16 @@ public final class Link implements AutoCloseable {
   private final boolean receives;
 
   /** Handover between two jobs; null within one communicator. */
-  private final Handover handover;
+  private final @Nullable Handover handover;
 
   /** True if the senders are Python ranks. The receivers make their parts of a plan. */
   private final boolean hasPythonSenders;
 
   /** Layout of tensors for which the caller names none. May be null. */
-  private final Layout layout;
+  private final @Nullable Layout layout;
 
   /** Memo of this job; null within one communicator. */
-  private final StepsMemo memo;
+  private final @Nullable StepsMemo memo;
 
   /** Thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
@@ -115,8 +115,9 @@ public final class Link implements AutoCloseable {
 
   /** Opens a link over {@code communicator}, and takes it over. Collective. */
   private Link(
-      String name, String whose, LinkRanks ranks, Communicator communicator, Handover handover,
-      boolean hasPythonSenders, Layout layout, StepsMemo memo) {
+      String name, String whose, LinkRanks ranks, Communicator communicator,
+      @Nullable Handover handover, boolean hasPythonSenders, @Nullable Layout layout,
+      @Nullable StepsMemo memo) {
     this.name = name;
     this.whose = whose;
     this.ranks = ranks;
@@ -347,7 +348,7 @@ public final class Link implements AutoCloseable {
   }
 
   /** Returns the senders. Null on a rank that does not send. */
-  LinkSide senders() {
+  @Nullable LinkSide senders() {
     return senders;
   }
 
@@ -377,7 +378,7 @@ public final class Link implements AutoCloseable {
   }
 
   /** Returns the handover between two jobs; null within one communicator. */
-  Handover handover() {
+  @Nullable Handover handover() {
     return handover;
   }
 

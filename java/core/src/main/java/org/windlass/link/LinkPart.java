@@ -3,6 +3,7 @@ package org.windlass.link;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
@@ -85,9 +86,14 @@ final class LinkPart {
     return transfers.stream().mapToLong(Transfer::begun).sum();
   }
 
-  /** Returns the handover between two jobs; null within one communicator. */
+  /** Returns true between two jobs, and false within one communicator. */
+  boolean isLed() {
+    return link.handover() != null;
+  }
+
+  /** Returns the handover between two jobs. */
   Handover handover() {
-    return link.handover();
+    return Objects.requireNonNull(link.handover());
   }
 
   long leftNs(Until until) {
@@ -110,8 +116,7 @@ final class LinkPart {
    */
   void move(int half, long named, long[] version, Until until) {
     incomplete = List::of;
-    Handover handover = handover();
-    if (handover == null) {
+    if (!isLed()) {
       moveHere(half, named, version, until);
       return;
     }
@@ -124,7 +129,7 @@ final class LinkPart {
       end(version[0], named, e, shared(e)); // for those of this job that still move it
       throw e;
     } finally {
-      handover.moved(isDone, version[0] < 0 ? 0 : System.nanoTime() - startNs, until);
+      handover().moved(isDone, version[0] < 0 ? 0 : System.nanoTime() - startNs, until);
     }
   }
 
@@ -151,7 +156,7 @@ final class LinkPart {
       throw e;
     }
     incomplete = List::of;
-    if (version[0] == FINISHED && handover() == null) {
+    if (version[0] == FINISHED && !isLed()) {
       link.setFinished();
     }
   }
@@ -163,11 +168,11 @@ final class LinkPart {
     if (link.isFinished()) {
       return;
     }
-    if (handover() == null) {
-      transfer(FINISHED, new long[] {ANY}, until);
-    } else {
+    if (isLed()) {
       Tickets.finish(this, until);
       link.setFinished();
+    } else {
+      transfer(FINISHED, new long[] {ANY}, until);
     }
   }
 
@@ -262,8 +267,8 @@ final class LinkPart {
   }
 
   void checkReplicas(Until until) {
+    LinkSide senders = Objects.requireNonNull(link.senders());
     try {
-      LinkSide senders = link.senders();
       senders.on(
           () -> {
             Replicas.check(
@@ -278,7 +283,7 @@ final class LinkPart {
       List<Class<? extends WindlassException>> shared = List.of(VerificationFailedException.class);
       // This is the link's failure too. The other ranks of the link see it there.
       Link.failed(link.communicator(), link.operation("checkReplicas"), e, shared);
-      throw Link.failed(link.senders().communicator(), link.operation("checkReplicas"), e, shared);
+      throw Link.failed(senders.communicator(), link.operation("checkReplicas"), e, shared);
     }
   }
 

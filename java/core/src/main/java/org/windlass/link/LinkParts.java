@@ -3,6 +3,7 @@ package org.windlass.link;
 
 import java.util.List;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.internal.transfer.Until;
 import org.windlass.transfer.Transfer;
@@ -26,8 +27,8 @@ final class LinkParts {
 
   /** Creates the parts of links, which are in the order of their names. */
   LinkParts(List<LinkPart> parts) {
-    led = parts.stream().filter(part -> part.handover() != null).toList();
-    Stream<LinkPart> within = parts.stream().filter(part -> part.handover() == null);
+    led = parts.stream().filter(LinkPart::isLed).toList();
+    Stream<LinkPart> within = parts.stream().filter(part -> !part.isLed());
     all = Stream.concat(led.stream(), within).toList();
     failed = all.get(0);
   }
@@ -64,7 +65,7 @@ final class LinkParts {
    *     throws; otherwise {@link Transfer#ANY_VERSION}
    * @return a part whose other side is late; null for none
    */
-  LinkPart move(int half, long wanted, long[] version, Until until) {
+  @Nullable LinkPart move(int half, long wanted, long[] version, Until until) {
     version[0] = ANY;
     Tickets tickets = take(wanted, until);
     if (isFinished() || Long.bitCount(tickets.moves()) != led.size()) {
@@ -115,7 +116,7 @@ final class LinkParts {
    * part.
    */
   private static void requireNothingMoved(LinkPart part, boolean isFirst, long named) {
-    boolean isLed = part.handover() != null;
+    boolean isLed = part.isLed();
     if (!isFirst || (!isLed && part.link().sends() && named >= 0)) {
       throw new AbortedException(
           isLed
@@ -131,7 +132,8 @@ final class LinkParts {
    *
    * @param failure failure of this call, or null
    */
-  private void leave(int first, int half, Tickets tickets, Until until, Throwable failure) {
+  private void leave(
+      int first, int half, Tickets tickets, Until until, @Nullable Throwable failure) {
     for (int i = first; i < all.size(); i++) {
       boolean isLed = i < led.size();
       try {

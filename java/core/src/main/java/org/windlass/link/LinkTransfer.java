@@ -299,7 +299,7 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /** Result of a move. {@code late} says why no version arrived; it is null if one did. */
-  private record Outcome(long version, WindlassException late) {
+  private record Outcome(long version, @Nullable WindlassException late) {
     long orThrow() {
       if (late != null) {
         throw late;
@@ -378,8 +378,7 @@ public final class LinkTransfer implements AutoCloseable {
    * @throws InvalidArgumentException if the link is within one communicator, or on a sender
    */
   public OptionalLong newest() {
-    requireHandover("newest");
-    return link.handover().newest();
+    return requireHandover("newest").newest();
   }
 
   /**
@@ -394,12 +393,14 @@ public final class LinkTransfer implements AutoCloseable {
     return parts.all().get(0).isVersionOffered();
   }
 
-  private void requireHandover(String what) {
+  private Handover requireHandover(String what) {
     requireReceiver(what);
-    if (link.handover() == null) {
+    Handover handover = link.handover();
+    if (handover == null) {
       throw new InvalidArgumentException(
           what + ": " + link + " is within one communicator, whose ranks come to each send");
     }
+    return handover;
   }
 
   /** Returns the version that this receiver holds completely; empty before the first one. */

@@ -174,7 +174,8 @@ public final class LinkTransferBuilder {
    * @param source this rank's part; null if it holds nothing
    * @param layout layout of the whole tensor over senders; may hold {@code Partial}
    */
-  public LinkTransferBuilder add(String name, long[] shape, Tensor source, Layout layout) {
+  public LinkTransferBuilder add(
+      String name, long[] shape, @Nullable Tensor source, Layout layout) {
     return add(spec(name, shape, source, layout), source);
   }
 
@@ -195,7 +196,7 @@ public final class LinkTransferBuilder {
    * @param spec the whole tensor over senders; the sending side uses its name once
    * @param source this rank's part; null if it holds nothing
    */
-  public LinkTransferBuilder add(TensorSpec spec, Tensor source) {
+  public LinkTransferBuilder add(TensorSpec spec, @Nullable Tensor source) {
     TensorSpec linked = linked("add", "source", true, spec, source);
     unused = null;
     if (source == null) {
@@ -218,7 +219,8 @@ public final class LinkTransferBuilder {
    *     from the first one on.
    * @param layout layout of the whole tensor over receivers; without {@code Partial}
    */
-  public LinkTransferBuilder into(String name, long[] shape, Tensor target, Layout layout) {
+  public LinkTransferBuilder into(
+      String name, long[] shape, @Nullable Tensor target, Layout layout) {
     return into(spec(name, shape, target, layout), target);
   }
 
@@ -239,7 +241,7 @@ public final class LinkTransferBuilder {
    * @param spec the whole tensor over receivers; without {@code Partial}
    * @param target this rank's part, as in {@link #into(String, long[], Tensor, Layout)}
    */
-  public LinkTransferBuilder into(TensorSpec spec, Tensor target) {
+  public LinkTransferBuilder into(TensorSpec spec, @Nullable Tensor target) {
     Objects.requireNonNull(spec, "spec");
     if (spec.layout().hasPartial()) {
       throw new InvalidArgumentException(
@@ -263,7 +265,8 @@ public final class LinkTransferBuilder {
    * Returns a tensor's description. A rank that holds nothing needs no dtype, since peers don't use
    * it.
    */
-  private static TensorSpec spec(String name, long[] shape, Tensor view, Layout layout) {
+  private static TensorSpec spec(
+      String name, long[] shape, @Nullable Tensor view, Layout layout) {
     return TensorSpec.of(name, view == null ? DType.U8 : view.dtype(), layout, shape);
   }
 
@@ -276,7 +279,7 @@ public final class LinkTransferBuilder {
    *     fit the layout, or another link has the tensor
    */
   private TensorSpec linked(
-      String call, String role, boolean isSender, TensorSpec spec, Tensor view) {
+      String call, String role, boolean isSender, TensorSpec spec, @Nullable Tensor view) {
     if (registered) {
       throw new InvalidArgumentException(
           call + ": the builder was registered already; make another");
@@ -325,7 +328,7 @@ public final class LinkTransferBuilder {
     List<Link> links = shares.values().stream().map(Share::link).toList();
     Link.enter("register", links);
     List<LinkPart> parts = new ArrayList<>();
-    Share at = shares.get(shares.firstKey());
+    Share at = shares.values().iterator().next();
     try {
       Targets views = views();
       Until until = new Until(deadlineNs);
@@ -424,18 +427,14 @@ public final class LinkTransferBuilder {
   }
 
   private void checkViews() {
-    List<BoundTensor> views = new ArrayList<>();
+    TargetViews views = new TargetViews();
     for (Share each : shares.values()) {
-      for (Offer.Sent sent : each.sends) {
-        Tensor source = each.sources.get(sent.spec().name());
-        views.add(new BoundTensor(sent.spec(), source, sent.spec(), null, null));
-      }
+      each.sources.forEach(views::addSource);
       for (int i = 0; i < each.receives.size(); i++) {
-        TensorSpec spec = each.receives.get(i);
-        views.add(new BoundTensor(spec, null, spec, each.targets.get(i), null));
+        views.addTarget(each.receives.get(i).name(), each.targets.get(i));
       }
     }
-    TargetViews.check(views);
+    views.check();
   }
 
   /**

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.link;
 
+import org.jspecify.annotations.Nullable;
 import org.windlass.layout.Layout;
 
 /**
@@ -14,14 +15,15 @@ import org.windlass.layout.Layout;
  * @hidden
  */
 public record LinkedJobs(
-    String whose, int senders, boolean hasPythonSenders, Layout from, Layout to) {
+    String whose, int senders, boolean hasPythonSenders, @Nullable Layout from,
+    @Nullable Layout to) {
   /** Returns a text that is the same on all ranks of both jobs, Python ranks too. */
   String text(String name) {
     return "connects as '" + name + "' from layout " + qualified(from) + " to layout "
         + qualified(to) + whose;
   }
 
-  private static String qualified(Layout layout) {
+  private static String qualified(@Nullable Layout layout) {
     return layout == null ? "none" : layout.qualified();
   }
 }

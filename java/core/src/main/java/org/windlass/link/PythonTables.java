@@ -10,10 +10,12 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -73,12 +75,12 @@ final class PythonTables {
     }
     byte[] told = gather(link, until, own)[link.ranks().firstReceiver()];
     if (refusal == null && !isPlanner) {
-      refusal = refusal(told);
+      refusal = refusal(told).orElse(null);
     }
     if (refusal != null) {
       throw refusal;
     }
-    return planned;
+    return Objects.requireNonNull(planned);
   }
 
   private static byte[][] gather(Link link, Until until, byte[] own) {
@@ -99,7 +101,7 @@ final class PythonTables {
     Map<Integer, Map<String, TransferWords.Binding>> views = new HashMap<>();
     for (int rank : link.ranks().senders()) {
       Map<String, TransferWords.Binding> own = decode(rank, stated[rank], sent.keySet());
-      sent.values().forEach(spec -> check(link, rank, spec, Objects.requireNonNull(own.get(spec.name()))));
+      sent.values().forEach(spec -> check(link, rank, spec, own.get(spec.name())));
       views.put(rank, own);
     }
     return views;
@@ -167,7 +169,7 @@ final class PythonTables {
    * that are Python ranks have the same ranks in the link as in their job.
    */
   private static void check(
-      Link link, int rank, TensorSpec spec, TransferWords.Binding view) {
+      Link link, int rank, TensorSpec spec, TransferWords.@Nullable Binding view) {
     long[] local = spec.layout().mesh().contains(rank) ? spec.localShape(rank) : new long[] {0};
     if (view == null && Shapes.numel(local) == 0) {
       return;
@@ -210,7 +212,8 @@ final class PythonTables {
               out.writeInt(views.size());
               for (int rank : link.ranks().senders()) {
                 // These words serve all halves: a Python rank sends the same to each.
-                Map<String, TransferWords.Binding> own = views.get(rank);
+                Map<String, TransferWords.Binding> own =
+                    Objects.requireNonNull(views.get(rank));
                 long[] words =
                     TransferWords.of(
                         tensors,
@@ -247,7 +250,8 @@ final class PythonTables {
         .toList();
   }
 
-  private static TransferWords.Binding source(TensorSpec spec, TransferWords.Binding view) {
+  private static TransferWords.Binding source(
+      TensorSpec spec, TransferWords.@Nullable Binding view) {
     return view == null || view.bytes() == 0 ? TransferWords.Binding.empty(spec) : view;
   }
 
@@ -260,22 +264,24 @@ final class PythonTables {
         });
   }
 
-  /** Returns the refusal of the first receiver, or null for none. */
-  private static WindlassException refusal(byte[] told) {
+  /** Returns the refusal of the first receiver; empty for none. */
+  private static Optional<WindlassException> refusal(byte[] told) {
     try {
       return Encoding.read(
           told,
           in -> {
             in.readInt();
             if (in.readByte() != MADE) {
-              return Encoding.failure(in);
+              return Optional.of(Encoding.failure(in));
             }
             in.readAllBytes(); // the tables
-            return null;
+            return Optional.empty();
           });
     } catch (MalformedException e) {
-      return new MismatchException(
-          "what the first receiver told of Python ranks can't be read: " + e.getMessage(), e);
+      return Optional.of(
+          new MismatchException(
+              "what the first receiver told of Python ranks can't be read: " + e.getMessage(),
+              e));
     }
   }
 }

@@ -4,4 +4,7 @@
  * joins two sides of one communicator, or two {@linkplain org.windlass.job.Job jobs}. Each side
  * knows only its own layouts.
  */
+@NullMarked
 package org.windlass.link;
+
+import org.jspecify.annotations.NullMarked;

@@ -241,7 +241,12 @@ public final class TransferBuilder {
       throw new InvalidArgumentException("register: the builder was registered already");
     }
     Moving.requireUsed(unused, !tensors.isEmpty());
-    TargetViews.check(tensors);
+    TargetViews views = new TargetViews();
+    for (BoundTensor bound : tensors) {
+      views.addSource(bound.from().name(), bound.source());
+      views.addTarget(bound.to().name(), bound.target());
+    }
+    views.check();
     registered = true;
     if (isOfLink) {
       return Transfer.create(communicator, tensors, true, memo, deadlineNs); // all have planned it

@@ -15,6 +15,7 @@ import java.io.File;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.RejectedExecutionException;
@@ -212,7 +213,7 @@ final class EtcdConnection implements AutoCloseable {
     } catch (InterruptedException e) {
       throw Waits.interrupted(call.name());
     } catch (ExecutionException e) {
-      throw failure(call, e.getCause());
+      throw failure(call, Objects.requireNonNull(e.getCause()));
     } finally {
       event.cancel(false);
     }
@@ -222,7 +223,7 @@ final class EtcdConnection implements AutoCloseable {
   private static final class Unanswered extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
-    Unanswered(String message) {
+    Unanswered(@Nullable String message) {
       super(message);
     }
   }

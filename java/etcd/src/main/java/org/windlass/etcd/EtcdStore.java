@@ -84,7 +84,7 @@ final class EtcdStore implements Store {
   }
 
   @Override
-  public Optional<byte[]> awaitOther(String key, byte[] seen, Duration deadline) {
+  public Optional<byte[]> awaitOther(String key, byte @Nullable [] seen, Duration deadline) {
     Limits.key(key);
     Limits.value(seen);
     Call call = call("await " + key, deadline);
@@ -102,7 +102,8 @@ final class EtcdStore implements Store {
   }
 
   @Override
-  public boolean compareAndSet(String key, byte[] expected, byte[] value, Duration deadline) {
+  public boolean compareAndSet(
+      String key, byte @Nullable [] expected, byte @Nullable [] value, Duration deadline) {
     Limits.value(expected);
     Call call = call("compare and set " + key, deadline);
     return change(call, key, seen -> Arrays.equals(seen, expected), value, owner.lease());
@@ -139,7 +140,7 @@ final class EtcdStore implements Store {
   public List<byte[]> gather(Round round, Runnable onRankZero) {
     onRankZero.run();
     RoundsByKeys all =
-        rounds.computeIfAbsent(round.name(), name -> new RoundsByKeys(this, name, round.size()));
+        rounds.computeIfAbsent(round.name(), name -> new RoundsByKeys(this, round));
     List<byte[]> said = all.next(round);
     if (round.isLast()) {
       rounds.remove(round.name());
@@ -182,7 +183,7 @@ final class EtcdStore implements Store {
     return found.isEmpty() ? null : found.get(0);
   }
 
-  private static byte @Nullable [] value(KeyValue found) {
+  private static byte @Nullable [] value(@Nullable KeyValue found) {
     return found == null ? null : found.getValue().getBytes();
   }
 
@@ -194,7 +195,8 @@ final class EtcdStore implements Store {
    * @param newLease lease of a key that was absent; another key keeps its lease
    */
   private boolean change(
-      Call call, String key, Predicate<byte[]> condition, byte[] value, long newLease) {
+      Call call, String key, Predicate<byte @Nullable []> condition, byte @Nullable [] value,
+      long newLease) {
     Limits.key(key);
     Limits.value(value);
     // A key that may be absent is taken to be absent, which saves a request if it is.
@@ -228,7 +230,7 @@ final class EtcdStore implements Store {
     return false;
   }
 
-  private void requireRoom(Call call, String key, byte[] value) {
+  private void requireRoom(Call call, String key, byte @Nullable [] value) {
     long before = written.getOrDefault(key, 0L);
     long all = written.values().stream().mapToLong(Long::longValue).sum();
     long more = cost(key, value) - before;
@@ -237,7 +239,7 @@ final class EtcdStore implements Store {
     }
   }
 
-  private static long cost(String key, byte[] value) {
+  private static long cost(String key, byte @Nullable [] value) {
     return value == null ? 0 : Limits.cost(key) + value.length;
   }
 }

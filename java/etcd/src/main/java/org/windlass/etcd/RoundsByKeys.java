@@ -13,7 +13,6 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.WindlassException;
@@ -59,13 +58,20 @@ final class RoundsByKeys {
   private final Map<String, byte[]> held = new ConcurrentHashMap<>();
 
   private int number = -1;
-  private @Nullable Round round;
-  private @Nullable Deadline until;
+  private Round round;
+  private Deadline until;
 
-  RoundsByKeys(Store store, String name, int size) {
+  /** Makes an all-gather that begins with round {@code first}. */
+  RoundsByKeys(Store store, Round first) {
     this.store = store;
-    this.name = name;
-    this.size = size;
+    name = first.name();
+    size = first.size();
+    round = first;
+    until = limit(first);
+  }
+
+  private static Deadline limit(Round round) {
+    return Deadline.of(Duration.ofMillis(round.limitMs()));
   }
 
   /**
@@ -111,7 +117,7 @@ final class RoundsByKeys {
   List<byte[]> next(Round next) {
     number++;
     round = next;
-    until = Deadline.of(Duration.ofMillis(next.limitMs()));
+    until = limit(next);
     try {
       put(RANK + first(), next.own());
       Map<Integer, byte[]> said = new TreeMap<>();

@@ -9,6 +9,7 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -104,7 +105,7 @@ public final class ScaleBlocks {
   /** Checks that a scale without a unique weight is not cut, unless it is an ordinary tensor. */
   private void checkAlone(boolean isOfWeights, SourceTensor scale) {
     if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
-      moves.getOrDefault(scale.name(), List.of()).forEach(move -> checkWhole(move.target(), move.target()));
+      moves(scale).forEach(move -> checkWhole(move.target(), move.target()));
     }
   }
 
@@ -124,8 +125,8 @@ public final class ScaleBlocks {
   }
 
   private void check(Scales.Pair pair) {
-    List<TensorMove> scales = moves.getOrDefault(pair.scale().name(), List.of());
-    for (TensorMove weight : moves.getOrDefault(pair.weight().name(), List.of())) {
+    List<TensorMove> scales = moves(pair.scale());
+    for (TensorMove weight : moves(pair.weight())) {
       String module = Scales.module(weight.target().name());
       TensorMove scale =
           scales.stream()
@@ -237,8 +238,21 @@ public final class ScaleBlocks {
     return move.axes().stored().get(move.dim()) == Axes.NEW;
   }
 
+  private List<TensorMove> moves(SourceTensor tensor) {
+    return Objects.requireNonNull(moves.get(tensor.name()));
+  }
+
+  /** Returns the names of the tensors that are joined in the target of {@code move}. */
+  private List<String> parts(TensorMove move) {
+    return Objects.requireNonNull(joined.get(move.target().name()));
+  }
+
+  private List<String> written(SourceTensor tensor) {
+    return Objects.requireNonNull(written.get(tensor.name()));
+  }
+
   private boolean isJoined(TensorMove move) {
-    return joined.getOrDefault(move.target().name(), List.of()).size() > 1;
+    return parts(move).size() > 1;
   }
 
   /** Checks that a weight and its scales are written to one module if they are read from one. */
@@ -246,12 +260,12 @@ public final class ScaleBlocks {
     if (!Scales.module(pair.weight().name()).equals(Scales.module(pair.scale().name()))) {
       return;
     }
-    List<String> scales = written.getOrDefault(pair.scale().name(), List.of()).stream().map(Scales::module).toList();
-    for (String name : written.getOrDefault(pair.weight().name(), List.of())) {
+    List<String> scales = written(pair.scale()).stream().map(Scales::module).toList();
+    for (String name : written(pair.weight())) {
       if (!scales.contains(Scales.module(name))) {
         throw new InvalidArgumentException(
             "tensor \"" + pair.weight().name() + "\" is written as \"" + name + "\", and its scales, \""
-                + pair.scale().name() + "\", as \"" + written.getOrDefault(pair.scale().name(), List.of()).get(0)
+                + pair.scale().name() + "\", as \"" + written(pair.scale()).get(0)
                 + "\", which are not of one module; rename both alike, or ignoreScales() leaves them so");
       }
     }
@@ -259,8 +273,8 @@ public final class ScaleBlocks {
 
   /** Checks that a rule joins the scales in the same way as their weights. */
   private void checkJoined(TensorMove weight, TensorMove scale) {
-    List<String> weights = joined.getOrDefault(weight.target().name(), List.of());
-    List<String> scales = joined.getOrDefault(scale.target().name(), List.of());
+    List<String> weights = parts(weight);
+    List<String> scales = parts(scale);
     List<String> expected = scales.stream().map(name -> weightOf.getOrDefault(name, "")).toList();
     if (!expected.equals(weights)) {
       throw new InvalidArgumentException(

@@ -100,7 +100,7 @@ public record LinkSearch(
   }
 
   /** Finds an open target for this source: {@code job}, or any if that is null. */
-  public Match source(String job) {
+  public Match source(@Nullable String job) {
     while (true) {
       for (String target : awaitOpen(job)) {
         Match match = match(target);
@@ -112,7 +112,7 @@ public record LinkSearch(
   }
 
   /** Waits until a target is open for this source: {@code job}, or any if that is null. */
-  public List<String> awaitOpen(String job) {
+  public List<String> awaitOpen(@Nullable String job) {
     byte[] calls = null;
     while (true) {
       List<String> open =

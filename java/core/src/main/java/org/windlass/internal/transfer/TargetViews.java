@@ -16,14 +16,24 @@ public final class TargetViews {
     }
   }
 
-  private TargetViews() {}
+  private final List<View> views = new ArrayList<>();
 
-  public static void check(List<BoundTensor> tensors) {
-    List<View> views = new ArrayList<>();
-    for (BoundTensor bound : tensors) {
-      add(views, bound.from().name(), bound.source(), false);
-      add(views, bound.to().name(), bound.target(), true);
+  public void addSource(String name, @Nullable Tensor source) {
+    add(name, source, false);
+  }
+
+  public void addTarget(String name, @Nullable Tensor target) {
+    add(name, target, true);
+  }
+
+  private void add(String name, @Nullable Tensor tensor, boolean isTarget) {
+    if (tensor != null && tensor.numel() != 0) {
+      views.add(new View(name, tensor, isTarget));
     }
+  }
+
+  /** Throws InvalidArgumentException if a target shares bytes with another view. */
+  public void check() {
     views.sort(Comparator.comparingLong(view -> view.tensor().address()));
     List<View> open = new ArrayList<>();
     for (View view : views) {
@@ -36,13 +46,6 @@ public final class TargetViews {
         }
       }
       open.add(view);
-    }
-  }
-
-  private static void add(
-      List<View> views, String name, @Nullable Tensor tensor, boolean isTarget) {
-    if (tensor != null && tensor.numel() != 0) {
-      views.add(new View(name, tensor, isTarget));
     }
   }
 
