@@ -35,6 +35,7 @@ class SeveralLinksTest {
   /** The sources of either link offer different versions, the higher one over the first link. */
   @Test
   void noVersionMovesIfSourcesOfLinksOfferSeveral() throws Exception {
+    CountDownLatch seen = new CountDownLatch(1);
     CountDownLatch done = new CountDownLatch(3);
     JobThreads.Body sends =
         job -> {
@@ -50,6 +51,7 @@ class SeveralLinksTest {
                     .hasMessageContaining("version 2; nothing has moved");
               }
             } else {
+              seen.await();
               assertThat(transfer.trySend(2, Duration.ofSeconds(3))).isFalse();
             }
             assertThat(link.communicator().failure()).isEmpty();
@@ -71,6 +73,11 @@ class SeveralLinksTest {
                           .and(second)
                           .into("second", SHAPE, allocate(ALONE, 0), ALONE)
                           .register(SOON)) {
+                while (!TakenBack.part(transfer).isVersionOffered()) {
+                  Thread.sleep(1);
+                }
+                assertThat(transfer.isVersionOffered()).isFalse(); // over the second link
+                seen.countDown();
                 assertThatThrownBy(() -> transfer.receive(SOON))
                     .isInstanceOf(MismatchException.class);
                 assertThatThrownBy(() -> transfer.receive(3, SOON))

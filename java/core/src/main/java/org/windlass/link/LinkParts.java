@@ -51,6 +51,11 @@ final class LinkParts {
     return false;
   }
 
+  /** Returns true if the senders of all parts between jobs wait with a version. Thread-safe. */
+  boolean isVersionOffered() {
+    return led.stream().allMatch(LinkPart::isVersionOffered);
+  }
+
   /** Returns the number of moves that have begun to write to targets. Thread-safe. */
   long begun() {
     return all.stream().mapToLong(LinkPart::begun).sum();

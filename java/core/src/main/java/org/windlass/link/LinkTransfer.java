@@ -382,15 +382,15 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Returns true if the senders wait in a send of this transfer now, so that a {@link #receive} on
-   * all receivers would get its version. It says nothing about the end: see {@link #isFinished}.
-   * Receivers may see different answers at one time. Thread-safe.
+   * Returns true if the senders of all links wait in a send of this transfer now, so that a {@link
+   * #receive} on all receivers would get its version. It says nothing about the end: see {@link
+   * #isFinished}. Receivers may see different answers at one time. Thread-safe.
    *
    * @throws InvalidArgumentException if the link is within one communicator, or on a sender
    */
   public boolean isVersionOffered() {
     requireHandover("isVersionOffered");
-    return parts.all().get(0).isVersionOffered();
+    return parts.isVersionOffered();
   }
 
   private Handover requireHandover(String what) {
