@@ -229,7 +229,7 @@ def behind():
               "rank 0 of 2 had come to %s:%d and not gone on with the others when the deadline"
               " passed; see whether their processes are stopped, or give more time" % at.address)
     logging.getLogger("windlass").removeHandler(log)
-    assert len(log.lines) == 1 and "so far; the start waits for 0.3" in log.lines[0], log.lines
+    assert len(log.lines) == 1 and "so far; the start waits for 0." in log.lines[0], log.lines
 
 
 class Log(logging.Handler):

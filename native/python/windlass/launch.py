@@ -241,8 +241,9 @@ class RendezvousFile:
             f"{who} has not announced the rendezvous within {until.whole:g} s: {self.path} {wrong};"
             " see why it did not start, or give more time. A JVM without XDG_RUNTIME_DIR has its"
             " file in windlass-UID under java.io.tmpdir: where that is not /tmp, set"
-            " XDG_RUNTIME_DIR to one folder of mode 700 on all sides. Where it lives on another host or in another"
-            " container, or runs as another user, name an address and a token on all sides")
+            " XDG_RUNTIME_DIR to one folder of mode 700 on all sides. Where it lives on another"
+            " host or in another container, or runs as another user, name an address and a token on"
+            " all sides")
 
     def write(self, address: Address, token: bytes) -> None:
         """Tells other processes the address and the token until `close`."""

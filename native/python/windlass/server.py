@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import hmac
 import math
 import secrets
@@ -41,7 +40,6 @@ class _Session:
     def __init__(self, sock: socket.socket, server: StoreServer) -> None:
         self.socket, self._changed = sock, server._changed
         self.frames = Frames()
-        self.events = functools.partial(server._receive, self)  # takes those of a selector
         self.steps = server._serve(self)  # takes the body of each frame
         next(self.steps)
         self.since = time.monotonic()
@@ -131,8 +129,8 @@ class StoreServer:
         self._listener.setblocking(False)
         self._wake, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-        self._selector.register(self._woken, selectors.EVENT_READ, self._begin_end)
+        self._selector.register(self._listener, selectors.EVENT_READ, (self._accept,))
+        self._selector.register(self._woken, selectors.EVENT_READ, (self._begin_end,))
         self._end = math.inf  # when the thread ends at the latest
         self._thread = threading.Thread(
             target=self._run, name=f"windlass-store-{self.address[1]}", daemon=True)
@@ -164,7 +162,8 @@ class StoreServer:
             now = time.monotonic()
             until = min(self._start.next_time(), self._end, now + 0.5)
             for key, events in self._selector.select(max(0.0, until - now)):
-                key.data(events)
+                handle, *rest = key.data
+                handle(*rest, events)
             self._end_overdue(time.monotonic())
             while self._changed:
                 self._settle(self._changed.pop())
@@ -188,7 +187,7 @@ class StoreServer:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             session = _Session(sock, self)
-            self._selector.register(sock, selectors.EVENT_READ, session.events)
+            self._selector.register(sock, selectors.EVENT_READ, (self._receive, session))
             self._strangers[session] = None
         except OSError:
             if sock is not None:  # it has left already
@@ -248,7 +247,7 @@ class StoreServer:
             return
         reads = selectors.EVENT_READ if len(session.out) < _BACKLOG else 0
         writes = 0 if is_written else selectors.EVENT_WRITE
-        self._selector.modify(session.socket, reads | writes, session.events)
+        self._selector.modify(session.socket, reads | writes, (self._receive, session))
 
     def _handle(self, session: _Session) -> None:
         """Handles whole frames of a session as long as there is room for replies."""
@@ -276,6 +275,7 @@ class StoreServer:
             return
         self._selector.unregister(session.socket)
         end_connection(session.socket)
+        session.steps.close()
         self._changed.discard(session)
         for sessions in (self._strangers, self._members):
             sessions.pop(session, None)

@@ -65,7 +65,8 @@ public final class Main implements Runnable {
   private boolean verbose;
 
   public static void main(String[] args) {
-    ErrorCode.values(); // A lack of descriptors is reported with it, and could not load it.
+    // A lack of descriptors is reported with these classes, and could not load them.
+    WindlassException.of(ErrorCode.RESOURCE.number(), "", List.of());
     ProcessEnd.awaitSignals(asksForJson(args));
     chooseTarget(args);
     int status =

@@ -44,9 +44,10 @@ import picocli.CommandLine.Spec;
       "out comes from the defaults: match (* is any text, {n} captures text without a",
       "dot), from, to, dtype, as (a name or a list), transpose (true or an order),",
       "parts with dim (joins those captured; ranks hold their piece of each part,",
-      "which may differ in extent: q, k and v of grouped queries; a part may be",
-      "{\"name\", \"to\"}), split with dim (the sizes of the parts of a fused tensor), groups",
-      "and unit for both, stack (true or a dimension), pad_to (a multiple), drop (true).",
+      "which may differ in extent: q, k and v of grouped queries; a part may have a",
+      "layout of its own, as {\"name\": \"k\", \"to\": \"2x2:S0,R\"}), split with dim (the",
+      "sizes of the parts of a fused tensor), groups and unit for both, stack (true or",
+      "a dimension), pad_to (a multiple), drop (true).",
       "  [{\"match\":\"l.{n}.{p}\", \"parts\":[\"q\",\"k\",\"v\"], \"dim\":0,",
       "    \"as\":\"l.{n}.qkv\", \"to\":\"4:S0\"}]",
       "%n--launch processes has processes of this machine do the work, and writes the",
@@ -78,7 +79,7 @@ final class ReshardCommand implements Runnable {
       description =
           "How bytes move: direct (${DEFAULT-VALUE}) writes values that stay as they are from the"
               + " memory into which they were read; staged moves all of them through memory in the"
-              + " wire dtype. The result is the same.")
+              + " wire dtype. The result is equal.")
   private String mode;
 
   @Option(

@@ -5,7 +5,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.windlass.DType;
-import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
@@ -92,19 +91,14 @@ public record TensorMove(
   }
 
   /**
-   * Checks that the layouts and the dtypes allow this move.
+   * Checks that the dtypes allow this move.
    *
-   * @throws InvalidArgumentException if a layout does not cut the tensor
    * @throws UnsupportedException if the source's terms do not reduce, or a cut is inside a byte
    */
   public void require() {
     try {
-      source.division().check("");
-      target.division().check("");
       source.requireReduce();
       new ByteIndices(source.dtype()).require(this);
-    } catch (InvalidArgumentException refused) {
-      throw new InvalidArgumentException(label() + ": " + refused.getMessage(), refused);
     } catch (UnsupportedException refused) {
       throw new UnsupportedException(label() + ": " + refused.getMessage(), refused);
     }
