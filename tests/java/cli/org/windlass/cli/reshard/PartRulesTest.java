@@ -156,6 +156,9 @@ class PartRulesTest {
       assertThat(rows(out, r, "l.v")).isEqualTo(range(at + 192, 64, at + 448, 64));
     }
     refused(
+        "\"l.q\" along dimension 0, and each of its 4 groups has 128",
+        String.format(rule, ", 'as': ['l.q', 'l.k', 'l.v']").replace("2:S0", "3:S0*64"), "--from", "1:R");
+    refused(
         "[0]: 3:S0: the fused tensor has extent 1024 along dimension 0, of which a rank would hold 512",
         String.format(rule, "").replace("2:S0", "3:S0"), "--from", "1:R");
     refused(

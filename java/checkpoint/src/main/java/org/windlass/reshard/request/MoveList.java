@@ -353,6 +353,17 @@ public final class MoveList {
             unit ->
                 Division.checkUnit(
                     where, "\"" + assembly.names().get(0) + "\"", to, assembly.dim(), shape, unit));
+    fused
+        .filter(parts -> parts.groups() > 1)
+        .ifPresent(
+            parts ->
+                Division.checkGroups(
+                    where,
+                    "\"" + assembly.names().get(0) + "\"",
+                    to,
+                    assembly.dim(),
+                    shape,
+                    parts.groups()));
     Division plain = Division.plain(to, shape);
     return assembly
         .rule()

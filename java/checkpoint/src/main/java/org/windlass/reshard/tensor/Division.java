@@ -267,6 +267,30 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     }
   }
 
+  /**
+   * Checks that each rank holds whole groups of a part that was split off, or an equal share of one
+   * group.
+   *
+   * @param groups the number of groups, each of which has as many indices of {@code dim}
+   */
+  public static void checkGroups(
+      String where, String which, Layout layout, int dim, long[] shape, long groups) {
+    long group = Math.max(shape[dim] / groups, 1);
+    for (int rank : layout.mesh().ranks()) {
+      for (Runs.Run run : Runs.of(layout, shape, rank).dims().get(dim)) {
+        long held = run.end() - run.start();
+        boolean isWhole = run.start() % group == 0 && run.end() % group == 0;
+        if (!isWhole && (group % held != 0 || run.start() % held != 0)) {
+          throw new InvalidArgumentException(
+              where + ": a rank would hold indices " + run.start() + " to " + run.end() + " of "
+                  + which + " along dimension " + dim + ", and each of its " + groups
+                  + " groups has " + group + "; cut it into pieces of whole groups, or each group"
+                  + " into equal pieces");
+        }
+      }
+    }
+  }
+
   /** Checks that a rank holds all parts with the same extents, except along {@code dim}. */
   private void checkFits(String where) {
     for (Layout other : layouts) {
