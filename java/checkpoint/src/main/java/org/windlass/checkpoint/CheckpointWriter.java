@@ -79,7 +79,10 @@ public final class CheckpointWriter implements AutoCloseable {
         place, replace, WorkFolder.create(folder, place.getFileName().toString()));
   }
 
-  /** Returns whether something has the name. Throws if the system does not accept the name. */
+  /**
+   * Returns whether a file, folder or link exists at {@code place}. Throws InvalidArgumentException
+   * or ResourceException, with {@code out} in the message, if that cannot be found out.
+   */
   private static boolean isThere(Path out, Path place) {
     try {
       Files.readAttributes(place, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
@@ -220,7 +223,7 @@ public final class CheckpointWriter implements AutoCloseable {
     }
   }
 
-  /** Returns the path of the content before the commit, for reading it back before it appears. */
+  /** Returns the path where the content lies before the commit, so that it can be read back. */
   public Path staged() {
     return content();
   }
@@ -282,7 +285,10 @@ public final class CheckpointWriter implements AutoCloseable {
             + work.path() + " before it was complete; write it again");
   }
 
-  /** Exchanges the content and the file that has the name, or neither if that file must stay. */
+  /**
+   * Exchanges the new content with the file or folder at {@code out}. If the latter may not be
+   * replaced, throws InvalidArgumentException and leaves it there.
+   */
   private void exchange() {
     WriteMark.requireReplaceable(out, out);
     NativeFiles.exchange(content(), out);
@@ -294,7 +300,7 @@ public final class CheckpointWriter implements AutoCloseable {
     }
   }
 
-  /** Returns whether the checkpoint has its name. Waits for a {@link #commit} that has begun. */
+  /** Returns whether the checkpoint was committed. Waits for a {@link #commit} that has begun. */
   public synchronized boolean isCommitted() {
     return committed;
   }

@@ -96,7 +96,10 @@ public final class FileFault {
     }
   }
 
-  /** Returns the exception for a file that a caller or an interrupt closed during the call. */
+  /**
+   * Returns the exception for a file that {@code close} or an interrupt of the thread closed during
+   * the call.
+   */
   private static WindlassException ended(Path path, IOException fault) {
     return fault instanceof ClosedByInterruptException
         ? new AbortedException(

@@ -40,7 +40,8 @@ public record LayoutFile(Map<String, Entry> tensors) {
    * @param dtype the dtype, if the file gives it
    * @param layout the layout, if the file gives it
    * @param parts how the tensor is cut if its ranks hold it in parts; it then has no layout
-   * @param padded the extents that the layout cuts, if zeros follow the tensor's own
+   * @param padded the extents after zeros are appended, which the layout cuts; empty if no zeros
+   *     are appended
    */
   public record Entry(
       List<Long> shape,

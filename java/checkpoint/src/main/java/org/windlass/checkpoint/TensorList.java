@@ -15,7 +15,9 @@ import org.windlass.internal.json.JsonText;
 
 /** Reads the JSON list of tensors that {@code windlass plan --tensors} plans. */
 public final class TensorList {
-  /** Limit for {@code count}. Each tensor is planned separately, because replicas take turns. */
+  /**
+   * Largest accepted {@code count}. Each tensor is planned separately, because replicas take turns.
+   */
   private static final int MOST_ALIKE = 1_000_000;
 
   /**

@@ -77,7 +77,9 @@ public final class Reshard {
     return new Reshard(Optional.of(Objects.requireNonNull(layout, "layout")));
   }
 
-  /** Starts a redistribution from the layouts that IN's {@code layout.json} and the rules give. */
+  /**
+   * Starts a redistribution whose source layouts come from IN's {@code layout.json} and the rules.
+   */
   public static Reshard fromStoredLayouts() {
     return new Reshard(Optional.empty());
   }
@@ -97,7 +99,7 @@ public final class Reshard {
     return this;
   }
 
-  /** Sets the target layout, on its own ranks. */
+  /** Sets the target layout. Its ranks number OUT's files, whatever the ranks of the source are. */
   public Reshard to(Layout layout) {
     to = Optional.of(Objects.requireNonNull(layout, "layout").qualified());
     return this;
@@ -127,16 +129,16 @@ public final class Reshard {
     return this;
   }
 
-  /** Sets the dtype in which floating tensors are written. By default they keep theirs. */
+  /** Sets the dtype in which floating tensors are written. By default each keeps its own. */
   public Reshard dtype(DType dtype) {
     this.dtype = Optional.of(Casts.require(dtype));
     return this;
   }
 
   /**
-   * Sets how bytes move. In mode {@code DIRECT}, the default, values that stay as they are are
-   * written from the memory into which they were read. In mode {@code STAGED} all values pass
-   * through memory in the wire dtype. The result is the same.
+   * Sets how bytes move. In mode {@code DIRECT}, the default, values that do not change are written
+   * from the memory into which they were read. In mode {@code STAGED} all values pass through
+   * memory in the wire dtype. The result is the same.
    */
   public Reshard mode(TransferMode mode) {
     if (Objects.requireNonNull(mode, "mode") == TransferMode.GATHER_BROADCAST) {
@@ -147,8 +149,8 @@ public final class Reshard {
   }
 
   /**
-   * Sets how many bytes a thread collects in memory and writes at a time. The default is 8 MiB. The
-   * result is the same.
+   * Sets how many bytes a thread collects in memory before it writes them. The default is 8 MiB.
+   * The result does not depend on it.
    */
   public Reshard bucketBytes(long bytes) {
     bucketBytes = OptionalLong.of(positive("bytes", bytes));
@@ -199,8 +201,8 @@ public final class Reshard {
   }
 
   /**
-   * Sets the target that runs the kernels. {@link #run} refuses a target that is not available
-   * here.
+   * Sets the target, such as a CPU's instruction set, for which the kernels are compiled. {@link
+   * #run} throws UnsupportedException if the target is not available here.
    */
   public Reshard target(Target target) {
     this.target = Optional.of(Objects.requireNonNull(target, "target"));
@@ -213,15 +215,15 @@ public final class Reshard {
     return this;
   }
 
-  /** Sets the listener for warnings: oddities of the request that are no reason to refuse it. */
+  /** Sets the listener for warnings about requests that are valid but seldom intended. */
   public Reshard warnings(Consumer<String> listener) {
     warnings = Objects.requireNonNull(listener, "listener");
     return this;
   }
 
   /**
-   * Checks the request without a run. Reads IN's headers. Warnings about them are reported by a
-   * run, or here if this method refuses the request.
+   * Checks the request without a run. Reads IN's headers. If this method throws, it first reports
+   * the warnings about the headers. Otherwise only a run reports them.
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
    * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype

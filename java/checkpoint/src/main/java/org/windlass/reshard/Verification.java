@@ -48,7 +48,7 @@ final class Verification {
   }
 
   /**
-   * Reads the written tensors and compares them with the values that the source defines.
+   * Reads the written tensors and compares them with the values computed from the source tensors.
    *
    * @throws org.windlass.error.VerificationFailedException naming the tensor, the index and both
    *     ranks

@@ -29,7 +29,7 @@ public final class SlowCheck {
    * @param name the name of the written tensor
    * @param shape its global shape
    * @param parts the source tensors that it is made of
-   * @param between is called repeatedly by the comparing threads, and may throw to end the
+   * @param between is called repeatedly by the comparing threads. An exception from it ends the
    *     comparison
    */
   public SlowCheck(String name, long[] shape, List<SourcePart> parts, Runnable between) {
@@ -43,6 +43,7 @@ public final class SlowCheck {
    * Compares a target rank's tensor with the expected values, and its padding with zeros.
    *
    * @param entry how ranks hold the tensor
+   * @param file the rank's file
    * @throws VerificationFailedException naming the tensor, the first index that differs and both
    *     ranks
    */

@@ -8,8 +8,8 @@ import org.windlass.DType;
 import org.windlass.ReduceOp;
 
 /**
- * Computes the expected target values of a piece: reduced, cast to the wire dtype, and cast to the
- * target dtype.
+ * Computes the values that a target must have for the elements of a piece. It reduces the terms,
+ * casts to the wire dtype, and then to the target dtype.
  */
 final class SlowValue {
   // From this number of elements on, a table is cheaper if the source has few values.
@@ -41,7 +41,10 @@ final class SlowValue {
     return terms.size() == 1 && source == target && source == wire;
   }
 
-  /** Prepares for this number of elements. Call it before several threads use this object. */
+  /**
+   * Prepares for computing about this number of elements. Call it before several threads use this
+   * object.
+   */
   void expect(long elements) {
     if (terms.size() == 1 && !plain() && source.bits() <= TABLE_BITS && elements >= TABLE_FROM) {
       table = new long[1 << source.bits()];
@@ -55,12 +58,14 @@ final class SlowValue {
     return SlowNumber.cast(wire, target, SlowNumber.cast(source, wire, bits));
   }
 
-  /** Returns the target bits for element {@code at} of the source. */
+  /** Returns the bits that the target must have for the source's stored element {@code at}. */
   long bits(long at) {
     return bits(at, 1, 1)[0];
   }
 
-  /** Returns the target bits of {@code count} elements that are {@code stride} apart. */
+  /**
+   * Returns the same for {@code count} stored elements from {@code at} on, {@code stride} apart.
+   */
   private long[] bits(long at, long stride, int count) {
     long[][] each = new long[terms.size()][];
     for (int i = 0; i < each.length; i++) {
@@ -87,8 +92,14 @@ final class SlowValue {
   }
 
   /**
-   * Returns the index of the first of {@code count} elements that differs in {@code found}, or
-   * {@code count} if none does. The elements are {@code stride} and {@code foundStride} apart.
+   * Compares elements of a target with the values that they must have.
+   *
+   * @param at the first stored element of the source; the next ones are {@code stride} elements
+   *     apart
+   * @param foundAt the first stored element of the target; the next ones are {@code foundStride}
+   *     elements apart
+   * @param count the number of elements
+   * @return the number of equal elements before the first that differs, {@code count} if none does
    */
   long mismatch(
       long at, long stride, StoredTensor found, long foundAt, long foundStride, long count) {
@@ -110,8 +121,8 @@ final class SlowValue {
   }
 
   /**
-   * Returns whether any NaN is accepted. Arithmetic on NaNs may give any NaN, but max, min and
-   * casts give the canonical one.
+   * Returns whether the target may have any NaN where a NaN is expected. Arithmetic on NaNs may
+   * give any NaN, but max, min and casts give the canonical one.
    */
   private boolean anyNan() {
     return terms.size() > 1

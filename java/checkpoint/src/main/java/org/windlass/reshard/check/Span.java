@@ -6,9 +6,11 @@ import java.util.List;
 import java.util.stream.Collectors;
 import org.windlass.reshard.tensor.Runs;
 
-/** Represents a range of indices of a dimension. */
+/**
+ * Represents the indices of a dimension from {@code start}, inclusive, to {@code end}, exclusive.
+ */
 record Span(long start, long end) {
-  /** Returns the spans of runs, after merging adjacent runs. */
+  /** Returns the global indices that runs cover. Adjacent runs become one span. */
   static List<Span> of(List<Runs.Run> runs) {
     List<Span> spans = new ArrayList<>();
     for (Runs.Run run : runs) {
@@ -25,7 +27,7 @@ record Span(long start, long end) {
     return spans;
   }
 
-  /** Describes some scales, for a complaint. */
+  /** Describes some of the scales, for an error message. */
   static String text(List<Span> spans, Span whole) {
     if (spans.isEmpty()) {
       return "no scales";

@@ -121,7 +121,7 @@ final class ProgressWatch {
     }
   }
 
-  /** Calls the listener, which may leave its thread interrupted. */
+  /** Calls the listener. The listener may leave the thread interrupted. */
   private void tell(long bytes) {
     try {
       listener.accept(bytes);
@@ -131,7 +131,8 @@ final class ProgressWatch {
   }
 
   /**
-   * Returns whether the thread ends within {@code limit}. An interrupted caller stays interrupted.
+   * Waits for a thread, and returns whether it ended within {@code limit}. An interrupted caller
+   * stays interrupted.
    */
   private static boolean ended(Thread thread, Duration limit) {
     long start = System.nanoTime();

@@ -48,8 +48,8 @@ public final class EarlySync implements AutoCloseable {
   }
 
   /**
-   * Waits for the sync that was started, and throws its failure only once, because an exception
-   * cannot suppress itself.
+   * Waits for the sync that was started. Throws its failure the first time only, because an
+   * exception cannot suppress itself.
    */
   private void settle() {
     Future<?> over = running;

@@ -23,7 +23,7 @@ public sealed interface OutputFiles {
   /** Writes a small file in the folder. */
   void text(String name, byte[] bytes);
 
-  /** Creates the files with a writer. */
+  /** Creates the files with the writer of this process. */
   record Made(CheckpointWriter writer) implements OutputFiles {
     @Override
     public SafetensorsWriter file(String name, List<Item> items, Map<String, String> metadata) {

@@ -45,7 +45,7 @@ import org.windlass.reshard.tensor.TiedNames;
  * checked before a byte moves.
  */
 public final class MoveList {
-  /** Key of the file's metadata in a header. No tensor may have this name. */
+  /** Key of a header's metadata. No tensor may have this name. */
   private static final String METADATA = "__metadata__";
 
   /** Pairs the rule for a tensor with the captures of its pattern. */
@@ -61,13 +61,13 @@ public final class MoveList {
   private Scales scales = new Scales(List.of());
   private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
-  /** Equal divisions, which many targets share. */
+  /** Equal divisions, keyed by themselves, so that many targets share one object. */
   private final Map<Division, Division> divisions = new HashMap<>();
 
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
   private Map<String, String> metadata = Map.of();
 
-  /** Goals from the {@code to} keys of rules, by the place of the rule and the text. */
+  /** Goals of the rules' {@code to} keys, keyed by the rule's position in the file and the text. */
   private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();
 
   private MoveList(
@@ -208,7 +208,8 @@ public final class MoveList {
   }
 
   /**
-   * Returns the source layout with the highest rank. Targets without ranks are numbered after it.
+   * Returns the source layout that has the highest rank. Target ranks without numbers follow that
+   * rank.
    */
   private Layout highest(SourceTensors sources) {
     List<Layout> layouts = new ArrayList<>();
@@ -219,7 +220,7 @@ public final class MoveList {
         .orElseThrow();
   }
 
-  /** Adds a tensor to the assembly that its rule names. */
+  /** Adds a tensor to the assembly of its target. */
   private void assemble(SourceTensor tensor, Map<List<String>, Assembly> assemblies) {
     Match match = matches.get(tensor.name());
     if (match == null) {
@@ -309,7 +310,11 @@ public final class MoveList {
     }
   }
 
-  /** Returns the target layouts: one, or one for each part that a tensor is fused of. */
+  /**
+   * Returns the target layout of each part of a fused tensor, or the only one of another tensor. A
+   * part without a rule's layout gets {@code defaultTo}. If there is no default, ranks of a rule's
+   * layout are numbered after those of {@code highest}.
+   */
   private List<Goal> goals(Assembly assembly, Optional<Goal> defaultTo, Layout highest) {
     Optional<Rule> rule = Optional.ofNullable(assembly.rule());
     List<Optional<String>> texts =
@@ -362,7 +367,7 @@ public final class MoveList {
   }
 
   /**
-   * Checks the scales that rules leave out, or of which they leave out the weight.
+   * Checks that rules leave out a weight and its scales together.
    *
    * @throws InvalidArgumentException naming a weight whose scales are left out
    */
@@ -374,7 +379,7 @@ public final class MoveList {
     }
   }
 
-  /** Returns a tensor of IN as some file has it, without its layout. */
+  /** Returns a tensor of IN with the shape that it has in the first file that holds it. */
   private SourceTensor stored(String name) {
     SafetensorsEntry entry =
         in.files().stream()
@@ -385,7 +390,7 @@ public final class MoveList {
     return new SourceTensor(name, name, entry.dims(), entry.dtype(), none, false);
   }
 
-  /** Returns the goal of a target layout in a rule. */
+  /** Returns the goal of the layout {@code text} in a rule. */
   private Goal goal(Rule rule, String text, Optional<Goal> defaultTo, Layout highest) {
     return ruledGoals.computeIfAbsent(
         rule.where() + " " + text,
@@ -395,7 +400,7 @@ public final class MoveList {
                 .orElseGet(() -> Goal.of(text, highest)));
   }
 
-  /** Warns if a rule writes a tensor to files without other tensors. */
+  /** Warns if a rule writes a tensor to files that hold no tensor of the default layout. */
   private void lookAtFiles(SourceTensor source, Rule rule, Goal goal, Optional<Goal> defaultTo) {
     Goal base = defaultTo.orElseGet(() -> ruledGoals.values().iterator().next());
     if (!base.files().containsAll(goal.files())) {
@@ -441,7 +446,9 @@ public final class MoveList {
             });
   }
 
-  /** Checks that a tensor that must stay whole by its name is not cut, joined or transposed. */
+  /**
+   * Throws if a tensor is cut, joined or transposed although its name says that it must stay whole.
+   */
   private void checkWhole(TensorMove move) {
     SourceTensor source = move.source();
     TargetTensor target = move.target();

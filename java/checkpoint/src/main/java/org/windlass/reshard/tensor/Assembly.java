@@ -15,11 +15,11 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * Collects the tensors of a target: a single one, or those that a rule joins, each with its
- * capture.
+ * Collects the source tensors of one target: a single tensor, or those that a rule joins. Joined
+ * tensors differ in one capture of the rule's pattern.
  */
 public final class Assembly {
-  /** Says which indices of a source tensor become which of the target. */
+  /** Maps indices of a source tensor to indices of the target. */
   public record Part(SourceTensor source, Axes axes, List<TensorMove.Segment> segments) {}
 
   private final List<String> names;
@@ -28,9 +28,12 @@ public final class Assembly {
   private final Map<String, SourceTensor> members = new LinkedHashMap<>();
 
   /**
-   * Creates the assembly of one tensor without a rule, or by {@code rule}, which may be null.
+   * Creates an empty assembly.
    *
-   * @param splitOff the part of {@code split} that the target is; -1 if it is no part
+   * @param names the names under which the target is written
+   * @param rule the rule for the tensors; null if there is none
+   * @param splitOff the index of the part that the target is, if the rule splits a tensor;
+   *     otherwise -1
    */
   public Assembly(List<String> names, @Nullable Rule rule, int splitOff) {
     this.names = names;
@@ -43,7 +46,7 @@ public final class Assembly {
     return names;
   }
 
-  /** Returns the rule whose {@code to} and {@code dtype} apply; may be null. */
+  /** Returns the rule that gives the target's layout and dtype; null if there is none. */
   public @Nullable Rule rule() {
     return rule;
   }
@@ -52,7 +55,12 @@ public final class Assembly {
     return Objects.requireNonNull(rule);
   }
 
-  /** Adds a tensor; {@code capture} is empty if nothing is joined. */
+  /**
+   * Adds a tensor.
+   *
+   * @param capture the text in which joined tensors differ; empty if nothing is joined
+   * @throws InvalidArgumentException if the assembly has a tensor with that capture
+   */
   public void add(String capture, SourceTensor tensor) {
     SourceTensor other = members.putIfAbsent(capture, tensor);
     if (other != null) {
@@ -69,29 +77,31 @@ public final class Assembly {
     return rule != null && rule.joins();
   }
 
-  /** Returns the rule's form; empty if the tensor is written as it is. */
+  /** Returns how the rule joins, splits or pads the tensor; empty if it does none of that. */
   private Optional<Rule.Form> form() {
     return Optional.ofNullable(rule).flatMap(Rule::form);
   }
 
-  /** Returns the parts that the rule names; empty if it names none. */
+  /** Returns the parts that the rule names; empty if the rule names none. */
   public Optional<Rule.Form.Parts> fused() {
     return Optional.ofNullable(rule).flatMap(Rule::parts);
   }
 
-  /** Returns the part of {@code split} that the target is; -1 if it is no part. */
+  /**
+   * Returns the index of the part that the target is, if the rule splits a tensor; otherwise -1.
+   */
   public int splitOff() {
     return splitOff;
   }
 
-  /** Returns the dimension along which parts lie one after another. */
+  /** Returns the index of the written dimension along which parts lie one after another. */
   public int dim() {
     return form().isPresent() && form().get() instanceof Rule.Form.Stack stack
         ? stack.dim()
         : fused().map(Rule.Form.Parts::dim).orElse(0);
   }
 
-  /** Returns the tensors in order. Each begins at the end of the previous one. */
+  /** Returns the source tensors in the order in which the target holds them. */
   public List<Part> parts() {
     List<Part> parts = new ArrayList<>();
     List<SourceTensor> ordered = ordered();
@@ -114,8 +124,8 @@ public final class Assembly {
   }
 
   /**
-   * Returns each part's extent along {@link #dim}: of the tensors that are joined, or of those into
-   * which one is split.
+   * Returns the extent along {@link #dim} of each tensor that is joined, or of each part into which
+   * the tensor is split.
    */
   public List<Long> extents() {
     List<Long> extents = new ArrayList<>();
@@ -156,7 +166,7 @@ public final class Assembly {
     }
   }
 
-  /** Returns the extents of the whole tensor. */
+  /** Returns the extents of the target, before a split. */
   public long[] shape() {
     SourceTensor first = ordered().get(0);
     long[] shape = Axes.of(rule, first).shape(first.shape());
@@ -185,7 +195,9 @@ public final class Assembly {
     return numbered();
   }
 
-  /** Returns the members by their numbers, which must be consecutive. */
+  /**
+   * Returns the tensors of a stack, sorted by number. Throws unless the numbers are consecutive.
+   */
   private List<SourceTensor> numbered() {
     SortedMap<Integer, SourceTensor> byNumber = new TreeMap<>();
     members.forEach(
@@ -215,7 +227,7 @@ public final class Assembly {
     return (Rule.Form.Stack) given().form().get();
   }
 
-  /** Returns the name that the tensor with a number would have in this stack. */
+  /** Returns the name of the tensor that would have this number in the stack. */
   private String nameOf(int number) {
     String other = members.values().iterator().next().name();
     return given().match().with(other, given().joined(), Integer.toString(number));

@@ -25,8 +25,8 @@ import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
 
 /**
- * Reads the file of {@code --rules}, a JSON list of {@link Rule}s. Complaints name the file, the
- * place in the JSON, and the fault.
+ * Reads the file of {@code --rules}, a JSON list of {@link Rule}s. Error messages name the file,
+ * the position in the JSON, and the fault.
  */
 public final class Rules {
   private final JsonText json;
@@ -94,7 +94,7 @@ public final class Rules {
         form);
   }
 
-  /** Holds the values of a rule's keys. */
+  /** Holds the values of one rule's keys. */
   private static final class Fields {
     final Set<String> keys = new LinkedHashSet<>();
     @Nullable NamePattern match;
@@ -114,7 +114,7 @@ public final class Rules {
     Optional<List<Long>> shape = Optional.empty();
   }
 
-  /** Keys that belong to others, by their name; the forms come first. */
+  /** Keys that require one of other keys, which are the values. The keys of forms come first. */
   private static final Map<String, List<String>> BELONGS =
       new TreeMap<>(
           Map.of(
@@ -124,7 +124,10 @@ public final class Rules {
               "uneven", List.of("stack"),
               "unit", List.of("parts", "split")));
 
-  /** Returns what a rule makes of its tensors, after checking that its keys go together. */
+  /**
+   * Returns how the rule joins, splits, pads or drops tensors. Throws if its keys do not go
+   * together.
+   */
   private Optional<Rule.Form> form(Fields fields) {
     List<String> forms = new ArrayList<>(List.of("drop", "parts", "split", "stack", "pad_to"));
     forms.retainAll(fields.keys);
@@ -214,7 +217,7 @@ public final class Rules {
     return parts;
   }
 
-  /** Returns each part's text: its own, or the only one, or none. */
+  /** Returns a text for each of {@code count} parts: its own, the only one, or none. */
   private static List<Optional<String>> spread(List<String> texts, int count) {
     return IntStream.range(0, count)
         .mapToObj(i -> texts.stream().skip(texts.size() == 1 ? 0 : i).findFirst())
@@ -345,10 +348,10 @@ public final class Rules {
   }
 
   /**
-   * Checks that new names hold every capture except the one in which joined tensors differ.
+   * Throws unless the new names hold every capture except the one in which joined tensors differ.
    *
-   * @return the pattern; in a rule with {@code split}, a capture that only the new names have is
-   *     what the only {@code *} matches
+   * @return the pattern; in a rule with {@code split}, its only {@code *} becomes the capture that
+   *     only the new names have
    */
   private NamePattern checkCaptures(Fields fields) {
     NamePattern match = Objects.requireNonNull(fields.match);
