@@ -64,10 +64,10 @@ public final class LaunchEnvironment {
     private final String localRank;
     private final @Nullable String localSize; // null if the launcher does not set it
 
-    /** Advice for a process that has only one of {@code rank} and {@code size}. */
+    /** Advice to the user if only one of {@code rank} and {@code size} is set. */
     private final String cure;
 
-    /** Takes the names of the variables in the order of the fields. */
+    /** Creates a launcher. {@code names} lists its variables in the order of the fields. */
     Launcher(String label, String names, String cure) {
       String[] each = names.split(" ");
       this.label = label;
@@ -78,12 +78,18 @@ public final class LaunchEnvironment {
       this.cure = cure;
     }
 
-    /** A Slurm allocation has a size even if no rank runs, so there only the rank counts. */
+    /**
+     * Returns whether this launcher's variables are set. In a Slurm allocation the size is set even
+     * where no rank runs, so only the rank counts.
+     */
     private boolean isIn(LaunchVariables variables) {
       return variables.isSet(rank) || !size.equals(SLURM_SIZE) && variables.isSet(size);
     }
 
-    /** Name of the variable with the number of ranks. A Slurm step may have fewer than the job. */
+    /**
+     * Returns the name of the variable with the number of ranks. A Slurm step may have fewer ranks
+     * than its job.
+     */
     private String size(LaunchVariables variables) {
       boolean isStep = size.equals(SLURM_SIZE) && variables.isSet(SLURM_STEP_SIZE);
       return isStep ? SLURM_STEP_SIZE : size;
@@ -99,8 +105,8 @@ public final class LaunchEnvironment {
   static final String RENDEZVOUS = "WINDLASS_RENDEZVOUS";
 
   /**
-   * Variable with the address of the launcher's store. It counts if the ranks find each other
-   * there.
+   * Name of the variable with the address of the launcher's store. It is read only if the ranks
+   * meet there.
    */
   static final String LAUNCHER_STORE = "WINDLASS_LAUNCHER_STORE";
 
@@ -190,7 +196,7 @@ public final class LaunchEnvironment {
         .flatMap(token -> tokenVariable(new LaunchVariables(copy)));
   }
 
-  /** Returns a warning about another launcher that has several ranks, if this one has only one. */
+  /** Returns a warning if another launcher has several ranks while this one has only one. */
   Optional<String> others() {
     if (size > 1 || launcher == Launcher.WINDLASS) {
       return Optional.empty();
@@ -421,7 +427,10 @@ public final class LaunchEnvironment {
     }
   }
 
-  /** Refuses a Slurm batch script, which has a rank and a size but runs only once. */
+  /**
+   * Throws InvalidArgumentException in a Slurm batch script, which has a rank and a size but runs
+   * only once.
+   */
   private void requireStep() {
     if (launcher == Launcher.SLURM && size > 1 && !variables.isSet(SLURM_STEP)) {
       throw new InvalidArgumentException(

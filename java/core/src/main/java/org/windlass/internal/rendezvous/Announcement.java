@@ -14,10 +14,13 @@ import org.windlass.internal.store.Texts;
  * Description of a job, which it writes into the store for the job that it connects to.
  *
  * @param versions versions that both jobs must have, as text; the first field in every version
+ * @param job name of the job
  * @param instance identifier of this start of the job
  * @param pid process ID of rank 0
+ * @param ranks number of ranks of the job
  * @param layout default layout of the job's tensors, as text; empty for none
  * @param options configuration of the communicator of both jobs, if this job is the source
+ * @param arePythonRanks whether the job's ranks are Python processes
  */
 public record Announcement(
     String versions, String job, String instance, long pid, int ranks, String layout,
@@ -44,7 +47,10 @@ public record Announcement(
         });
   }
 
-  /** Reads the announcement of another job. Throws Mismatch if its versions differ from these. */
+  /**
+   * Decodes the announcement of another job. Throws Mismatch if its versions are not {@code
+   * versions}.
+   */
   public static Announcement of(byte[] bytes, String versions) {
     try {
       return Encoding.read(
@@ -64,7 +70,7 @@ public record Announcement(
     }
   }
 
-  /** Reads an announcement of any versions. Returns null if it can't be read. */
+  /** Decodes an announcement without comparing versions. Returns null if it is malformed. */
   static @Nullable Announcement peek(byte[] bytes) {
     try {
       return Encoding.read(bytes, in -> read(versions(in), in));

@@ -24,7 +24,7 @@ public record Host(String name, long silenceNs) {
   private static final double LEAST_SILENCE = 0.5;
 
   /**
-   * Parses the variables.
+   * Reads the settings from environment variables.
    *
    * @throws org.windlass.error.InvalidArgumentException if one is malformed
    */
