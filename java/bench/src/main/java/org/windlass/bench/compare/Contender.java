@@ -150,7 +150,7 @@ enum Contender {
         program);
   }
 
-  /** Returns a line of the command's output without the rank that a launcher puts before it. */
+  /** Returns a line of the command's output without the rank that mpirun puts before it. */
   String said(String line) {
     String rank = "[0] ";
     return PROCESSES.contains(this) && line.startsWith(rank) ? line.substring(rank.length()) : line;

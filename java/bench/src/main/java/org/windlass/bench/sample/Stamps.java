@@ -63,7 +63,9 @@ public final class Stamps {
         .toArray();
   }
 
-  /** Returns the smallest sample that is at least as large as {@code share} of all samples. */
+  /**
+   * Returns the smallest sample such that {@code share} (a fraction) of all samples are not larger.
+   */
   static long quantile(long[] sorted, double share) {
     int rank = (int) Math.ceil(share * sorted.length);
     return sorted[Math.min(sorted.length, Math.max(1, rank)) - 1];

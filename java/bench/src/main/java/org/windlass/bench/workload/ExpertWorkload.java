@@ -22,7 +22,9 @@ interface ExpertWorkload extends Workload {
     return traffic().tokenBytes();
   }
 
-  /** Counts the rows of the rank that receives most, including the returned ones. */
+  /**
+   * Returns the bytes of all rows that the rank which receives most receives in both directions.
+   */
   @Override
   default long receivedBytes() {
     ExpertTraffic traffic = traffic();

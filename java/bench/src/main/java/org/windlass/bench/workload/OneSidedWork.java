@@ -9,8 +9,8 @@ import org.windlass.Tensor;
 import org.windlass.Window;
 
 /**
- * One rank's part of a one-sided operation: its own tensor, a tensor that peers write to, and
- * signals.
+ * One rank's part of a one-sided operation: the tensor that it sends, a tensor that peers write to,
+ * and signals.
  */
 abstract class OneSidedWork implements Workload.RankWork {
   final int rank;
