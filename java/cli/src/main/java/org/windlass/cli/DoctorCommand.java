@@ -98,7 +98,7 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /** Returns facts by name. Values are texts, numbers, or lists of texts. */
+  /** Returns facts, keyed by name. Values are texts, numbers, or lists of texts. */
   private static Map<String, Object> facts(
       Optional<String> nativeRefusal, Map<Target, String> targets) {
     Map<String, Object> facts = new LinkedHashMap<>();

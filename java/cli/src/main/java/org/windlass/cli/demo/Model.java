@@ -71,7 +71,7 @@ final class Model {
     }
   }
 
-  /** Adds a weight below the present rows of {@code buffer}. */
+  /** Adds a weight to {@code buffer}, below the rows of the weights before it. */
   private void add(
       String group, String name, String buffer, Layout from, Placement cut, long[] shape) {
     Layout to = FLEET.layout(cut);
