@@ -40,7 +40,7 @@ import org.windlass.internal.store.Store;
  * A process writes again only after all processes have read its last value.
  */
 final class RoundsByKeys {
-  /** Time between two looks for a failure, while this waits for a key. */
+  /** Interval at which a process that waits for a key checks for a failure. */
   private static final Duration LOOK_INTERVAL = Duration.ofSeconds(1);
 
   private static final Duration LAST_WORD = Duration.ofSeconds(2);
@@ -54,14 +54,14 @@ final class RoundsByKeys {
   private final String name;
   private final int size;
 
-  /** Keys of this process with their values; empty once the all-gather is over. */
+  /** Values of the keys that this process holds; empty once the all-gather is over. */
   private final Map<String, byte[]> held = new ConcurrentHashMap<>();
 
   private int number = -1;
   private Round round;
   private Deadline until;
 
-  /** Makes an all-gather that begins with round {@code first}. */
+  /** Creates an all-gather that begins with round {@code first}. */
   RoundsByKeys(Store store, Round first) {
     this.store = store;
     name = first.name();
@@ -75,13 +75,13 @@ final class RoundsByKeys {
   }
 
   /**
-   * Begin of a value.
+   * First part of a process's values, or of all values.
    *
    * @param number number of the round
    * @param size number of all ranks, as the writer knows it
    * @param ranks ranks whose values these are
    * @param pieces number of pieces that follow
-   * @param begin first bytes of the values; each value is an array
+   * @param begin first bytes of the values; each value is written as an array
    */
   private record Head(int number, int size, List<Integer> ranks, int pieces, byte[] begin) {
     byte[] toBytes() {
@@ -148,7 +148,7 @@ final class RoundsByKeys {
     }
   }
 
-  /** Announces that this process leaves, if the all-gather is not over. */
+  /** Reports that this process leaves, if the all-gather is not over. */
   void quit() {
     try {
       if (number > 0 && !held.isEmpty()) {
@@ -190,7 +190,10 @@ final class RoundsByKeys {
     }
   }
 
-  /** Waits for this round's value of a key, which {@code rank} writes, and adds its content. */
+  /**
+   * Waits for the value that {@code rank} writes to a key in this round, and adds its content to
+   * {@code said}.
+   */
   private void take(String key, int rank, Map<Integer, byte[]> said) {
     Head head = await(key, rank);
     ByteArrayOutputStream all = new ByteArrayOutputStream();
@@ -295,7 +298,10 @@ final class RoundsByKeys {
         List.of(0));
   }
 
-  /** Publishes a failure, and returns it, or the one that another process published before. */
+  /**
+   * Publishes a failure and returns it. If another process has published one before, returns that
+   * one.
+   */
   private WindlassException tell(WindlassException why) {
     byte[] told = Encoding.bytes(out -> Encoding.putFailure(out, why));
     String place = place(0, FAILED);
@@ -304,7 +310,10 @@ final class RoundsByKeys {
         : store.get(place, LAST_WORD).map(RoundsByKeys::failure).orElse(why);
   }
 
-  /** Publishes why this process leaves, if it has joined. Returns the reason that all throw. */
+  /**
+   * If this process has joined, publishes why it leaves. Returns the exception that all ranks
+   * throw.
+   */
   private WindlassException failed(WindlassException why) {
     WindlassException told = held.isEmpty() ? why : tell(why);
     cleanUp();
@@ -327,7 +336,10 @@ final class RoundsByKeys {
     }
   }
 
-  /** Ends the last round; rank 0's process keeps what it published until all have read it. */
+  /**
+   * Ends the last round. Rank 0's process keeps its published keys until all processes have read
+   * them.
+   */
   private void end() {
     if (isCollector()) {
       awaitOthersGone(until);
