@@ -110,11 +110,7 @@ public final class Checkpoint implements AutoCloseable {
         : rankFolder(path, ranks, opened);
   }
 
-  /**
-   * Returns the only safetensors file of a folder. Throws InvalidArgumentException if there are
-   * none or several, or if the file's name says that others belong to it, such as {@code
-   * 00001-of-00003}.
-   */
+  /** Returns the only safetensors file of a folder. Throws if it is not the whole checkpoint. */
   private static Path only(Path folder) throws IOException {
     List<Path> found = new ArrayList<>();
     try (DirectoryStream<Path> files =
@@ -186,10 +182,7 @@ public final class Checkpoint implements AutoCloseable {
         path, Optional.of(indexFile), opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet(), notes);
   }
 
-  /**
-   * Throws InvalidArgumentException if the folder holds another file of whole tensors of the model,
-   * or any safetensors file while the index is empty.
-   */
+  /** Throws if the folder holds a safetensors file that the index should list but does not. */
   private static void requireOnly(Path folder, Path indexFile, SafetensorsIndex index)
       throws IOException {
     Set<String> listed = Set.copyOf(index.files().values());
@@ -267,10 +260,7 @@ public final class Checkpoint implements AutoCloseable {
     return String.format(java.util.Locale.ROOT, "rank-%05d.safetensors", rank);
   }
 
-  /**
-   * Merges the {@code __metadata__} of all files. Omits a key whose values differ, and adds a note
-   * about it to {@code notes}.
-   */
+  /** Merges the files' metadata. Omits a key whose values differ, and adds a note about it. */
   private static Map<String, String> metadata(
       Collection<SafetensorsFile> files, List<String> notes) {
     Map<String, String> all = new LinkedHashMap<>();
@@ -315,16 +305,12 @@ public final class Checkpoint implements AutoCloseable {
     return index;
   }
 
-  /**
-   * Returns notes about unusual files, as text for a user. The checkpoint is readable despite them.
-   */
+  /** Returns notes for a user about unusual files. The checkpoint is readable despite them. */
   public List<String> notes() {
     return notes;
   }
 
-  /**
-   * Returns the {@code __metadata__} of all files together. A key whose values differ is left out.
-   */
+  /** Returns the {@code __metadata__} of all files. A key whose values differ is left out. */
   public Map<String, String> metadata() {
     return metadata;
   }

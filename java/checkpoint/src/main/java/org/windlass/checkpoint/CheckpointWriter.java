@@ -79,10 +79,7 @@ public final class CheckpointWriter implements AutoCloseable {
         place, replace, WorkFolder.create(folder, place.getFileName().toString()));
   }
 
-  /**
-   * Returns whether a file, folder or link exists at {@code place}. Throws InvalidArgumentException
-   * or ResourceException, with {@code out} in the message, if that cannot be found out.
-   */
+  /** Returns whether {@code place} exists. Throws, naming {@code out}, if that is unknown. */
   private static boolean isThere(Path out, Path place) {
     try {
       Files.readAttributes(place, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
@@ -285,10 +282,7 @@ public final class CheckpointWriter implements AutoCloseable {
             + work.path() + " before it was complete; write it again");
   }
 
-  /**
-   * Exchanges the new content with the file or folder at {@code out}. If the latter may not be
-   * replaced, throws InvalidArgumentException and leaves it there.
-   */
+  /** Exchanges the content with what is at {@code out}. Throws if that may not be replaced. */
   private void exchange() {
     WriteMark.requireReplaceable(out, out);
     NativeFiles.exchange(content(), out);

@@ -26,10 +26,7 @@ final class Names {
     }
   }
 
-  /**
-   * Throws InvalidArgumentException for a text that UTF-8 can't hold, such as half a surrogate
-   * pair.
-   */
+  /** Throws InvalidArgument for a text that UTF-8 can't hold, such as half a surrogate pair. */
   static void requireText(String where, String what, String text) {
     if (!JsonText.wellFormed(text)) {
       throw new InvalidArgumentException(
@@ -37,10 +34,7 @@ final class Names {
     }
   }
 
-  /**
-   * Returns the path of a file in {@code folder}. Throws InvalidArgumentException if the name leads
-   * out of the folder or into a subfolder.
-   */
+  /** Returns the path of a file. Throws InvalidArgument if it is not in {@code folder} itself. */
   static Path file(String where, Path folder, String name) {
     return file(where, folder, name, name);
   }
@@ -69,10 +63,7 @@ final class Names {
     return requireEnding(where, name, file(where, folder, name));
   }
 
-  /**
-   * Returns the path of a safetensors file that an index names, which may be in a subfolder of
-   * {@code folder}.
-   */
+  /** Returns the path of a safetensors file that an index names. A subfolder is allowed. */
   static Path nested(String where, Path folder, String name) {
     return requireEnding(where, name, file(where, folder, name, name.split("/", -1)));
   }

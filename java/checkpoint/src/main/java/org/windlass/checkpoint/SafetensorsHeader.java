@@ -198,10 +198,7 @@ public final class SafetensorsHeader {
     throw text.bad(what + ": unknown dtype " + JsonText.quoted(spelling));
   }
 
-  /**
-   * Throws InvalidArgumentException unless the tensors, sorted by offset, cover the bytes from 0 to
-   * {@code dataBytes} without overlap or hole.
-   */
+  /** Throws unless the tensors, sorted by offset, cover all bytes without overlap or hole. */
   private static void checkCover(
       String where, Collection<SafetensorsEntry> tensors, long dataBytes) {
     List<SafetensorsEntry> sorted = new ArrayList<>(tensors);

@@ -15,9 +15,7 @@ import org.windlass.internal.json.JsonText;
 
 /** Reads the JSON list of tensors that {@code windlass plan --tensors} plans. */
 public final class TensorList {
-  /**
-   * Largest accepted {@code count}. Each tensor is planned separately, because replicas take turns.
-   */
+  /** Largest {@code count}. Each tensor is planned separately, because replicas take turns. */
   private static final int MOST_ALIKE = 1_000_000;
 
   /**

@@ -144,10 +144,7 @@ final class WorkFolder {
     return HexFormat.of().toHexDigits(new Fingerprint().add(name).value());
   }
 
-  /**
-   * Returns the process id of another running writer of the same name, as text. Empty if there is
-   * none.
-   */
+  /** Returns the process id of another running writer of the same name; empty if none. */
   private Optional<String> rival(Path folder, String name) {
     try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
       for (Path entry : entries) {

@@ -33,9 +33,7 @@ final class WriteMark {
 
   private WriteMark() {}
 
-  /**
-   * Marks a complete file or folder. Does nothing if the file system has no extended attributes.
-   */
+  /** Marks a complete file or folder. Does nothing on file systems without attributes. */
   static void set(Path path) {
     try {
       view(path).write(ATTRIBUTE, ByteBuffer.wrap(of(path)));

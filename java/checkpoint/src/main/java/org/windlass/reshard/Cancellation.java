@@ -79,10 +79,7 @@ final class Cancellation {
     return "reshard: thread \"" + Objects.requireNonNull(runner).getName() + "\" was interrupted";
   }
 
-  /**
-   * Calls {@code begin} and remembers its writer, which an early end closes. Throws as {@link
-   * #check} does if the run has already ended.
-   */
+  /** Creates the writer, which an early end closes, or throws as {@link #check} does. */
   synchronized CheckpointWriter writing(Supplier<CheckpointWriter> begin) {
     check();
     CheckpointWriter begun = begin.get();

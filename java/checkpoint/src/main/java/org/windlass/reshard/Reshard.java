@@ -77,9 +77,7 @@ public final class Reshard {
     return new Reshard(Optional.of(Objects.requireNonNull(layout, "layout")));
   }
 
-  /**
-   * Starts a redistribution whose source layouts come from IN's {@code layout.json} and the rules.
-   */
+  /** Starts a redistribution from the layouts in IN's {@code layout.json} and the rules. */
   public static Reshard fromStoredLayouts() {
     return new Reshard(Optional.empty());
   }

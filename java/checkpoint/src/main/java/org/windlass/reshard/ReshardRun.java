@@ -85,9 +85,7 @@ final class ReshardRun implements AutoCloseable {
     warnings.accept(text);
   }
 
-  /**
-   * Returns how many ranks to start if all of them are threads of this process: one for each core.
-   */
+  /** Returns how many ranks to start if all are threads of this process: one for each core. */
   int threads() {
     return list.moves().isEmpty()
         ? 1
@@ -167,10 +165,7 @@ final class ReshardRun implements AutoCloseable {
     return result(output, moved, (System.nanoTime() - begin - verifying) / 1e9);
   }
 
-  /**
-   * Runs this process's share of the work if rank 0 belongs to another process, which creates the
-   * files.
-   */
+  /** Runs this process's share of the work if the process of rank 0 is another one. */
   private ReshardResult follow(Team team) {
     staged = team.awaitMade(cancellation::check);
     Output output;

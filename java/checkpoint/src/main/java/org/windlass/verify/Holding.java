@@ -53,10 +53,7 @@ final class Holding {
     return new Holding(dims);
   }
 
-  /**
-   * Returns the indices that {@code rank} holds under {@code layout}, of a tensor of this global
-   * shape.
-   */
+  /** Returns the indices of a tensor of this global shape that {@code rank} holds. */
   static Holding of(Layout layout, long[] shape, int rank) {
     int[] coordinates = coordinates(layout, rank);
     List<List<Run>> dims = new ArrayList<>();
@@ -129,10 +126,7 @@ final class Holding {
     return held;
   }
 
-  /**
-   * Returns the indices that {@code rank} holds of the parts from {@code first}, inclusive, to
-   * {@code last}, exclusive, counted from 0.
-   */
+  /** Returns the indices that {@code rank} holds of parts {@code first} to {@code last - 1}. */
   static Holding of(LayoutFile.Entry entry, int rank, int first, int last) {
     LayoutFile.Parts parts = entry.parts().orElseThrow();
     int dim = parts.dim();
@@ -159,10 +153,7 @@ final class Holding {
     return numbers.stream().mapToLong(Long::longValue).toArray();
   }
 
-  /**
-   * Returns those of the held indices that are in {@code begin} (inclusive) to {@code end}
-   * (exclusive) of a dimension.
-   */
+  /** Returns the held indices in {@code begin} to {@code end} (exclusive) of a dimension. */
   private Holding within(int dim, long begin, long end) {
     Place place = new Place(List.of(), dim, begin, begin, end - begin);
     List<List<Run>> fewer = new ArrayList<>(dims);
@@ -170,10 +161,7 @@ final class Holding {
     return new Holding(fewer, shape);
   }
 
-  /**
-   * Returns a rank's coordinate in each mesh dimension. The mesh lists its ranks in row-major
-   * order.
-   */
+  /** Returns a rank's coordinates in the mesh, which lists its ranks in row-major order. */
   static int[] coordinates(Layout layout, int rank) {
     int place = layout.mesh().ranks().indexOf(rank);
     int[] coordinates = new int[layout.mesh().ndim()];
@@ -277,7 +265,6 @@ final class Holding {
     return dims.get(dim);
   }
 
-  /** Returns the extents of the local tensor. */
   long[] shape() {
     return shape;
   }
@@ -309,10 +296,7 @@ final class Holding {
     return elements;
   }
 
-  /**
-   * Returns the global index, in each dimension, of element {@code element} of the held elements in
-   * row-major order.
-   */
+  /** Returns the global indices of a held element; elements are numbered in row-major order. */
   long[] index(long element) {
     long[] index = new long[dims.size()];
     for (int d = index.length - 1; d >= 0; d--) {

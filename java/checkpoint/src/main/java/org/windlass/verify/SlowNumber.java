@@ -97,9 +97,7 @@ final class SlowNumber {
     return sign | (bits > format.largest() ? overflow : bits);
   }
 
-  /**
-   * Casts from one dtype to another with one rounding. If the dtypes are the same, no bit changes.
-   */
+  /** Casts with one rounding. If the dtypes are the same, no bit changes. */
   static long cast(DType from, DType to, long bits) {
     return from == to ? bits : encode(to, decode(from, bits));
   }

@@ -41,10 +41,7 @@ final class SlowValue {
     return terms.size() == 1 && source == target && source == wire;
   }
 
-  /**
-   * Prepares for computing about this number of elements. Call it before several threads use this
-   * object.
-   */
+  /** Prepares for about this many elements. Call it before several threads use this object. */
   void expect(long elements) {
     if (terms.size() == 1 && !plain() && source.bits() <= TABLE_BITS && elements >= TABLE_FROM) {
       table = new long[1 << source.bits()];
@@ -63,9 +60,7 @@ final class SlowValue {
     return bits(at, 1, 1)[0];
   }
 
-  /**
-   * Returns the same for {@code count} stored elements from {@code at} on, {@code stride} apart.
-   */
+  /** Returns the same for {@code count} stored elements, {@code stride} apart. */
   private long[] bits(long at, long stride, int count) {
     long[][] each = new long[terms.size()][];
     for (int i = 0; i < each.length; i++) {

@@ -119,10 +119,7 @@ public final class SourcePart {
     return stored.stream().map(piece -> piece.placed(place)).toList();
   }
 
-  /**
-   * Describes the first rank of the source layout that holds the element at this index of the
-   * written tensor.
-   */
+  /** Describes the first source rank that holds an element, by its index in the target. */
   String rankOf(long[] index) {
     for (int rank : layout().mesh().ranks()) {
       if (Holding.of(entry, rank).placed(place).contains(index)) {

@@ -23,10 +23,7 @@ final class StoredTensor {
     this.bytes = entry.bytes();
   }
 
-  /**
-   * Reads the tensor's bytes from byte {@code from} on into a buffer. Lowers the buffer's limit if
-   * the tensor ends earlier.
-   */
+  /** Reads bytes from byte {@code from} on. Lowers the limit if the tensor ends earlier. */
   void read(long from, ByteBuffer into) {
     into.limit((int) Math.min(into.limit(), bytes - from));
     file.read(name, from, into);
@@ -45,10 +42,7 @@ final class StoredTensor {
     return bits(element, 1, 1)[0];
   }
 
-  /**
-   * Returns how many of {@code count} elements from {@code first} on are zero, before the first
-   * that is not.
-   */
+  /** Returns how many of the {@code count} elements are zero before the first that is not. */
   long zeros(long first, long count) {
     long at = 0;
     while (at < count) {

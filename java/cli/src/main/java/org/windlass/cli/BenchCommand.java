@@ -339,9 +339,7 @@ public final class BenchCommand implements Runnable {
     };
   }
 
-  /**
-   * Throws for the ring algorithm if sums of {@code type} round, since it adds in another order.
-   */
+  /** Throws if sums of {@code type} round and the ring, which adds in another order, is chosen. */
   private void requireVerifiable(DType type) {
     boolean ring = algorithm() == Algorithm.RING || algorithm() == Algorithm.BIDIRECTIONAL_RING;
     if (ring && !new Sums(type, ranks()).areExact()) {

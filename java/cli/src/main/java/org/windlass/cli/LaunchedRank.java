@@ -74,9 +74,7 @@ final class LaunchedRank {
     return complaint.code().exitStatus();
   }
 
-  /**
-   * Returns the error that a process wrote to {@code file}; empty if it wrote none, as when killed.
-   */
+  /** Returns the error that a process wrote to {@code file}; empty if it wrote none. */
   static Optional<Complaint> told(String ranks, Path file) throws IOException {
     Properties said = new Properties();
     try (var reader = Files.newBufferedReader(file)) {

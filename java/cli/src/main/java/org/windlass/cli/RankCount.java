@@ -5,9 +5,7 @@ import org.windlass.error.InvalidArgumentException;
 
 /** Checks the number of ranks that a command runs, as threads or processes. */
 public final class RankCount {
-  /**
-   * Largest number of ranks. Some operations take time that grows with the square of the number.
-   */
+  /** Largest number of ranks. Some operations take time that grows with its square. */
   public static final int MOST = 64;
 
   private RankCount() {}

@@ -69,10 +69,7 @@ final class Results extends Writer {
         fault);
   }
 
-  /**
-   * Returns true if results could not be written because the pipe's reader, such as head, has
-   * ended.
-   */
+  /** Returns true if results were lost because the pipe's reader, such as head, has ended. */
   boolean isReaderGone() {
     synchronized (lock) {
       return fault != null && isReaderGone(fault);

@@ -166,9 +166,7 @@ final class RunCommand implements Callable<Integer> {
         + (keepGoing ? "; no other is ended" : "; all are ended");
   }
 
-  /**
-   * Returns the exit status for lost output. Prints an error unless the pipe's reader has ended.
-   */
+  /** Returns the exit status for lost output. Prints an error unless the reader has ended. */
   private static int statusOf(SharedOutput.Loss loss) {
     if (Results.isReaderGone(loss.fault())) {
       return ErrorCode.RESOURCE.exitStatus();

@@ -82,9 +82,7 @@ final class Unfinished implements AutoCloseable {
     }
   }
 
-  /**
-   * Removes all unfinished outputs, and those added later. Returns true if a command was running.
-   */
+  /** Removes all unfinished outputs, also later ones. Returns true if a command was running. */
   static boolean removeAll() {
     List<AutoCloseable> all = new ArrayList<>();
     synchronized (OPEN) {

@@ -92,16 +92,12 @@ public final class Followers implements AutoCloseable {
       this.failure = failure;
     }
 
-    /**
-     * Returns the transfer over the follower's link. It exists only while the follower is linked.
-     */
+    /** Returns the transfer over the link. It exists only while the follower is linked. */
     LinkTransfer transfer() {
       return Objects.requireNonNull(transfer);
     }
 
-    /**
-     * Runs a step and sets the follower's outcome. The step returns false if it skips the follower.
-     */
+    /** Runs a step and sets the outcome. The step returns false if it skips the follower. */
     void run(BooleanSupplier step) {
       try {
         set(step.getAsBoolean() ? DONE : SKIPPED, null);
@@ -216,10 +212,7 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  /**
-   * Publishes the state of all followers. Throws if a step for one of {@code settled} failed with
-   * an {@link Error}.
-   */
+  /** Publishes all followers' state. Throws if a step of these failed with an {@link Error}. */
   private void publish(List<Entry> settled) {
     now = all.values().stream().map(each -> each.state(sentVersions)).toList();
     for (Entry each : settled) {
@@ -239,10 +232,7 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns the names of targets that wait for this source; none if the store does not answer in
-   * time.
-   */
+  /** Returns the names of waiting targets; none if the store does not answer in time. */
   private List<String> newcomers(Until until) {
     job.requireSameSearch(linkName, until);
     long startNs = System.nanoTime();

@@ -278,10 +278,7 @@ public final class Job implements AutoCloseable {
         });
   }
 
-  /**
-   * Runs a search on rank 0, and returns the found names on every rank. Collective, after {@link
-   * #requireSameSearch}.
-   */
+  /** Runs a search on rank 0. Returns the result on every rank. Collective. */
   List<String> search(String linkName, Until until, Function<LinkSearch, List<String>> search) {
     Supplier<Encoding> step =
         () -> {

@@ -177,10 +177,7 @@ final class JobConnector implements AutoCloseable {
     return null;
   }
 
-  /**
-   * Returns whether to look for the other job again, since that job or the store was lost. Only for
-   * rank 0.
-   */
+  /** On rank 0, returns whether to search again after the other job or the store was lost. */
   private boolean mayRetry(
       String linkName, @Nullable String target, long outcome, @Nullable Throwable failure,
       Until until) {

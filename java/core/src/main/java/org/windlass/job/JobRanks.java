@@ -60,9 +60,7 @@ final class JobRanks implements AutoCloseable {
     return ranks;
   }
 
-  /**
-   * Returns the same ranks with a copy of the communicator, which the caller closes. Collective.
-   */
+  /** Returns the ranks with a copy of the communicator, which the caller closes. Collective. */
   JobRanks copy(Until until) {
     return new JobRanks(job, ranks, until);
   }

@@ -78,18 +78,12 @@ public final class LaunchEnvironment {
       this.cure = cure;
     }
 
-    /**
-     * Returns whether this launcher's variables are set. In a Slurm allocation the size is set even
-     * where no rank runs, so only the rank counts.
-     */
+    /** A Slurm allocation has a size even if it runs no ranks, so there only the rank counts. */
     private boolean isIn(LaunchVariables variables) {
       return variables.isSet(rank) || !size.equals(SLURM_SIZE) && variables.isSet(size);
     }
 
-    /**
-     * Returns the name of the variable with the number of ranks. A Slurm step may have fewer ranks
-     * than its job.
-     */
+    /** Name of the variable with the number of ranks. A Slurm step may have fewer than its job. */
     private String size(LaunchVariables variables) {
       boolean isStep = size.equals(SLURM_SIZE) && variables.isSet(SLURM_STEP_SIZE);
       return isStep ? SLURM_STEP_SIZE : size;
@@ -427,10 +421,7 @@ public final class LaunchEnvironment {
     }
   }
 
-  /**
-   * Throws InvalidArgumentException in a Slurm batch script, which has a rank and a size but runs
-   * only once.
-   */
+  /** Throws in a Slurm batch script, which has a rank and a size but runs only once. */
   private void requireStep() {
     if (launcher == Launcher.SLURM && size > 1 && !variables.isSet(SLURM_STEP)) {
       throw new InvalidArgumentException(

@@ -28,9 +28,7 @@ import org.windlass.internal.store.Member;
  */
 record Admission(
     EtcdConnection etcd, KeptLease lease, Owner nobody, Member member, Call call) {
-  /**
-   * Time beyond the term of a lease that a member waits for keys of a killed process to disappear.
-   */
+  /** Time that a member waits for keys of a killed process, in addition to a lease's term. */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
   private static final List<Integer> RANK_ZERO = List.of(0);

@@ -44,9 +44,7 @@ final class EtcdConnection implements AutoCloseable {
   static final String USER = "WINDLASS_ETCD_USER";
   static final String PASSWORD = "WINDLASS_ETCD_PASSWORD";
 
-  /**
-   * Variable that names a PEM file with the certificates of authorities for etcd. It turns TLS on.
-   */
+  /** Variable with the path of a PEM file of etcd's certificate authorities. Turns TLS on. */
   static final String AUTHORITIES = "WINDLASS_ETCD_CA";
   private static final Duration PING = Duration.ofSeconds(6); // a server accepts none below 5 s
   private static final Duration PONG = Duration.ofSeconds(3);
@@ -109,10 +107,7 @@ final class EtcdConnection implements AutoCloseable {
     return lease;
   }
 
-  /**
-   * Ends all calls with PeerLost, and returns it. If the connection has ended before, returns that
-   * reason.
-   */
+  /** Ends all calls with PeerLost. Returns the reason why the connection has ended. */
   WindlassException lost(String why) {
     end.complete(new PeerLostException("the store at " + address + " was lost: " + why));
     return end.join();
@@ -131,9 +126,7 @@ final class EtcdConnection implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns etcd's answer to a request that only reads. If the connection breaks, sends it again.
-   */
+  /** Returns the answer to a request that only reads, sent again if the connection breaks. */
   <T> T read(Call call, Supplier<CompletableFuture<T>> question) {
     while (true) {
       try {
@@ -159,10 +152,7 @@ final class EtcdConnection implements AutoCloseable {
     }
   }
 
-  /**
-   * Sends a request. If the connection has ended, throws the reason, since a closed client refuses
-   * requests.
-   */
+  /** Sends a request. Throws the reason if the connection has ended. */
   private <T> CompletableFuture<T> begun(Supplier<CompletableFuture<T>> request) {
     try {
       return end.isDone() ? CompletableFuture.failedFuture(end.join()) : request.get();
@@ -268,9 +258,7 @@ final class EtcdConnection implements AutoCloseable {
     return EtcdExceptionFactory.toEtcdException(failure).getErrorCode() == code;
   }
 
-  /**
-   * Returns the part of gRPC's text that says why the last connection broke, without stack trace.
-   */
+  /** Returns from gRPC's text why the last connection broke, without the stack trace. */
   private static String lastAttempt(String text) {
     Matcher cause = CAUSE.matcher(text);
     return cause.find() ? cause.group(1) : text.lines().findFirst().orElse("");

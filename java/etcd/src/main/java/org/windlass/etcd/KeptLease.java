@@ -19,10 +19,7 @@ final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoClo
 
   private static final long CLOSE_MS = 2_000;
 
-  /**
-   * Time before the deadline at which jetcd gives up the request for a lease and reports why, at
-   * most a fourth of the time.
-   */
+  /** Time for jetcd to report why a request failed before the deadline; at most a fourth of it. */
   private static final long REASON_NS = TimeUnit.MILLISECONDS.toNanos(250);
 
   private final EtcdConnection etcd;

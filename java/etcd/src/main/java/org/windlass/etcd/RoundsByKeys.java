@@ -190,10 +190,7 @@ final class RoundsByKeys {
     }
   }
 
-  /**
-   * Waits for the value that {@code rank} writes to a key in this round, and adds its content to
-   * {@code said}.
-   */
+  /** Waits for the value of {@code rank} in this round, and adds its content to {@code said}. */
   private void take(String key, int rank, Map<Integer, byte[]> said) {
     Head head = await(key, rank);
     ByteArrayOutputStream all = new ByteArrayOutputStream();
@@ -298,10 +295,7 @@ final class RoundsByKeys {
         List.of(0));
   }
 
-  /**
-   * Publishes a failure and returns it. If another process has published one before, returns that
-   * one.
-   */
+  /** Publishes a failure. Returns the first that any process has published. */
   private WindlassException tell(WindlassException why) {
     byte[] told = Encoding.bytes(out -> Encoding.putFailure(out, why));
     String place = place(0, FAILED);
@@ -310,10 +304,7 @@ final class RoundsByKeys {
         : store.get(place, LAST_WORD).map(RoundsByKeys::failure).orElse(why);
   }
 
-  /**
-   * If this process has joined, publishes why it leaves. Returns the exception that all ranks
-   * throw.
-   */
+  /** Publishes why this process leaves, if it has joined. Returns what all ranks throw. */
   private WindlassException failed(WindlassException why) {
     WindlassException told = held.isEmpty() ? why : tell(why);
     cleanUp();
@@ -336,10 +327,7 @@ final class RoundsByKeys {
     }
   }
 
-  /**
-   * Ends the last round. Rank 0's process keeps its published keys until all processes have read
-   * them.
-   */
+  /** Ends the last round. Rank 0's process keeps its keys until all have read them. */
   private void end() {
     if (isCollector()) {
       awaitOthersGone(until);

@@ -31,9 +31,7 @@ final class StageRendezvous implements Rendezvous {
     return task.getTaskInfos().length;
   }
 
-  /**
-   * Runs Spark's call on a separate thread, because it takes neither a deadline nor an interrupt.
-   */
+  /** Calls Spark on a separate thread: the call takes neither a deadline nor an interrupt. */
   @Override
   public List<byte[]> allGather(byte[] own, Duration deadline) throws Exception {
     String said = Base64.getEncoder().encodeToString(own);

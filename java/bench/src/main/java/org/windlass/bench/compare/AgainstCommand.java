@@ -81,13 +81,11 @@ final class AgainstCommand implements Runnable {
   @Mixin private CellOptions options;
 
   /**
-   * Number of discarded measurements at first: a new JVM's compiler threads take cores from ranks.
+   * Number of discarded first measurements: compiler threads of a new JVM take cores from ranks.
    */
   private static final int WARM_UPS = 4;
 
-  /**
-   * Cells with the same operation and ranks, which one process measures with one kind of buffers.
-   */
+  /** Cells of one operation and number of ranks, measured together with one kind of buffers. */
   private record Group(String buffers, String op, int ranks, List<Cell> cells) {
     String name(Cell cell) {
       return cell + (op.equals(Cell.BARRIER) ? "" : ", " + buffers);
@@ -154,9 +152,7 @@ final class AgainstCommand implements Runnable {
     return cells;
   }
 
-  /**
-   * Measures a group with all builds. Removes from {@code left} the cells whose measurement counts.
-   */
+  /** Measures a group with all builds. Removes from {@code left} the cells with valid rounds. */
   private void round(
       List<Build> order, Group group, Set<Cell> left, Map<String, BuildRounds> cells)
       throws InterruptedException {

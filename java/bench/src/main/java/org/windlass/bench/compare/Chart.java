@@ -117,9 +117,7 @@ final class Chart {
     };
   }
 
-  /**
-   * Draws the panels of a family, which share their vertical axis. Returns the number of panels.
-   */
+  /** Draws the panels of a family, which share a vertical axis. Returns the number of panels. */
   private int family(List<Row> rows, int top) {
     Map<String, List<Row>> panels = by(row -> row.cell().panel(), rows);
     boolean barrier = rows.get(0).cell().op().equals(Cell.BARRIER);

@@ -107,9 +107,7 @@ final class ComparisonOptions {
     return fault.code().exitStatus();
   }
 
-  /**
-   * Measures, and writes NAME.csv after each round. With {@code --from}, reads the rows instead.
-   */
+  /** Measures, and writes NAME.csv after each round. With {@code --from}, reads rows instead. */
   List<Row> rows(
       String name,
       Supplier<List<Contender>> contenders,

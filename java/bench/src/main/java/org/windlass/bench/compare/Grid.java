@@ -19,9 +19,7 @@ import org.windlass.bench.data.ByteSize;
 final class Grid {
   private Grid() {}
 
-  /**
-   * Appends a table with a line for each operation and number of ranks, and a column for each size.
-   */
+  /** Appends a table: a line for each operation and number of ranks, a column for each size. */
   static <T> void append(
       StringBuilder text,
       String title,

@@ -59,9 +59,7 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
     return middle(times.stream().mapToDouble(value), (a, b) -> (a + b) / 2);
   }
 
-  /**
-   * Returns the median of the numbers, or NaN without any. {@code mean} combines the middle two.
-   */
+  /** Returns the median of the numbers, or NaN without any. {@code mean} joins the middle two. */
   static double middle(DoubleStream values, DoubleBinaryOperator mean) {
     double[] sorted = values.filter(each -> !Double.isNaN(each)).sorted().toArray();
     int middle = sorted.length / 2;

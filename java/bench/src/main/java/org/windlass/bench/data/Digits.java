@@ -32,9 +32,7 @@ public final class Digits {
     return of(index) + TERM_STEP * term & COUNT - 1;
   }
 
-  /**
-   * Returns the bits of the value of each digit. Values are small integers, exact in every dtype.
-   */
+  /** Returns the bits of the value of each digit: a small integer, exact in every dtype. */
   public static long[] encode(DType dtype, ReduceOp op) {
     return encode(values(dtype, op), dtype);
   }
@@ -79,9 +77,7 @@ public final class Digits {
     };
   }
 
-  /**
-   * Rounds to the precision in which {@code dtype} is reduced: f64 for f64, f32 for other floats.
-   */
+  /** Rounds to the precision in which {@code dtype} is reduced: f64, or f32 for other floats. */
   private static double accumulated(DType dtype, double value) {
     return dtype == DType.F64 || !dtype.isFloating() ? value : (float) value;
   }
@@ -113,9 +109,7 @@ public final class Digits {
     return cast;
   }
 
-  /**
-   * Returns the low 64 bits of an integer; 0 for infinity, which stands for a large power of two.
-   */
+  /** Returns the low 64 bits of an integer; 0 for infinity, an even larger power of two. */
   private static long wrapped(double value) {
     return Double.isInfinite(value) ? 0 : new BigDecimal(value).toBigInteger().longValue();
   }

@@ -53,9 +53,7 @@ public record ExpertTraffic(
     return tokens * topK;
   }
 
-  /**
-   * Returns the experts of a rank's tokens, of shape [tokens, topK]. A token's experts all differ.
-   */
+  /** Returns the experts of a rank's tokens, [tokens, topK]. A token's experts all differ. */
   public int[] ids(int rank) {
     Random random = new Random(SEED + rank);
     int[] ids = new int[slots()];

@@ -49,9 +49,7 @@ public final class LocalDigits {
     } while (d >= 0);
   }
 
-  /**
-   * Returns the index of the reduction term that {@code rank} holds; 0 without a partial placement.
-   */
+  /** Returns the index of the term that {@code rank} holds; 0 without a partial placement. */
   static int term(Layout layout, int rank) {
     int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
     int term = 0;

@@ -250,9 +250,7 @@ public final class Sampler {
     return collect(time / 2, 1, batch);
   }
 
-  /**
-   * Collects batches for {@code time} seconds, with at least {@code fewest} iterations in total.
-   */
+  /** Collects batches for {@code time} seconds, and at least {@code fewest} iterations. */
   private List<Stamps> collect(double time, int fewest, IntFunction<Stamps> batch) {
     List<Stamps> batches = new ArrayList<>();
     long start = System.nanoTime();
@@ -316,9 +314,7 @@ public final class Sampler {
     return stamps;
   }
 
-  /**
-   * Measures {@code calls} back-to-back calls between two time stamps, after one {@link LineUp}.
-   */
+  /** Measures {@code calls} back-to-back calls between two time stamps. */
   private Stamps stream(int calls) {
     Stamps stamps = new Stamps(workload.ranks(), calls);
     forEachRank(

@@ -63,9 +63,7 @@ public final class Stamps {
         .toArray();
   }
 
-  /**
-   * Returns the smallest sample such that {@code share} (a fraction) of all samples are not larger.
-   */
+  /** Returns the smallest sample that a fraction {@code share} of all samples do not exceed. */
   static long quantile(long[] sorted, double share) {
     int rank = (int) Math.ceil(share * sorted.length);
     return sorted[Math.min(sorted.length, Math.max(1, rank)) - 1];

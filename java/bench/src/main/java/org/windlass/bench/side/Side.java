@@ -47,10 +47,7 @@ public interface Side {
     void close();
   }
 
-  /**
-   * A rank whose operation works on its buffers directly. The argument of the operation is the
-   * root.
-   */
+  /** A rank whose operation works on its buffers directly; its argument is the root. */
   record OnHost(ByteBuffer input, ByteBuffer output, IntConsumer operation, Runnable free)
       implements Rank {
     @Override

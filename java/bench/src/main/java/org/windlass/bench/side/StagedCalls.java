@@ -18,10 +18,7 @@ final class StagedCalls {
   private final byte[][][] bytes;
   private final float[][][] floats;
 
-  /**
-   * Word 0: the last broadcast whose data the root has copied. Word 1 + r: the last that rank r
-   * read.
-   */
+  /** Word 0: last broadcast that the root has staged. Word 1 + r: last one that rank r read. */
   private final SpinWords turns;
 
   StagedCalls(int ranks, boolean coreForEach, SpinBarrier barrier) {

@@ -75,9 +75,7 @@ public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean pla
     return (ranks - 1) * bytes;
   }
 
-  /**
-   * Returns the time to read each term once, and to read and write the target once for each term.
-   */
+  /** Returns the time to read each term, and to read and write the target for each term. */
   @Override
   public OptionalDouble floorMicros(int iterations) {
     return OptionalDouble.of(Floor.copyMicros(ranks * bytes, dtype, dtype, iterations));

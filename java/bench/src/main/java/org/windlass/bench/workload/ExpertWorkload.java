@@ -22,9 +22,7 @@ interface ExpertWorkload extends Workload {
     return traffic().tokenBytes();
   }
 
-  /**
-   * Returns the bytes of all rows that the rank which receives most receives in both directions.
-   */
+  /** Returns the bytes, in both directions, of the rank that receives most. */
   @Override
   default long receivedBytes() {
     ExpertTraffic traffic = traffic();

@@ -94,10 +94,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain)
         weigh();
       }
 
-      /**
-       * Sorts each token's choices by expert, in the order of tokens, and counts elements for each
-       * rank.
-       */
+      /** Sorts the tokens' copies by expert, in token order, and counts elements for each rank. */
       private void sortTokens() {
         Arrays.fill(own, 0);
         for (int id : ids) {
@@ -117,9 +114,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain)
         }
       }
 
-      /**
-       * Computes the new index of each received row, and the inverse. Returns the number of rows.
-       */
+      /** Computes each received row's new index, and the inverse. Returns the number of rows. */
       private int sortRows() {
         countsOfAll.copyTo(others);
         int row = 0;

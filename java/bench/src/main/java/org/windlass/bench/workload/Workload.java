@@ -15,17 +15,12 @@ public interface Workload {
 
     void call();
 
-    /**
-     * Runs the {@code index}-th operation of a back-to-back stream. A root rotates with the index.
-     */
+    /** Runs the {@code index}-th operation of a back-to-back stream. A root rotates with it. */
     default void stream(int index) {
       call();
     }
 
-    /**
-     * Copies as many bytes on the device as the operation moves, if {@link #isOnDevices}.
-     * Overwrites the output.
-     */
+    /** Copies as many bytes on the device as the operation moves. Overwrites the output. */
     default void copy() {}
 
     /**

@@ -150,9 +150,7 @@ public final class Doubts {
     return false;
   }
 
-  /**
-   * Returns the number of pieces into which the placements {@link Placement.Shard} cut a dimension.
-   */
+  /** Returns the number of pieces into which shards that are not strided cut a dimension. */
   private static long plainPieces(Layout layout, int dim) {
     long pieces = 1;
     for (int m = 0; m < layout.mesh().ndim(); m++) {

@@ -144,10 +144,7 @@ public final class GroupNumbers {
     }
   }
 
-  /**
-   * Throws InvalidArgumentException unless the numbers range over exactly the groups that have
-   * scales.
-   */
+  /** Throws unless the group numbers range over exactly the groups that have scales. */
   private void checkGroups(Scales.Pair pair) {
     long[] numbers = values(pair.scale());
     long groups = groups(pair.weight());

@@ -42,9 +42,7 @@ public enum Purpose {
    */
   private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
 
-  /**
-   * Matches the end of a name if it says which part of a module the tensor is, and not its purpose.
-   */
+  /** Matches the end of a name that says which part of a module it is, not its purpose. */
   private static final Pattern PART = Pattern.compile("(?<=.)\\.(?:weight|bias|qweight|weight_packed)$");
 
   private final Pattern usual;

@@ -17,9 +17,7 @@ import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
-/**
- * Finds rules that would avoid an error. The error message suggests them. They match names of IN.
- */
+/** Finds rules that would avoid an error, to suggest in its message. They match names of IN. */
 public final class Remedy {
   private final Function<String, Optional<Rule>> ruleOf;
   private final IntFunction<Set<Integer>> plainFiles;
@@ -73,10 +71,7 @@ public final class Remedy {
     return DeviceMesh.of(ranks).ranks(listed).layout(Placement.replicate()).qualified();
   }
 
-  /**
-   * Returns the text of a rule's keys for a new rule that matches only {@code source} and the
-   * tensors that are joined with it.
-   */
+  /** Returns a rule's keys as text, for a new rule that matches only {@code source}'s parts. */
   private String copy(Rule rule, String source) {
     String match =
         rule.joins()

@@ -33,9 +33,7 @@ public final class ScaleBlocks {
   private final Map<String, List<String>> joined = new HashMap<>();
   private final Map<String, List<String>> written = new HashMap<>();
   private final Map<String, String> weightOf = new HashMap<>();
-  /**
-   * Number of inputs of each packed weight, keyed by name. It is the length of the weight's g_idx.
-   */
+  /** Number of inputs of each packed weight, keyed by name: the length of its g_idx. */
   private final Map<String, Long> inputs = new HashMap<>();
   private final Set<List<Object>> checked = new HashSet<>();
   private final boolean byRank;
@@ -104,10 +102,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Throws if a scale that belongs to no weight for certain is cut, unless it is an ordinary
-   * tensor.
-   */
+  /** Throws if a scale without a unique weight is cut, unless it is an ordinary tensor. */
   private void checkAlone(boolean isOfWeights, SourceTensor scale) {
     if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
       moves(scale).forEach(move -> checkWhole(move.target(), move.target()));
@@ -191,9 +186,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Returns whether such layouts and shapes were not checked yet. A model has few different ones.
-   */
+  /** Returns whether such layouts and shapes are unchecked. A model has few different ones. */
   private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
     return checked.add(
         List.of(
@@ -335,9 +328,7 @@ public final class ScaleBlocks {
     return Optional.of(all);
   }
 
-  /**
-   * Returns how scales run along the elements of dimension {@code d}; null if the counts don't fit.
-   */
+  /** Returns how scales run along dimension {@code d}; null if the counts don't fit. */
   private @Nullable Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
     SourceTensor weight = pair.weight();
     long words = weight.shape()[d];
@@ -430,9 +421,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /**
-   * Throws unless a rank's piece of a weight ends between blocks, and the rank has their scales.
-   */
+  /** Throws unless a rank's piece of a weight ends between blocks and the rank has their scales. */
   private void checkHeld(
       TargetTensor weight, TargetTensor scale, int rank, List<Along> all) {
     Runs held = weight.held(rank);

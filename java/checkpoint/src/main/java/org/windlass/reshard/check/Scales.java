@@ -152,10 +152,7 @@ public final class Scales {
     }
   }
 
-  /**
-   * Throws InvalidArgumentException if a rule appends zeros to a weight or its scales. A reader may
-   * take the zeros for values.
-   */
+  /** Throws if a rule appends zeros to a weight or its scales: they could count as values. */
   void checkNotPadded(List<TensorMove> moves) {
     Set<String> pairs = new HashSet<>();
     pairs().forEach(pair -> pairs.addAll(List.of(pair.weight().name(), pair.scale().name())));

@@ -93,9 +93,7 @@ public final class Siblings {
         : target.division().padded().get(written) != target.shape()[written];
   }
 
-  /**
-   * Returns whether each rank has the same indices of a dimension of two tensors, or all of them.
-   */
+  /** Returns whether each rank has the same indices of two dimensions, or all of them. */
   private static boolean isAlike(
       List<TensorMove> own, int dim, List<TensorMove> others, int otherDim, boolean writesWhole) {
     boolean isAlike = own.size() == others.size();

@@ -85,7 +85,6 @@ final class FileBox {
     return rows < 0 || row >= ROW_BYTES;
   }
 
-  /** Returns the number of bytes of the box. */
   long bytes() {
     return TargetTensor.elements(shape) * elementBytes;
   }

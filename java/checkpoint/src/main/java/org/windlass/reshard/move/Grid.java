@@ -58,7 +58,6 @@ record Grid(long[] extents, long[] step) {
     return (extents[dim] + step[dim] - 1) / step[dim];
   }
 
-  /** Returns the number of tiles. */
   long count() {
     long count = 1;
     for (int d = 0; d < step.length; d++) {

@@ -118,9 +118,7 @@ final class SourceFiles {
         && move.axes().keepOrder();
   }
 
-  /**
-   * Returns the bytes of memory that an element takes until it is copied to the target's memory.
-   */
+  /** Returns the bytes of memory for an element until it is copied to the target's memory. */
   long elementBytes() {
     return (terms() > 1 ? terms() + 1L : 1) * dtype().bytes() + wireBytes();
   }

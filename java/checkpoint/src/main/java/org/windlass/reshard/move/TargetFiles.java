@@ -80,9 +80,7 @@ final class TargetFiles {
     return sources;
   }
 
-  /**
-   * Returns the different shares of the target. Ranks with the same share have one entry together.
-   */
+  /** Returns the different shares of the target. Ranks with the same share have one entry. */
   synchronized List<Part> parts() {
     if (parts == null) {
       Map<List<List<Runs.Run>>, Part> byRuns = new LinkedHashMap<>();

@@ -32,9 +32,7 @@ import org.windlass.report.Report;
  * and every process maps all ranks' parts of it.
  */
 public final class Team implements AutoCloseable {
-  /**
-   * Time limit that is longer than any step. A {@link ProgressWatch} ends work without progress.
-   */
+  /** Time limit longer than any step. A {@link ProgressWatch} ends work without progress. */
   public static final Duration NO_LIMIT = Duration.ofDays(7);
 
   /** Largest number of threads of a process that read and write. More are not faster. */
@@ -53,10 +51,7 @@ public final class Team implements AutoCloseable {
   private static final int PROCESS = 8;
   private static final int WORDS = 9;
 
-  /**
-   * Values of the word at {@link #STAGE}. {@code MADE}: the files exist. {@code NAMED}: OUT has its
-   * name.
-   */
+  /** Values of the word {@link #STAGE}: the files exist; OUT has its name. */
   private static final int MADE = 1;
 
   private static final int NAMED = 2;
@@ -136,12 +131,10 @@ public final class Team implements AutoCloseable {
     }
   }
 
-  /** Returns the ranks of this process. */
   LocalGroup group() {
     return group;
   }
 
-  /** Returns the number of ranks in all processes. */
   int size() {
     return first.size();
   }
@@ -156,10 +149,7 @@ public final class Team implements AutoCloseable {
     return first.rank() == 0;
   }
 
-  /**
-   * Returns whether rank {@code own} of this process reads and writes. At most {@link
-   * #MOST_WORKERS} ranks of a process do.
-   */
+  /** Returns whether a rank of this process reads and writes: the first MOST_WORKERS ranks. */
   boolean works(Communicator own) {
     return own.rank() - first.rank() < MOST_WORKERS;
   }
@@ -169,9 +159,7 @@ public final class Team implements AutoCloseable {
     return words.addLong(TILES, 1);
   }
 
-  /**
-   * Adds to the number of written bytes, which the {@link ProgressWatch} of every process reads.
-   */
+  /** Adds to the number of written bytes, which {@link ProgressWatch} reads in every process. */
   void moved(long bytes) {
     words.addLong(MOVED, bytes);
   }
@@ -197,10 +185,7 @@ public final class Team implements AutoCloseable {
     return words.peekLong(LOCAL);
   }
 
-  /**
-   * Counts a system call that has read bytes, which the {@link ProgressWatch} of every process
-   * reads.
-   */
+  /** Counts a system call that has read bytes. {@link ProgressWatch} reads the number. */
   void called() {
     words.increment(CALLS);
   }

@@ -39,10 +39,7 @@ final class TileMover {
     }
   }
 
-  /**
-   * Holds the values of a box: the bytes, and a tensor over them in the order of written
-   * dimensions.
-   */
+  /** Holds the values of a box: its bytes, and a tensor over them in written order. */
   private record Values(Tensor view, ByteBuffer bytes) {}
 
   /**
@@ -76,17 +73,14 @@ final class TileMover {
     this.staged = staged;
   }
 
-  /** Returns the number of bytes that ranks took from other ranks' files. */
   long sentBytes() {
     return sentBytes;
   }
 
-  /** Returns the number of bytes that ranks took from their own files. */
   long localBytes() {
     return localBytes;
   }
 
-  /** Returns the number of bytes that this mover has written. */
   long writtenBytes() {
     return written;
   }
@@ -125,9 +119,7 @@ final class TileMover {
     return boxes;
   }
 
-  /**
-   * Returns the box that a segment of a move has within a tile. Its extents are 0 if there is none.
-   */
+  /** Returns the box of a segment within a tile, with extents 0 if they do not overlap. */
   private static Box box(
       int index, SourceFiles source, TensorMove.Segment segment, Tiles.Tile tile) {
     long[] extents = source.shape();
@@ -145,10 +137,7 @@ final class TileMover {
     return new Box(index, source, from, start, shape);
   }
 
-  /**
-   * Moves a box whose values do not change. A part with long rows is written directly from the
-   * memory that was read.
-   */
+  /** Moves unchanged values. Writes long rows directly from the memory that was read. */
   private void moveAsItIs(Tiles.Tile tile, Box box) {
     Values values = load(box);
     for (TargetFiles.Part part : tile.files().parts()) {
@@ -298,9 +287,7 @@ final class TileMover {
     }
   }
 
-  /**
-   * Counts the bytes that the ranks of a part take from files of other ranks, and from their own.
-   */
+  /** Counts the bytes that the ranks of a part take from other ranks' files and their own. */
   private void count(TargetFiles.Part part, Box box, List<Runs.Box> held) {
     Axes axes = box.source().move().axes();
     long wireBytes = box.source().wireBytes();

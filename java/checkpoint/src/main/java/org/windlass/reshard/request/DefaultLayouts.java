@@ -23,9 +23,7 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.reshard.tensor.TiedNames;
 
-/**
- * Checks the default layouts of a request, which apply to tensors without a layout of their own.
- */
+/** Checks a request's default layouts, which apply to tensors without a layout of their own. */
 final class DefaultLayouts {
   private final Checkpoint in;
   private final ReshardRequest request;
@@ -52,10 +50,7 @@ final class DefaultLayouts {
     this.warnings = warnings;
   }
 
-  /**
-   * Throws if a default layout shards a dimension that no tensor has, and warns about layouts that
-   * are seldom intended.
-   */
+  /** Throws if a default layout shards a dimension that no tensor has. */
   void check(SourceTensors sources, List<SourceTensor> tensors, List<TensorMove> moves) {
     Map<String, Integer> read = new LinkedHashMap<>();
     Set<Integer> cut = new HashSet<>();
@@ -121,9 +116,7 @@ final class DefaultLayouts {
     }
   }
 
-  /**
-   * Throws if a request lacks a layout that its checkpoint needs, or names one that it can't have.
-   */
+  /** Throws if a request lacks a layout that IN needs, or has one that IN can't have. */
   void checkRequest() {
     if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
       throw new InvalidArgumentException("to() is missing; reshard takes a target layout");

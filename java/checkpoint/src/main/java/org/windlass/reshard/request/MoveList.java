@@ -446,9 +446,7 @@ public final class MoveList {
             });
   }
 
-  /**
-   * Throws if a tensor is cut, joined or transposed although its name says that it must stay whole.
-   */
+  /** Throws if a tensor is cut, joined or transposed that by its name must stay whole. */
   private void checkWhole(TensorMove move) {
     SourceTensor source = move.source();
     TargetTensor target = move.target();

@@ -87,9 +87,7 @@ public final class Assembly {
     return Optional.ofNullable(rule).flatMap(Rule::parts);
   }
 
-  /**
-   * Returns the index of the part that the target is, if the rule splits a tensor; otherwise -1.
-   */
+  /** Returns the index of the part of a split tensor that the target is; otherwise -1. */
   public int splitOff() {
     return splitOff;
   }
@@ -195,9 +193,7 @@ public final class Assembly {
     return numbered();
   }
 
-  /**
-   * Returns the tensors of a stack, sorted by number. Throws unless the numbers are consecutive.
-   */
+  /** Returns a stack's tensors, sorted by number. Throws unless numbers are consecutive. */
   private List<SourceTensor> numbered() {
     SortedMap<Integer, SourceTensor> byNumber = new TreeMap<>();
     members.forEach(

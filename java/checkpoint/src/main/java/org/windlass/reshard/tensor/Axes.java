@@ -82,10 +82,7 @@ public record Axes(List<Integer> stored) {
     return old.equals(old.stream().sorted().toList());
   }
 
-  /**
-   * Returns the indices of the written dimensions in the order in which they are stored, innermost
-   * first.
-   */
+  /** Returns the indices of the written dimensions in stored order, innermost first. */
   public List<Integer> order() {
     List<Integer> order = new ArrayList<>();
     for (int d = stored.size() - 1; d >= 0; d--) {

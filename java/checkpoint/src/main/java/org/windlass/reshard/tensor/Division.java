@@ -176,10 +176,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     return isPlain() ? all : all.clipped(dim, begin, begin + extents.get(part));
   }
 
-  /**
-   * Returns the layout, changed so that its shards of {@code dim} do not cut inside {@code size}
-   * consecutive indices.
-   */
+  /** Returns the layout with shards of {@code dim} that keep {@code size} indices together. */
   private static Layout grouped(Layout layout, int dim, long size) {
     List<Placement> placements = new ArrayList<>(layout.placements());
     placements.replaceAll(
@@ -216,10 +213,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     return new Layout(layout.mesh(), placements);
   }
 
-  /**
-   * Returns the layout of the fused tensor that cuts each of {@code parts} equal parts as {@code
-   * layout} does.
-   */
+  /** Returns the layout of the whole tensor that cuts equal parts as {@code layout} does. */
   private static Layout strided(Layout layout, int dim, int parts) {
     return new Layout(
         layout.mesh(),
@@ -250,10 +244,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     }
   }
 
-  /**
-   * Throws InvalidArgumentException if a layout cuts a dimension inside a unit of {@code unit}
-   * indices.
-   */
+  /** Throws InvalidArgumentException if a layout cuts inside {@code unit} indices. */
   public static void checkUnit(
       String where, String which, Layout layout, int dim, long[] shape, long unit) {
     for (int rank : layout.mesh().ranks()) {
@@ -275,10 +266,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     }
   }
 
-  /**
-   * Throws InvalidArgumentException unless each rank's pieces of all parts have the same extents,
-   * except along {@code dim}.
-   */
+  /** Throws unless each rank's pieces of all parts differ only in their extent of {@code dim}. */
   private void checkFits(String where) {
     for (Layout other : layouts) {
       if (!Set.copyOf(other.mesh().ranks()).equals(Set.copyOf(layout().mesh().ranks()))) {

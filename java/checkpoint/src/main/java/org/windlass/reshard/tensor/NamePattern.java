@@ -63,10 +63,7 @@ public final class NamePattern {
     return new NamePattern(glob, Pattern.compile(regex.toString(), Pattern.DOTALL), captures);
   }
 
-  /**
-   * Returns this pattern with its {@code *} as a capture of that name, if it has exactly one {@code
-   * *}.
-   */
+  /** Returns this pattern with its only {@code *} as a named capture; unchanged otherwise. */
   NamePattern named(String capture) {
     boolean hasOne = glob.indexOf('*') >= 0 && glob.indexOf('*') == glob.lastIndexOf('*');
     return hasOne ? parse(glob, Optional.of(capture)) : this;

@@ -222,10 +222,7 @@ public record Rule(
     }
   }
 
-  /**
-   * Returns the captured texts of a tensor name, keyed by capture; empty if the rule does not
-   * apply.
-   */
+  /** Returns a name's captured texts, keyed by capture; empty if the rule does not apply. */
   public Optional<Map<String, String>> captures(String name) {
     return match.match(name)
         .filter(

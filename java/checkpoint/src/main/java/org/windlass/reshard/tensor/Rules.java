@@ -94,7 +94,6 @@ public final class Rules {
         form);
   }
 
-  /** Holds the values of one rule's keys. */
   private static final class Fields {
     final Set<String> keys = new LinkedHashSet<>();
     @Nullable NamePattern match;
@@ -124,10 +123,7 @@ public final class Rules {
               "uneven", List.of("stack"),
               "unit", List.of("parts", "split")));
 
-  /**
-   * Returns how the rule joins, splits, pads or drops tensors. Throws if its keys do not go
-   * together.
-   */
+  /** Returns how the rule changes tensors. Throws if its keys do not go together. */
   private Optional<Rule.Form> form(Fields fields) {
     List<String> forms = new ArrayList<>(List.of("drop", "parts", "split", "stack", "pad_to"));
     forms.retainAll(fields.keys);

@@ -14,10 +14,7 @@ import org.windlass.layout.Region;
  * @param shape the local tensor's extents
  */
 public record Runs(List<List<Run>> dims, long[] shape) {
-  /**
-   * Maps the global indices from {@code start}, inclusive, to {@code end}, exclusive, to local
-   * indices from {@code local} on.
-   */
+  /** Maps global indices {@code start} to {@code end} (exclusive) to those from {@code local}. */
   public record Run(long start, long end, long local) {}
 
   /**
@@ -29,10 +26,7 @@ public record Runs(List<List<Run>> dims, long[] shape) {
    */
   public record Box(long[] global, long[] local, long[] shape) {}
 
-  /**
-   * Returns the indices that {@code rank} holds under {@code layout}, of a tensor of this global
-   * shape.
-   */
+  /** Returns the indices of a tensor of this global shape that {@code rank} holds. */
   public static Runs of(Layout layout, long[] shape, int rank) {
     Region region = layout.localRegion(shape, rank);
     List<List<Run>> dims = new ArrayList<>();
@@ -71,10 +65,7 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return new Runs(dims, shape);
   }
 
-  /**
-   * Returns those of the runs that lie in {@code begin} (inclusive) to {@code end} (exclusive) of a
-   * dimension.
-   */
+  /** Returns the runs within indices {@code begin} to {@code end} (exclusive) of a dimension. */
   Runs clipped(int dim, long begin, long end) {
     List<List<Run>> clipped = new ArrayList<>(dims);
     clipped.set(dim, cut(dim, begin, end));
@@ -140,10 +131,7 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return box;
   }
 
-  /**
-   * Returns the held boxes in a box of global indices. Each is contiguous in global and local
-   * indices.
-   */
+  /** Returns the held boxes in a box of global indices, each contiguous in both indices. */
   public List<Box> within(long[] start, long[] shape) {
     int ndim = start.length;
     List<List<Run>> cut = new ArrayList<>();

@@ -398,10 +398,7 @@ public final class SourceTensors {
             });
   }
 
-  /**
-   * Returns whether two divisions give every rank the same indices, with the same kind of value
-   * (whole or a term).
-   */
+  /** Returns whether two divisions give every rank the same indices and kind of value. */
   private static boolean sameHolding(Division a, Division b, long[] shape) {
     List<Integer> ranks = a.layout().mesh().ranks();
     if (a.layout().hasPartial() || b.layout().hasPartial()) {

@@ -61,9 +61,7 @@ public final class TiedNames {
     return tied;
   }
 
-  /**
-   * Returns the names of all tensors that are read: stored names first, then aliases with a rule.
-   */
+  /** Returns the names that are read: stored names first, then aliases with a rule. */
   public List<String> tensors() {
     return List.copyOf(stored.keySet());
   }

@@ -104,18 +104,12 @@ final class Values {
             expected(weight, element) & 0xffff));
   }
 
-  /**
-   * Receives {@code length} elements that are consecutive in the whole tensor. Takes the index of
-   * the first in a block, and its index {@code element} in the tensor.
-   */
+  /** Takes the index in a block of some consecutive elements, their number and global index. */
   private interface Run {
     void take(int from, int length, long element);
   }
 
-  /**
-   * A rank's part of a tensor: all of it, some rows, or some columns. {@code width} elements are
-   * consecutive, and {@code stride} is the distance between the starts of two such ranges.
-   */
+  /** Part of a tensor: ranges of {@code width} elements that begin {@code stride} apart. */
   private record Part(long first, long width, long stride) {
     static Part of(Weight weight, Placement placement, int place, int places) {
       long rows = weight.shape()[0];
@@ -128,10 +122,7 @@ final class Values {
           : new Part(place * (columns / places), columns / places, columns);
     }
 
-    /**
-     * Passes the {@code count} elements of the part from {@code at} on, in ranges that are
-     * consecutive in the whole tensor.
-     */
+    /** Splits elements {@code at} to {@code at + count} into ranges consecutive in the tensor. */
     void forEachRun(long at, int count, Run run) {
       for (int from = 0; from < count; ) {
         long column = (at + from) % width;

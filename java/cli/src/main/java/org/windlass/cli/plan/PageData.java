@@ -28,14 +28,10 @@ import org.windlass.plan.Traffic.Link;
  * traffic between ranks, and the totals of every rank.
  */
 final class PageData {
-  /**
-   * Largest number of transfers between two ranks in a page. A larger page would slow a browser.
-   */
+  /** Largest number of rank pairs with traffic. A larger page would keep a browser busy. */
   private static final int MOST_LINKS = 400_000;
 
-  /**
-   * Largest number of intervals of a shard in one dimension. A finer picture would not be visible.
-   */
+  /** Largest number of a shard's intervals in one dimension. A finer picture is not visible. */
   private static final int MOST_INTERVALS = 256;
 
   private final PlanRequest request;

@@ -28,10 +28,7 @@ public final class PlanPage {
 
   private PlanPage() {}
 
-  /**
-   * Returns {@code file} after following links. Throws if it is neither new, empty, nor such a
-   * page.
-   */
+  /** Returns {@code file} after following links. Throws if it is neither new, empty nor a page. */
   public static Path place(Path file) {
     try {
       if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {

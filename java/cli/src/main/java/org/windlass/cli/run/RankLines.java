@@ -37,9 +37,7 @@ final class RankLines {
 
   private volatile boolean isWaiting;
 
-  /**
-   * Starts the thread. {@code to} receives an array of whole lines, and how many bytes of it count.
-   */
+  /** Starts the thread. {@code to} receives an array of whole lines and its used length. */
   RankLines(int rank, InputStream from, ObjIntConsumer<byte[]> to) {
     this.from = from;
     this.to = to;

@@ -41,9 +41,7 @@ public final class RankProcesses implements AutoCloseable {
    */
   public record Failure(int rank, long pid, int status) {}
 
-  /**
-   * Name of an environment variable of ranks and their descendants. Its value is unique to the job.
-   */
+  /** Environment variable of ranks and their descendants. Its value is unique to the job. */
   static final String MARK = "WINDLASS_RUN";
 
   /** Number of times that remaining processes are killed, since they may start others meanwhile. */
@@ -158,10 +156,7 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns the ranks that have not ended, if all of these are suspended and other ranks have
-   * ended.
-   */
+  /** Returns the ranks that have not ended, if all are suspended and others have ended. */
   public List<Rank> stopped() {
     List<Process> all = processes();
     List<Rank> left = new ArrayList<>();
@@ -293,10 +288,7 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /**
-   * Adds running ranks to {@code ranks} and them and their descendants to {@code found}. Returns
-   * true if any process runs.
-   */
+  /** Collects running ranks and their descendants. Returns true if there are any. */
   private boolean look(Set<ProcessHandle> ranks, Set<ProcessHandle> found) {
     ProcessHandle.allProcesses()
         .filter(each -> isRunning(each) && (depth(ranks, each) >= 0 || isMarked(each)))
@@ -304,10 +296,7 @@ public final class RankProcesses implements AutoCloseable {
     return found.stream().anyMatch(RankProcesses::isRunning);
   }
 
-  /**
-   * Returns how many generations a process is below the nearest rank, or -1 if it descends from
-   * none.
-   */
+  /** Returns the number of generations below the nearest rank, or -1 if there is none. */
   private static int depth(Set<ProcessHandle> ranks, ProcessHandle process) {
     Optional<ProcessHandle> at = Optional.of(process);
     int depth = 0;
@@ -344,9 +333,7 @@ public final class RankProcesses implements AutoCloseable {
     return state(process) == STOPPED;
   }
 
-  /**
-   * Returns the process's state letter in /proc/PID/stat; {@link #ZOMBIE} if the process has ended.
-   */
+  /** Returns the process's state letter in /proc; {@link #ZOMBIE} if it has ended. */
   private static char state(ProcessHandle process) {
     try {
       Path file = Path.of("/proc", "" + process.pid(), "stat");

@@ -29,9 +29,7 @@ public final class RankVariables implements AutoCloseable {
   /** Number of random bytes of a token. The file has two hexadecimal digits for each. */
   private static final int TOKEN_BYTES = 32;
 
-  /**
-   * If one of these is set, the ranks use its token, since two jobs that connect need the same one.
-   */
+  /** If one of these is set, ranks use its token. Two jobs that connect need the same one. */
   private static final List<String> TOKENS = List.of(TOKEN_FILE, "WINDLASS_TOKEN");
 
   private final int ranks;

@@ -30,16 +30,12 @@ import org.windlass.error.AbortedException;
 public final class RunFolder implements AutoCloseable {
   private static final Pattern NAME = Pattern.compile("windlass-run-[0-9]+");
 
-  /**
-   * Matches the names of files that a run writes, except the lock. A folder with others is kept.
-   */
+  /** Matches the files that a run writes, except the lock. A folder with others is kept. */
   private static final Pattern FILE = Pattern.compile("token|options|[0-9]+([.]part)?");
 
   private static final String LOCK = "lock";
 
-  /**
-   * Number of attempts to create a folder. Another run may take a new folder for an abandoned one.
-   */
+  /** Number of attempts. Another run may take a new folder for an abandoned one. */
   private static final int ATTEMPTS = 100;
 
   /**
@@ -49,9 +45,7 @@ public final class RunFolder implements AutoCloseable {
    */
   private static final Set<Path> OWN = new HashSet<>();
 
-  /**
-   * Path of the folder; null before it is needed. Guarded by the class, as the fields below are.
-   */
+  /** Path of the folder; null before it is needed. Guarded by the class, as those below. */
   private @Nullable Path path;
 
   private @Nullable FileChannel lock;

@@ -28,10 +28,7 @@ import org.windlass.internal.store.Waits;
  * each on its own thread. The first of them makes the handles of all ranks of the process.
  */
 public final class AllGatherStart {
-  /**
-   * Future {@code wl_comm_t*} of each rank of this process that is starting, keyed by the rank's
-   * member id.
-   */
+  /** Future {@code wl_comm_t*} of each starting rank of this process, keyed by its member id. */
   private static final Map<UUID, CompletableFuture<Long>> STARTING = new ConcurrentHashMap<>();
 
   /** Marks a rank that has stopped waiting. */

@@ -47,10 +47,7 @@ public record Announcement(
         });
   }
 
-  /**
-   * Decodes the announcement of another job. Throws Mismatch if its versions are not {@code
-   * versions}.
-   */
+  /** Decodes another job's announcement. Throws Mismatch if it has other {@code versions}. */
   public static Announcement of(byte[] bytes, String versions) {
     try {
       return Encoding.read(

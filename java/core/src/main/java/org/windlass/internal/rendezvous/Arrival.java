@@ -146,9 +146,7 @@ record Arrival(
     return mask;
   }
 
-  /**
-   * Returns how many cores the ranks of a host share: the union of their cores, or less by a quota.
-   */
+  /** Returns how many cores the ranks of a host share: the union of theirs, or a quota. */
   static int cores(List<Arrival> ranks) {
     BitSet union = new BitSet();
     int most = 1;

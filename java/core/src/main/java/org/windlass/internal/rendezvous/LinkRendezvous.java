@@ -83,9 +83,7 @@ public final class LinkRendezvous implements AutoCloseable {
     return environment.getOrDefault(VARIABLE, "");
   }
 
-  /**
-   * Throws InvalidArgumentException for a malformed value of {@link #VARIABLE}. Looks up no host.
-   */
+  /** Throws InvalidArgument for a malformed value of {@link #VARIABLE}. Looks up no host. */
   public static void check(String setting) {
     if (StoreProviders.address(VARIABLE, setting).isPresent()) {
       return;
@@ -99,10 +97,7 @@ public final class LinkRendezvous implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns the name of the provided store. All users with the same token, or all without one,
-   * share it.
-   */
+  /** Returns the name of the store. All users of one token, or of none, share the store. */
   private String name(String provided) {
     StoreProviders.of(provided); // throws if there is none
     return Token.fromEnvironment(environment).map(token -> token.name(JOBS)).orElse(JOBS);

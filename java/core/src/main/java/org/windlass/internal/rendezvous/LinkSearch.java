@@ -111,10 +111,7 @@ public record LinkSearch(
     }
   }
 
-  /**
-   * Waits until a target waits for this source: {@code job}, or any if that is null. Returns its
-   * name.
-   */
+  /** Waits until a target waits for this source: {@code job}, or any if that is null. */
   public List<String> awaitOpen(@Nullable String job) {
     byte[] calls = null;
     while (true) {
@@ -317,10 +314,7 @@ public record LinkSearch(
     return Announcement.peek(TargetEntry.of(value).target());
   }
 
-  /**
-   * Removes this target's key, even if it is unknown whether the key was written. Adds errors to
-   * {@code failure}.
-   */
+  /** Removes this target's key, even if it is unknown whether the key was written. */
   private void retract(String key, RuntimeException failure) {
     try {
       uninterrupted(

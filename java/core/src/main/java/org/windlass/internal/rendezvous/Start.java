@@ -271,10 +271,7 @@ public final class Start {
     }
   }
 
-  /**
-   * Returns the addresses at which processes connect (wires). The lowest rank of each process gives
-   * its own.
-   */
+  /** Returns the addresses for connections. The lowest rank of each process gives its own. */
   private List<byte[]> wires(
       long[] group, List<Integer> own, ProcessName process, ProcessName maker, SharedFile shared) {
     List<byte[]> names =
@@ -355,9 +352,7 @@ public final class Start {
     return name;
   }
 
-  /**
-   * Makes a native call that writes a {@code long}, and returns it or throws the call's failure.
-   */
+  /** Makes a native call that writes a {@code long}. Returns it, or throws the failure. */
   private static long value(ToIntFunction<Scratch> call) {
     try (Scratch scratch = Scratch.take()) {
       Failures.check(call.applyAsInt(scratch), scratch);

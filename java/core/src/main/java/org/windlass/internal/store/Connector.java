@@ -96,10 +96,7 @@ final class Connector {
     }
   }
 
-  /**
-   * Prepares the attempts. If {@code isOpened}, a server has listened before, and the store counts
-   * as lost if none listens now.
-   */
+  /** If {@code isOpened}, a server has listened before: if none does now, the store is lost. */
   Connector(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     this.address = address;
@@ -219,9 +216,7 @@ final class Connector {
     }
   }
 
-  /**
-   * Returns the next frame, which must be of {@code kind}. A REFUSED frame throws its exception.
-   */
+  /** Returns the next frame, which must be of {@code kind}. Throws for a REFUSED frame. */
   private ByteBuffer receive(Connection made, Deadline end, byte kind) throws IOException {
     ByteBuffer frame = made.receive(end);
     if (frame.get(0) == Wire.REFUSED) {

@@ -23,9 +23,7 @@ final class FrameChannel {
   private final ReadableByteChannel from;
   private final WritableByteChannel to;
 
-  /**
-   * Received bytes, up to the buffer's position. Bytes before {@code taken} were returned already.
-   */
+  /** Received bytes, up to its position. Those before {@code taken} were returned already. */
   private ByteBuffer in = ByteBuffer.allocate(SMALL);
 
   private int taken;

@@ -38,9 +38,7 @@ import org.windlass.internal.Log;
  * does not reconnect.
  */
 public final class SocketStore implements Store {
-  /**
-   * Milliseconds after a round's deadline in which the client still waits for the server's reason.
-   */
+  /** Milliseconds after a round's deadline in which a call waits for the server's reason. */
   private static final long LAST_WORD_MS = 2000;
 
   /** Time after which even an idle member sends a second request; see {@link Session}. */
@@ -73,10 +71,7 @@ public final class SocketStore implements Store {
     return connect(address, token, member, false, deadline);
   }
 
-  /**
-   * Connects as above. If {@code isOpened}, the store was there before, and PeerLost is thrown if
-   * no server listens.
-   */
+  /** Connects. If {@code isOpened}, a server has listened before: throws PeerLost if none does. */
   public static SocketStore connect(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     Objects.requireNonNull(token, "token");
@@ -364,9 +359,7 @@ public final class SocketStore implements Store {
     return null;
   }
 
-  /**
-   * Logs why the connection ends, and sends the reason to the server if the connection still works.
-   */
+  /** Logs why the connection ends, and sends the reason to the server if possible. */
   private void leave(String why) {
     Log.warn("The store at " + address + " is left: " + why);
     send(Wire.leave(why));

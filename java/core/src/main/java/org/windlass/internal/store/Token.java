@@ -125,9 +125,7 @@ public final class Token {
     }
   }
 
-  /**
-   * Returns the token as hexadecimal digits, for {@link #VARIABLE} of a process of the same job.
-   */
+  /** Returns the hexadecimal digits, for {@link #VARIABLE} of a process of the same job. */
   public String digits() {
     return HexFormat.of().formatHex(secret);
   }

@@ -11,15 +11,13 @@ public final class Waits {
 
   private Waits() {}
 
-  /**
-   * Returns how a message begins if a key had no other value than {@code seen} until the deadline.
-   */
+  /** Returns how a message begins if a key never had another value than {@code seen}. */
   public static String lacking(byte @Nullable [] seen) {
     return seen == null ? "no value in " : "no other value in ";
   }
 
   /**
-   * Returns an exception of the kind of {@code why}, its cause, with {@code call} in the message.
+   * Returns an exception of the kind of its cause {@code why}, with {@code call} in the message.
    */
   public static WindlassException during(String call, WindlassException why) {
     String message = call + ": " + why.getMessage();
@@ -35,9 +33,7 @@ public final class Waits {
     }
   }
 
-  /**
-   * Sets the thread's interrupt flag again, and returns the exception for {@code call} to throw.
-   */
+  /** Sets the thread's interrupt flag again, and returns the exception to throw. */
   public static RuntimeException interrupted(String call) {
     Thread thread = Thread.currentThread();
     thread.interrupt();
