@@ -135,7 +135,6 @@ public final class SafetensorsWriter implements AutoCloseable {
     header = Optional.empty();
   }
 
-  /** Returns the size of the whole file in bytes. */
   long fileBytes() {
     return dataStart + dataBytes;
   }

@@ -21,9 +21,7 @@ public final class TensorList {
   /**
    * Describes one entry of the list.
    *
-   * @param name the tensor's name
    * @param shape the global shape
-   * @param dtype the dtype
    * @param from the tensor's own source layout, if it has one
    * @param to the tensor's own target layout, if it has one
    * @param count the number of such tensors

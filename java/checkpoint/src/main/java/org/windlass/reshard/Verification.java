@@ -28,7 +28,6 @@ final class Verification {
   private final MoveList list;
   private final Cancellation cancellation;
 
-  /** Creates the verification of the moves from IN; {@code cancellation} ends it early. */
   Verification(Checkpoint in, MoveList list, Cancellation cancellation) {
     this.in = in;
     this.list = list;

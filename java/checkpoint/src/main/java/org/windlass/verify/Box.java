@@ -85,7 +85,6 @@ record Box(
     return sides.stream().mapToLong(Side::length).reduce(1, (a, b) -> a * b);
   }
 
-  /** Divides the elements into shares of at most {@code most} elements. */
   List<Share> shares(long most) {
     List<Share> shares = new ArrayList<>();
     long elements = elements();
@@ -95,7 +94,6 @@ record Box(
     return shares;
   }
 
-  /** Returns the first element of a share with an unexpected value. */
   static Optional<Difference> firstDifference(Share share) {
     return share.box().firstDifference(share.begin(), share.end());
   }

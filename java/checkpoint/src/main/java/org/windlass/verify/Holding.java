@@ -30,7 +30,6 @@ final class Holding {
   }
 
   private final List<List<Run>> dims;
-  /** Extents of the local tensor. */
   private final long[] shape;
 
   private Holding(List<List<Run>> dims, long[] shape) {
@@ -44,7 +43,6 @@ final class Holding {
         dims.stream().mapToLong(runs -> runs.stream().mapToLong(Run::length).sum()).toArray());
   }
 
-  /** Returns the holding of a whole tensor. */
   static Holding whole(long[] shape) {
     List<List<Run>> dims = new ArrayList<>();
     for (long extent : shape) {
@@ -209,7 +207,6 @@ final class Holding {
     return numbered;
   }
 
-  /** Returns the strides, in elements, of a row-major tensor without gaps. */
   static long[] rowMajor(long[] shape) {
     long[] strides = new long[shape.length];
     long stride = 1;
@@ -269,7 +266,6 @@ final class Holding {
     return shape;
   }
 
-  /** Returns the number of elements in the runs. */
   long elements() {
     return dims.stream()
         .mapToLong(runs -> runs.stream().mapToLong(Run::length).sum())

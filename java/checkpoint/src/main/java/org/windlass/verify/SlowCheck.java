@@ -43,7 +43,6 @@ public final class SlowCheck {
    * Compares a target rank's tensor with the expected values, and its padding with zeros.
    *
    * @param entry how ranks hold the tensor
-   * @param file the rank's file
    * @throws VerificationFailedException naming the tensor, the first index that differs and both
    *     ranks
    */

@@ -22,7 +22,6 @@ final class SlowNumber {
       return ((1L << exponentBits) - 1) << mantissaBits;
     }
 
-    /** Returns the bits of the largest number. */
     long largest() {
       return finite ? quietNan - 1 : infinity() - 1;
     }

@@ -36,7 +36,6 @@ final class SlowValue {
     this.target = target;
   }
 
-  /** Returns whether target bits equal source bits. */
   private boolean plain() {
     return terms.size() == 1 && source == target && source == wire;
   }

@@ -129,7 +129,6 @@ public final class SourcePart {
     throw new IllegalStateException("no source rank holds " + Arrays.toString(index));
   }
 
-  /** Returns the layout of the tensor, or of its first part. */
   private Layout layout() {
     return entry.layout().orElseGet(() -> entry.parts().get().layouts().get(0));
   }

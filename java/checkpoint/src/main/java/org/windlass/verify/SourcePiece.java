@@ -29,7 +29,6 @@ record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
    */
   record Term(List<Integer> ranks, List<StoredTensor> stored) {}
 
-  /** Returns the pieces of a tensor in rank files. */
   static List<SourcePiece> of(
       LayoutFile.Entry entry, String name, IntFunction<SafetensorsFile> files) {
     List<SourcePiece> all = new ArrayList<>();
@@ -79,7 +78,6 @@ record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
         });
   }
 
-  /** Returns the only piece of a tensor that is whole in a file. */
   static List<SourcePiece> whole(long[] shape, String name, SafetensorsFile file) {
     Term term = new Term(List.of(), List.of(new StoredTensor(file, name)));
     return List.of(stored(Holding.whole(shape), List.of(term)));

@@ -53,7 +53,6 @@ import picocli.CommandLine.TypeConversionException;
 public final class Main implements Runnable {
   private static final String RUN = "run";
 
-  /** Commands, keyed by name, in the order of the help. */
   private static final Map<String, Supplier<Object>> COMMANDS = commands();
 
   @Spec private CommandSpec spec;

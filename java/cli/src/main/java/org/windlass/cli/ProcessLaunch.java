@@ -45,7 +45,6 @@ final class ProcessLaunch {
   private final int ranks;
   private final CommunicatorOptions options;
 
-  /** Prepares a launch of {@code processes} processes with {@code ranks} ranks each. */
   ProcessLaunch(
       List<String> arguments, int processes, int ranks, CommunicatorOptions options) {
     this.arguments = arguments;

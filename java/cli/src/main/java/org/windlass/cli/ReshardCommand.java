@@ -195,7 +195,6 @@ final class ReshardCommand implements Runnable {
     }
   }
 
-  /** Runs the reshard in one process for each core, within limits. */
   private ReshardResult runProcesses(Reshard reshard, PrintWriter err) {
     int cores = Runtime.getRuntime().availableProcessors();
     int processes = Math.max(FEWEST_PROCESSES, Math.min(cores, MOST_PROCESSES));

@@ -106,7 +106,6 @@ public final class Followers implements AutoCloseable {
       }
     }
 
-    /** Sets the outcome to lost if the follower's link has ended. */
     void check() {
       Link linked = Objects.requireNonNull(link);
       Report report = linked.communicator().report();
@@ -123,7 +122,6 @@ public final class Followers implements AutoCloseable {
       set(end == null ? DONE : LOST, end);
     }
 
-    /** Unlinks the follower because this rank or another one has lost it. */
     void lose() {
       if (failure instanceof WindlassException known) {
         lose(known);

@@ -123,7 +123,6 @@ final class JobRanks implements AutoCloseable {
     }
   }
 
-  /** Runs a test on rank 0 as {@link #fromRank0} runs a step. */
   boolean testOnRank0(Until until, BooleanSupplier step) {
     return fromRank0(
         until,

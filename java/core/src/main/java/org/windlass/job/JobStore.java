@@ -113,7 +113,6 @@ final class JobStore implements AutoCloseable {
     cleanable = Leaks.watch(this, resources);
   }
 
-  /** Returns the connection; empty while there is none. */
   Optional<Store> store() {
     return resources.store();
   }

@@ -43,7 +43,6 @@ public final class LaunchEnvironment {
         "torchrun",
         "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE",
         "set both, as torchrun does, or neither"),
-    /** {@code mpirun} of Open MPI. */
     OPEN_MPI(
         "Open MPI",
         "OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE"
@@ -54,7 +53,6 @@ public final class LaunchEnvironment {
         "PMIx",
         "PMIX_RANK SLURM_NTASKS SLURM_LOCALID",
         "set WINDLASS_RANK and WINDLASS_WORLD_SIZE, since PMIx sets no number of ranks"),
-    /** {@code srun}. */
     SLURM(
         "Slurm", "SLURM_PROCID SLURM_NTASKS SLURM_LOCALID", "start it with srun, which sets both");
 

@@ -16,7 +16,6 @@ record LaunchVariables(Map<String, String> all) {
     return name != null && value(name).isPresent();
   }
 
-  /** Returns the value of a variable that is set. */
   String get(String name) {
     return Objects.requireNonNull(all.get(name));
   }

@@ -141,7 +141,6 @@ record Admission(
    * Waits until the owner has copied this member's statement. Returns false if the owner is gone.
    *
    * @param who the member's name in the keys
-   * @param own the statement
    */
   private boolean isAdmitted(Owner owner, String who, ByteSequence own) {
     ByteSequence answer = owner.admitted(who);

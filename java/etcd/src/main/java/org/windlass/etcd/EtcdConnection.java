@@ -57,7 +57,6 @@ final class EtcdConnection implements AutoCloseable {
   final Client client;
   final String address;
 
-  /** Completes with the reason when the connection ends. */
   private final CompletableFuture<WindlassException> end = new CompletableFuture<>();
 
   /** Lease that is revoked when this connection ends; null before {@link #keepLease}. */

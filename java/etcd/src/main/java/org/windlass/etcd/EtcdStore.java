@@ -46,7 +46,6 @@ final class EtcdStore implements Store {
   private final KeptLease lease;
   private final Owner owner;
 
-  /** All-gathers in progress, keyed by name. */
   private final Map<String, RoundsByKeys> rounds = new ConcurrentHashMap<>();
 
   /** Number of bytes under each key that this member has written. */

@@ -61,7 +61,6 @@ final class RoundsByKeys {
   private Round round;
   private Deadline until;
 
-  /** Creates an all-gather that begins with round {@code first}. */
   RoundsByKeys(Store store, Round first) {
     this.store = store;
     name = first.name();
@@ -113,7 +112,6 @@ final class RoundsByKeys {
     }
   }
 
-  /** Takes part in the next round; see {@link Store#gather}. */
   List<byte[]> next(Round next) {
     number++;
     round = next;
@@ -311,7 +309,6 @@ final class RoundsByKeys {
     return told;
   }
 
-  /** Removes this process's values after a failed round. */
   private void cleanUp() {
     try {
       forget();

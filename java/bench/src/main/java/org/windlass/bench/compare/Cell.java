@@ -25,7 +25,6 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
           .thenComparing(Cell::ranks)
           .thenComparing(Cell::bytes);
 
-  /** Returns the cells in ascending order, without repetition. */
   static List<Cell> inOrder(Collection<Cell> cells) {
     return cells.stream().distinct().sorted().toList();
   }

@@ -90,7 +90,6 @@ record Comparison(
       return Math.max(0, Math.round(micros * 1e3));
     }
 
-    /** Returns Windlass's median of a cell so far in microseconds, or NaN if it has none. */
     double median(Cell cell) {
       return contenders.stream()
           .map(each -> new Entry(cell, each))

@@ -21,7 +21,6 @@ enum Contender {
   PLAIN_PROCESSES,
   JAVA,
   OPENMPI,
-  /** Open MPI with each rank bound to a core. */
   OPENMPI_BOUND,
   MPICH,
   GLOO,

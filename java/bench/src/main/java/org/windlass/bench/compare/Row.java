@@ -71,7 +71,6 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
         : mean.applyAsDouble(sorted[middle - 1], sorted[middle]);
   }
 
-  /** Returns the geometric mean of the numbers, or NaN without any. */
   static double geometricMean(DoubleStream values) {
     return Math.exp(
         values.map(Math::log).filter(each -> !Double.isNaN(each)).average().orElse(Double.NaN));
@@ -87,7 +86,6 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
     }
   }
 
-  /** Reads the rows of a CSV file that {@link #write} wrote. */
   static List<Row> read(Path file) {
     List<String> lines;
     try {

@@ -340,7 +340,6 @@ public final class Sampler {
     return nanos / calls;
   }
 
-  /** Checks the outputs of the last iteration of {@link #sample}. */
   private void verify() {
     long last = next - 1;
     forEachRank((work, rank) -> work.verify(last));

@@ -17,10 +17,8 @@ abstract class OneSidedWork implements Workload.RankWork {
   final Window window;
   final Signals signals;
 
-  /** Tensor that the rank sends. */
   final Tensor own;
 
-  /** Tensor that the rank's peers write to. */
   final DistributedTensor reached;
 
   /**

@@ -182,7 +182,6 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain)
     };
   }
 
-  /** Integers of a rank, shared by Java and the native side. */
   private record Ints(ByteBuffer memory, IntBuffer values) {
     static Ints of(int count) {
       ByteBuffer memory = Structs.allocate(Math.multiplyExact(count, Integer.BYTES));

@@ -14,7 +14,6 @@ import org.jspecify.annotations.Nullable;
  * @param isUsual whether known formats have such blocks
  */
 record Along(int weight, int scale, long block, long count, boolean isUsual) {
-  /** Returns the range of scales that belong to a range of the weight's elements. */
   Span scales(Span elements) {
     return new Span(
         elements.start() / block * count, (elements.end() + block - 1) / block * count);
@@ -31,7 +30,6 @@ record Along(int weight, int scale, long block, long count, boolean isUsual) {
         weight, scale, block * words / common, count * elements / common, isUsual);
   }
 
-  /** Describes the block and its scales, for an error message. */
   String shown() {
     return "a block of " + block + " that has " + (count == 1 ? "one scale" : count + " of them");
   }

@@ -170,7 +170,6 @@ public final class Doubts {
     }
   }
 
-  /** Warns if a weight that is fused of several is cut as if it were a single weight. */
   private void lookAtFused(TensorMove move, boolean readsCut, boolean writesCut) {
     String name = move.source().name();
     int[] fused = fusedDimensions(name, move.source().shape().length);

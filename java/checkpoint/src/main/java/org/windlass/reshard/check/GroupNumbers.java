@@ -33,7 +33,6 @@ public final class GroupNumbers {
   private final Map<String, TensorMove> moves = new HashMap<>();
   private final Map<String, List<TensorMove>> joined = new HashMap<>();
   private final Map<String, SourceTensor> numbersOf = new HashMap<>();
-  /** Moves of the scales, by weight. */
   private final Map<String, List<TensorMove>> scalesOf = new HashMap<>();
   private final Doubts doubts = new Doubts();
 
@@ -46,12 +45,10 @@ public final class GroupNumbers {
     }
   }
 
-  /** Returns whether a tensor of that name holds group numbers. */
   static boolean isName(String name) {
     return name.endsWith("g_idx");
   }
 
-  /** Returns whether a tensor of that name holds the shape of a packed weight. */
   static boolean isShape(String name) {
     return name.endsWith("weight_shape");
   }
@@ -230,7 +227,6 @@ public final class GroupNumbers {
         .anyMatch(rank -> target.held(rank).shape()[written] != target.shape()[written]);
   }
 
-  /** Returns whether all groups have the same size and follow the order of the inputs. */
   private boolean isInOrder(Scales.Pair pair) {
     long[] numbers = values(pair.scale());
     long groups = groups(pair.weight());
@@ -246,7 +242,6 @@ public final class GroupNumbers {
     return true;
   }
 
-  /** Returns all values of a tensor, from the files that hold its parts. */
   private long[] values(SourceTensor tensor) {
     long[] all = new long[Math.toIntExact(TargetTensor.elements(tensor.shape()))];
     if (!in.byRank()) {

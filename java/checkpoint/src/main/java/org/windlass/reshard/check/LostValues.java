@@ -46,7 +46,6 @@ public final class LostValues {
   private final Different before = new Different(KEPT * FEW);
   private final Different after = new Different(FEW);
 
-  /** Memory for one whole tensor, as it is stored. */
   private final Tensor memory = Tensor.allocate(DType.U8, (long) MOST_ELEMENTS * Long.BYTES);
 
   private final ByteBuffer stored = bytes(memory);
@@ -142,7 +141,6 @@ public final class LostValues {
     }
   }
 
-  /** Reads the ranks' parts of a tensor, each part once. */
   private void readParts(SourceTensor tensor) {
     Set<List<List<Runs.Run>>> parts = new HashSet<>();
     for (int rank : tensor.from().mesh().ranks()) {
@@ -154,7 +152,6 @@ public final class LostValues {
     }
   }
 
-  /** Reads the first elements of a tensor, if they have not been read yet. */
   private void read(SourceTensor tensor, int elements) {
     int bytes = elements * tensor.dtype().bytes();
     if (stored.position() < bytes) {

@@ -28,7 +28,6 @@ public enum Purpose {
   WHOLE("(?-i:W_q)|_extra_state[0-9]*"),
   /** Few values that differ little. A dtype with fewer bits would make them equal. */
   PRECISE("e_score_correction_bias|a_log|dt_bias|(?:.*_)?inv_freq|(?:.*_)?(?:router|gate)[._](?:expert_)?bias"),
-  /** Any other purpose. */
   OTHER(".*");
 
   /** Matches the names of scales of activations, or of a cache of keys and values. */
@@ -73,17 +72,14 @@ public enum Purpose {
     throw new IllegalStateException(name);
   }
 
-  /** Returns whether the name is that of scales of activations. */
   static boolean isOfActivations(String name) {
     return OF_ACTIVATIONS.matcher(last(name)).matches();
   }
 
-  /** Returns whether the name is that of scales that run over a weight's inputs. */
   static boolean isOfInputs(String name) {
     return OF_INPUTS.matcher(last(name)).matches();
   }
 
-  /** Returns the text behind the last dot. */
   static String last(String name) {
     return name.substring(name.lastIndexOf('.') + 1);
   }

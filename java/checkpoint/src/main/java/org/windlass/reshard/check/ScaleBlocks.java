@@ -271,7 +271,6 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Throws unless the scales are joined in the same way as their weights. */
   private void checkJoined(TensorMove weight, TensorMove scale) {
     List<String> weights = parts(weight);
     List<String> scales = parts(scale);
@@ -341,7 +340,6 @@ public final class ScaleBlocks {
     return Along.of(d, elements, scales, usual, isOfInputs && weight.dtype() == DType.I32);
   }
 
-  /** Throws unless weight and scales keep the order of the dimensions along which scales run. */
   private static void checkOrder(TensorMove weight, TensorMove scale, List<Along> written) {
     if (scale.source().shape().length != weight.source().shape().length
         || Arrays.stream(scale.source().shape()).allMatch(extent -> extent == 1)

@@ -33,7 +33,6 @@ public final class Scales {
   private final Map<String, String> first = new LinkedHashMap<>();
   /** Every tensor whose name has the purpose {@link Purpose#SCALE}. */
   private final List<SourceTensor> named = new ArrayList<>();
-  /** Weights to which each scale may belong. */
   private final Map<SourceTensor, List<SourceTensor>> weights = new LinkedHashMap<>();
 
   /** Finds the scales among the tensors of a checkpoint. */
@@ -109,7 +108,6 @@ public final class Scales {
         || (!weights.isEmpty() && tensor.name().endsWith("scales"));
   }
 
-  /** Returns whether a tensor holds scales of another tensor. */
   boolean hold(SourceTensor tensor) {
     return weights.containsKey(tensor);
   }
@@ -191,7 +189,6 @@ public final class Scales {
     }
   }
 
-  /** Returns the length of the names' common prefix, in characters. */
   private static int common(SourceTensor a, SourceTensor b) {
     int shorter = Math.min(a.name().length(), b.name().length());
     int common = 0;

@@ -84,7 +84,6 @@ public final class Siblings {
     }
   }
 
-  /** Returns whether a rule splits or pads a stored dimension. */
   private static boolean changes(TensorMove move, Rule rule, int dim) {
     int written = move.axes().stored().indexOf(dim);
     TargetTensor target = move.target();

@@ -27,7 +27,6 @@ record Span(long start, long end) {
     return spans;
   }
 
-  /** Describes some of the scales, for an error message. */
   static String text(List<Span> spans, Span whole) {
     if (spans.isEmpty()) {
       return "no scales";

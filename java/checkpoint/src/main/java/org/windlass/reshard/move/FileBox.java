@@ -49,10 +49,8 @@ final class FileBox {
   /**
    * Creates a box. The tensor in the file and the block are both row-major.
    *
-   * @param elementBytes bytes of an element
    * @param file the extents of the tensor in the file
    * @param start the box's first index in the file, for each dimension
-   * @param shape the extents of the box
    * @param block the extents of the block
    * @param place the box's first index in the block, for each dimension
    */

@@ -76,7 +76,6 @@ record Grid(long[] extents, long[] step) {
     return start;
   }
 
-  /** Returns the extents of the tile that begins at {@code start}. */
   long[] shape(long[] start) {
     long[] shape = step.clone();
     Arrays.setAll(shape, d -> Math.min(step[d], extents[d] - start[d]));

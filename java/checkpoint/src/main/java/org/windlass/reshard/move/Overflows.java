@@ -213,7 +213,6 @@ public final class Overflows {
         });
   }
 
-  /** Returns the number of values of a source that overflow. */
   private long count(TensorMove move, Runnable check) {
     SourceTensor source = move.source();
     if (!in.byRank()) {

@@ -121,7 +121,6 @@ final class ProgressWatch {
     }
   }
 
-  /** Calls the listener. The listener may leave the thread interrupted. */
   private void tell(long bytes) {
     try {
       listener.accept(bytes);

@@ -9,9 +9,7 @@ import org.windlass.Tensor;
 final class Room {
   private static final long ALIGNMENT = 64;
 
-  /** Represents a range of the memory, aligned for any dtype. */
   record Piece(Tensor memory, ByteBuffer bytes) {
-    /** Returns the range as a tensor of this dtype and shape. */
     Tensor as(DType dtype, long... shape) {
       return Tensor.of(memory.address(), memory.bytes(), memory.memory(), dtype, shape);
     }

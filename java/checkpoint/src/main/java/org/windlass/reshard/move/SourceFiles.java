@@ -24,7 +24,6 @@ import org.windlass.reshard.tensor.TensorMove;
  * {@link ByteIndices}.
  */
 final class SourceFiles {
-  /** Holds a file and the runs of indices of one term in it. */
   private record Part(SafetensorsFile file, Runs runs) {}
 
   private final TensorMove move;
@@ -92,7 +91,6 @@ final class SourceFiles {
     return terms.size();
   }
 
-  /** Returns the dtype of the elements in memory. */
   DType dtype() {
     return indices.memory();
   }
@@ -150,7 +148,6 @@ final class SourceFiles {
     }
   }
 
-  /** Returns {@code rest} with an additional first value. */
   static long[] leading(long first, long[] rest) {
     long[] all = new long[rest.length + 1];
     all[0] = first;

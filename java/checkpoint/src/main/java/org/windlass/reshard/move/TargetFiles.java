@@ -26,7 +26,6 @@ final class TargetFiles {
    * Describes a share of the target that one or several ranks hold.
    *
    * @param runs the indices of the share
-   * @param dtype the dtype of the elements in memory
    * @param places where each rank's copy of the share is written
    * @param own for each source, the indices that the ranks hold in their own files
    */

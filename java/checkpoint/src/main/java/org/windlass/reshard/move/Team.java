@@ -139,7 +139,6 @@ public final class Team implements AutoCloseable {
     return first.size();
   }
 
-  /** Returns whether all ranks belong to this process. */
   boolean isWhole() {
     return group.size() == size();
   }
@@ -164,12 +163,10 @@ public final class Team implements AutoCloseable {
     words.addLong(MOVED, bytes);
   }
 
-  /** Returns the number of bytes that all processes have written. */
   long moved() {
     return words.peekLong(MOVED);
   }
 
-  /** Adds to the numbers of bytes that ranks took from files of other ranks and from their own. */
   void took(long sentBytes, long localBytes) {
     words.addLong(SENT, sentBytes);
     words.addLong(LOCAL, localBytes);
@@ -190,7 +187,6 @@ public final class Team implements AutoCloseable {
     words.increment(CALLS);
   }
 
-  /** Returns the number of calls of {@link #called} in all processes. */
   int calls() {
     return words.peek(CALLS);
   }
@@ -327,7 +323,6 @@ public final class Team implements AutoCloseable {
     windows.forEach(Window::close);
   }
 
-  /** Waits until a thread has ended. */
   private static void join(Thread thread) {
     boolean interrupted = false;
     while (thread.isAlive()) {

@@ -27,7 +27,6 @@ final class TileMover {
    * @param index the index of the source among the target's sources
    * @param from the box's first index in the source, for each written dimension
    * @param start the box's first index in the target, for each dimension
-   * @param shape the extents of the box
    */
   private record Box(int index, SourceFiles source, long[] from, long[] start, long[] shape) {
     Box within(long[] place, long[] extents) {
@@ -85,7 +84,6 @@ final class TileMover {
     return written;
   }
 
-  /** Reads, reduces, casts and writes a tile. */
   void move(Tiles.Tile tile) {
     // Pages that no tile touches take no memory.
     room.reset(2 * (bytes + READ_BYTES));
@@ -104,7 +102,6 @@ final class TileMover {
     }
   }
 
-  /** Returns the boxes of all sources that fill a tile. */
   private static List<Box> boxes(Tiles.Tile tile) {
     List<Box> boxes = new ArrayList<>();
     List<SourceFiles> sources = tile.files().sources();
@@ -198,7 +195,6 @@ final class TileMover {
     return next;
   }
 
-  /** Reads a box piece by piece, and copies each piece to the windows. */
   private void collect(Box box, List<Window> windows) {
     List<List<Integer>> order = List.of(box.source().move().axes().order());
     long most = Math.min(READ_BYTES, bytes) / box.source().elementBytes();
@@ -215,7 +211,6 @@ final class TileMover {
     }
   }
 
-  /** Reads the values of a box, reduces them, and casts them to the wire dtype. */
   private Values load(Box box) {
     SourceFiles source = box.source();
     Axes axes = source.move().axes();
@@ -245,7 +240,6 @@ final class TileMover {
     return new Window(part, piece, room.take(elements * part.dtype().bytes()));
   }
 
-  /** Copies those elements of a box that a part holds to the part's window. */
   private static void copy(Values values, Box box, List<Runs.Box> held, Window window) {
     Tensor all = window.memory().as(window.part().dtype(), window.piece().shape());
     for (Runs.Box each : held) {
@@ -275,7 +269,6 @@ final class TileMover {
         part.dtype().bytes(), part.runs().shape(), piece.local(), piece.shape(), block, place);
   }
 
-  /** Writes a piece to the file of each rank that holds the part. */
   private void write(
       Tiles.Tile tile, TargetFiles.Part part, FileBox inFile, ByteBuffer memory) {
     TargetTensor target = tile.files().target();

@@ -14,13 +14,10 @@ import org.windlass.checkpoint.SafetensorsWriter;
  * another one.
  */
 public sealed interface OutputFiles {
-  /** Returns the safetensors file of that name in the folder. */
   SafetensorsWriter file(String name, List<Item> items, Map<String, String> metadata);
 
-  /** Returns the only safetensors file of a checkpoint that is a single file. */
   SafetensorsWriter single(List<Item> items, Map<String, String> metadata);
 
-  /** Writes a small file in the folder. */
   void text(String name, byte[] bytes);
 
   /** Creates the files with the writer of this process. */

@@ -138,7 +138,6 @@ final class DefaultLayouts {
     }
   }
 
-  /** Throws if a tensor has no source layout or no target layout. */
   void checkCovered(SourceTensors sources) {
     List<String> noFrom = new ArrayList<>();
     List<String> noTo = new ArrayList<>();

@@ -42,7 +42,6 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
     return new Goal(text, to, first, files);
   }
 
-  /** Returns the names of the files, for a message. */
   String listed() {
     int least = Collections.min(files);
     int most = Collections.max(files);

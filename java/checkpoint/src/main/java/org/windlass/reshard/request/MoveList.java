@@ -48,7 +48,6 @@ public final class MoveList {
   /** Key of a header's metadata. No tensor may have this name. */
   private static final String METADATA = "__metadata__";
 
-  /** Pairs the rule for a tensor with the captures of its pattern. */
   private record Match(Rule rule, Map<String, String> captured) {}
 
   private final Checkpoint in;
@@ -220,7 +219,6 @@ public final class MoveList {
         .orElseThrow();
   }
 
-  /** Adds a tensor to the assembly of its target. */
   private void assemble(SourceTensor tensor, Map<List<String>, Assembly> assemblies) {
     Match match = matches.get(tensor.name());
     if (match == null) {
@@ -340,7 +338,6 @@ public final class MoveList {
     return goals;
   }
 
-  /** Returns how ranks hold the target of an assembly. */
   private Division division(
       Assembly assembly, List<Goal> goals, List<Layout> layouts, long[] shape) {
     Layout to = layouts.get(0);
@@ -390,7 +387,6 @@ public final class MoveList {
     return new SourceTensor(name, name, entry.dims(), entry.dtype(), none, false);
   }
 
-  /** Returns the goal of the layout {@code text} in a rule. */
   private Goal goal(Rule rule, String text, Optional<Goal> defaultTo, Layout highest) {
     return ruledGoals.computeIfAbsent(
         rule.where() + " " + text,

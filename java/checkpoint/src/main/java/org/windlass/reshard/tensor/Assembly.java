@@ -77,7 +77,6 @@ public final class Assembly {
     return rule != null && rule.joins();
   }
 
-  /** Returns how the rule joins, splits or pads the tensor; empty if it does none of that. */
   private Optional<Rule.Form> form() {
     return Optional.ofNullable(rule).flatMap(Rule::form);
   }
@@ -223,7 +222,6 @@ public final class Assembly {
     return (Rule.Form.Stack) given().form().get();
   }
 
-  /** Returns the name of the tensor that would have this number in the stack. */
   private String nameOf(int number) {
     String other = members.values().iterator().next().name();
     return given().match().with(other, given().joined(), Integer.toString(number));

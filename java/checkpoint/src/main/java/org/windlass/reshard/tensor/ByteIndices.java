@@ -9,8 +9,6 @@ import org.windlass.error.UnsupportedException;
 /**
  * Converts shapes and indices of tensors whose elements take less than a byte. After the
  * conversion, the last dimension counts bytes. Other tensors stay unchanged.
- *
- * @param dtype the dtype of the tensors
  */
 public record ByteIndices(DType dtype) {
   private boolean converts() {

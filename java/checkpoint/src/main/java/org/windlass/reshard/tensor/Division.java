@@ -40,10 +40,8 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
    * Returns the division of a tensor that is fused of parts.
    *
    * @param where the rule and its key, with which every message begins
-   * @param parts the rule's parts
    * @param dim the index of the dimension along which they lie
    * @param extents each part's extent of {@code dim}, in all groups together
-   * @param layouts each part's layout
    * @param shape the extents of the fused tensor
    * @throws InvalidArgumentException if a layout gives ranks different extents of a part, or cuts
    *     inside a unit (indices that must stay together)
@@ -85,7 +83,6 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
         : division;
   }
 
-  /** Returns the division that an entry of a {@code layout.json} describes. */
   static Division of(String where, LayoutFile.Entry entry) {
     List<Long> padded = entry.padded().orElse(entry.shape());
     if (entry.parts().isEmpty()) {

@@ -78,7 +78,6 @@ public final class NamePattern {
     return special.group(1);
   }
 
-  /** Returns the names of the captures, in order. */
   List<String> captures() {
     return captures;
   }

@@ -203,9 +203,7 @@ public record Rule(
   /**
    * Checks that a layout of this rule cuts no dimension that a tensor lacks.
    *
-   * @param tensor the tensor's name in IN
    * @param key the rule's key for the layout: {@code from} or {@code to}
-   * @param ndim the tensor's number of dimensions
    * @throws InvalidArgumentException if the layout does
    */
   public void requireFit(String key, Layout layout, String tensor, int ndim) {

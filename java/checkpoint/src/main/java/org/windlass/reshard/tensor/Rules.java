@@ -247,7 +247,6 @@ public final class Rules {
     distinct(what, fields.names);
   }
 
-  /** Reads a layout, or a list of layouts. */
   private List<String> layouts(String what, Function<String, String> parser) throws IOException {
     List<String> texts = new ArrayList<>();
     if (json.isList()) {
@@ -261,7 +260,6 @@ public final class Rules {
     return texts;
   }
 
-  /** Reads the string at the current position and converts it with {@code parser}. */
   private <T> T parsed(String what, Function<String, T> parser) throws IOException {
     return checked(what, json.string(what), parser);
   }

@@ -22,7 +22,6 @@ public record Runs(List<List<Run>> dims, long[] shape) {
    *
    * @param global the box's first global index, for each dimension
    * @param local the box's first local index, for each dimension
-   * @param shape the extents
    */
   public record Box(long[] global, long[] local, long[] shape) {}
 

@@ -12,11 +12,8 @@ import org.windlass.layout.Placement;
 /**
  * Describes a tensor of the checkpoint that is read.
  *
- * @param name the tensor's name
  * @param stored the tensor's name in the files; it differs if the metadata makes {@code name} an
  *     alias of it
- * @param shape the global shape
- * @param dtype the dtype
  * @param division how ranks hold the tensor
  * @param defaulted whether a default layout shards a dimension that the tensor lacks
  */

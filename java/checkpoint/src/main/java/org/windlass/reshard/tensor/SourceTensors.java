@@ -179,7 +179,6 @@ public final class SourceTensors {
     return applied;
   }
 
-  /** Throws unless a layout of {@code layout.json} fits the tensor. */
   private static void checkStored(String name, Layout stored, long[] shape) {
     try {
       stored.check(name, shape);

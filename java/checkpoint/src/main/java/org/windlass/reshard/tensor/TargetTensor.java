@@ -12,8 +12,6 @@ import org.windlass.layout.Layout;
  * Describes a tensor of the checkpoint that is written.
  *
  * @param name the tensor's unique name
- * @param shape the global shape
- * @param dtype the dtype
  * @param division how ranks hold the tensor
  * @param firstFile the number to subtract from a rank of {@link #to} to get its file number
  * @param defaulted whether a default source or target layout shards a dimension that the tensor

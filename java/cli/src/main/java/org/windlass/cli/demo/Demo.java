@@ -111,7 +111,6 @@ public final class Demo {
     return VERSIONS * model.bytesPerRank() * Model.INFERENCE_RANKS;
   }
 
-  /** A rank's weights, and the transfer of each group. */
   private final class Rank {
     private final Communicator comm;
     private final boolean trains;
@@ -217,7 +216,6 @@ public final class Demo {
         VERSIONS - 1);
   }
 
-  /** Prints a line from the times of each version and of its floor, in microseconds. */
   private void printRow(
       String name, int tensors, long bytes, double[] micros, double[] floor) {
     double[] later = Arrays.copyOfRange(micros, 1, VERSIONS);

@@ -34,7 +34,6 @@ public final class PlanReport {
     this.json = json;
   }
 
-  /** The plans of one tensor, or of several with their sums. */
   private record Planned(
       @Nullable String name,
       @Nullable PlannedTensor tensor,

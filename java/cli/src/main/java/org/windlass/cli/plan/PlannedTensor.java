@@ -17,12 +17,8 @@ import org.windlass.plan.PlanOptions;
 /**
  * A tensor to plan.
  *
- * @param name name of the tensor
- * @param shape global shape
  * @param dtype dtype at both ends
  * @param wire dtype of the values while they move between ranks
- * @param from source layout
- * @param to target layout
  * @param count number of such tensors
  */
 public record PlannedTensor(

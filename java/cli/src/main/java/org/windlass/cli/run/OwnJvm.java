@@ -28,7 +28,6 @@ public final class OwnJvm {
   private static final List<String> VARIABLES =
       List.of("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS");
 
-  /** Pattern of an option in such a variable, with quotes. */
   private static final Pattern WORD = Pattern.compile("(?:[^\\s\"']|\"[^\"]*\"|'[^']*')+");
 
   private final RunFolder folder;

@@ -288,7 +288,6 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /** Collects running ranks and their descendants. Returns true if there are any. */
   private boolean look(Set<ProcessHandle> ranks, Set<ProcessHandle> found) {
     ProcessHandle.allProcesses()
         .filter(each -> isRunning(each) && (depth(ranks, each) >= 0 || isMarked(each)))
@@ -324,7 +323,6 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /** Returns true if the process is alive and not a zombie. */
   private static boolean isRunning(ProcessHandle process) {
     return process.isAlive() && state(process) != ZOMBIE;
   }

@@ -47,7 +47,6 @@ public final class AllGatherStart {
   /**
    * Prepares the start of one rank.
    *
-   * @param all the exchange between the ranks
    * @param size number of all ranks
    * @param alone makes a {@code wl_comm_t*} for each rank if all ranks live in this process
    */

@@ -14,13 +14,10 @@ import org.windlass.internal.store.Texts;
  * Description of a job, which it writes into the store for the job that it connects to.
  *
  * @param versions versions that both jobs must have, as text; the first field in every version
- * @param job name of the job
  * @param instance identifier of this start of the job
  * @param pid process ID of rank 0
- * @param ranks number of ranks of the job
  * @param layout default layout of the job's tensors, as text; empty for none
  * @param options configuration of the communicator of both jobs, if this job is the source
- * @param arePythonRanks whether the job's ranks are Python processes
  */
 public record Announcement(
     String versions, String job, String instance, long pid, int ranks, String layout,

@@ -107,7 +107,6 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
     return Wire.concat(new byte[] {Wire.PROOF}, hmac(OF_MEMBER));
   }
 
-  /** Returns true if {@code body} is the PROOF of this greeting. */
   boolean isProof(ByteBuffer body) throws MalformedException {
     if (body.get() != Wire.PROOF || body.remaining() != Token.BYTES) {
       throw new MalformedException("no proof");

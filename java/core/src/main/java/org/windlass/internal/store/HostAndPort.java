@@ -24,7 +24,6 @@ public final class HostAndPort {
   private static final Pattern WITHOUT_BRACKETS =
       Pattern.compile("([0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._-]+)?):([0-9]+)");
 
-  /** The wildcard addresses, to which nobody can connect. */
   private static final Pattern ANY = Pattern.compile("[0.]+|[0:]+");
 
   private static final Pattern TEXT =

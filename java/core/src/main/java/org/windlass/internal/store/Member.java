@@ -7,7 +7,6 @@ import java.util.Objects;
  * A member of a store: a rank of a job, or an observer of the job, with rank -1 and size 0.
  *
  * @param job 1 to {@link #JOB} bytes of UTF-8
- * @param size number of ranks of the job
  * @param library the version of the member's library, at most {@link #LIBRARY} bytes
  */
 public record Member(String job, int rank, int size, String library) {

@@ -38,7 +38,6 @@ final class RefusalLog {
     Log.warn("{0}: turned {1} away: {2}", store, peer, why);
   }
 
-  /** Logs the number of refusals that had no line of their own. */
   void tellRest() {
     if (untold > 0) {
       Log.warn("{0}: turned {1} more away", store, untold);

@@ -32,7 +32,6 @@ final class Sockets {
     return found;
   }
 
-  /** Closes a resource, which may be null, and ignores failures. */
   static void close(@Nullable AutoCloseable resource) {
     try {
       if (resource != null) {
