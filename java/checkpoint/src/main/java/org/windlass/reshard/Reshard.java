@@ -97,7 +97,7 @@ public final class Reshard {
     return this;
   }
 
-  /** Sets the target layout. Its ranks number OUT's files, whatever the ranks of the source are. */
+  /** Sets the target layout. The file of each rank has the rank's number. */
   public Reshard to(Layout layout) {
     to = Optional.of(Objects.requireNonNull(layout, "layout").qualified());
     return this;

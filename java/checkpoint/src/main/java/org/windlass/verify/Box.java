@@ -42,10 +42,7 @@ record Box(
    */
   record Difference(SourcePart part, long[] index, long found, long expected) {}
 
-  /**
-   * Represents a share of a box for one thread: its elements from {@code begin}, inclusive, to
-   * {@code end}, exclusive, in row-major order.
-   */
+  /** Represents the elements {@code begin} to {@code end} (exclusive) in row-major order. */
   record Share(Box box, long begin, long end) {}
 
   /**

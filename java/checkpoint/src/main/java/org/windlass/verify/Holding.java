@@ -70,10 +70,7 @@ final class Holding {
     return new Holding(dims);
   }
 
-  /**
-   * Cuts each of {@code pieces} equal pieces among the {@code ranks} ranks of a mesh dimension, at
-   * multiples of {@code unit} indices.
-   */
+  /** Cuts each of {@code pieces} equal pieces by a mesh dimension of {@code ranks} ranks. */
   private record Cut(int meshDim, int ranks, long unit, int pieces) {}
 
   /**
@@ -170,10 +167,7 @@ final class Holding {
     return coordinates;
   }
 
-  /**
-   * Returns piece {@code index} of {@code pieces}, each of ceil(ceil(n/unit)/pieces) units of the
-   * runs' n indices.
-   */
+  /** Returns a piece of runs with n indices. Each has ceil(ceil(n/unit)/pieces) units. */
   private static List<Run> chunk(List<Run> runs, int pieces, long unit, int index) {
     long extent = runs.stream().mapToLong(Run::length).sum();
     long units = extent / unit + (extent % unit == 0 ? 0 : 1);

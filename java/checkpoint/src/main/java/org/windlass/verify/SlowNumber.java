@@ -101,10 +101,7 @@ final class SlowNumber {
     return from == to ? bits : encode(to, decode(from, bits));
   }
 
-  /**
-   * Reduces the terms from first to last, and rounds once to their dtype. A single term is returned
-   * unchanged.
-   */
+  /** Reduces the terms in order, and rounds once to their dtype. One term stays unchanged. */
   static long fold(DType dtype, ReduceOp op, long[] terms) {
     if (terms.length == 1) {
       return terms[0];

@@ -113,7 +113,7 @@ final class ProcessLaunch {
     }
   }
 
-  /** Returns the failure of the rank that failed first, or {@code failure} if it is unknown. */
+  /** Returns the failure that caused those of other ranks, or {@code failure} if none is known. */
   private RuntimeException cause(
       RuntimeException failure, List<RankProcesses.Failure> failures, RunFolder folder)
       throws IOException {

@@ -147,8 +147,8 @@ final class JobStore implements AutoCloseable {
   }
 
   /**
-   * Waits a short time for the presence key {@code theirs} to disappear. Returns whether it did,
-   * which means that the other job has given up.
+   * Waits a short time for the presence key {@code theirs} to disappear, and returns whether it
+   * did: its job has then given up.
    */
   boolean hasGivenUp(Round.Presence theirs, Until until) {
     try {

@@ -66,10 +66,7 @@ record Owner(String root, long created, long lease) {
         () -> etcd.kv().txn().If(isPresent(), isSame).Then(op).Else(read, readOwner).commit());
   }
 
-  /**
-   * Returns the key of a member's statement, or the prefix of all statements if {@code who} is
-   * empty.
-   */
+  /** Returns the key of a member's statement, or the prefix of all if {@code who} is empty. */
   ByteSequence member(String who) {
     return place("member/", who);
   }

@@ -80,9 +80,7 @@ final class AgainstCommand implements Runnable {
 
   @Mixin private CellOptions options;
 
-  /**
-   * Number of discarded first measurements: compiler threads of a new JVM take cores from ranks.
-   */
+  /** Number of discarded first measurements: compiler threads of new JVMs take cores from ranks. */
   private static final int WARM_UPS = 4;
 
   /** Cells of one operation and number of ranks, measured together with one kind of buffers. */

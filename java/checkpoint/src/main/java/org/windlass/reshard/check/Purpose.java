@@ -14,10 +14,7 @@ public enum Purpose {
       "(?:.*_)?(?:[qw]?scales?(?:[_0-9].*)?|scaling(?:_factors?)?|zero_points?|q?zeros?|g_idx"
           + "|a(?:bs)?max(?:_.*)?|scb|quant_map|bitsandbytes__.*|weight_shape|weight_format"
           + "|biases|codebooks)"),
-  /**
-   * Several weights in one tensor, one after another along a dimension. Ranks cut each weight
-   * separately.
-   */
+  /** Several weights along a dimension of one tensor. Ranks cut each weight separately. */
   FUSED(
       "(?:qkv|kv|gate_up|in)_proj(?:_qkvz?|_ba|_weight|_bias)?|(?:(?:to|linear|fused)_)?q?kv|wqkv"
           + "|query_key_value|w_pack|c_attn|w13(?:_weight|_bias)?|gate_up|dense_h_to_4h"),
@@ -35,10 +32,7 @@ public enum Purpose {
       Pattern.compile(
           "(?:[qkv]|kv|input|output|act(?:ivation)?|prob|attn_output|pre_quant)_scales?", Pattern.CASE_INSENSITIVE);
 
-  /**
-   * Matches the names of scales that run over a weight's inputs, its last dimension. Each rank has
-   * all of them.
-   */
+  /** Names of scales along a weight's inputs, its last dimension. Each rank has all of them. */
   private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
 
   /** Matches the end of a name that says which part of a module it is, not its purpose. */

@@ -71,7 +71,7 @@ public final class Remedy {
     return DeviceMesh.of(ranks).ranks(listed).layout(Placement.replicate()).qualified();
   }
 
-  /** Returns a rule's keys as text, for a new rule that matches only {@code source}'s parts. */
+  /** Returns the keys of a rule like {@code rule}, but only for {@code source}'s assembly. */
   private String copy(Rule rule, String source) {
     String match =
         rule.joins()

@@ -6,9 +6,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import org.windlass.reshard.tensor.Runs;
 
-/**
- * Represents the indices of a dimension from {@code start}, inclusive, to {@code end}, exclusive.
- */
+/** Represents the indices {@code start} to {@code end} (exclusive) of a dimension. */
 record Span(long start, long end) {
   /** Returns the global indices that runs cover. Adjacent runs become one span. */
   static List<Span> of(List<Runs.Run> runs) {

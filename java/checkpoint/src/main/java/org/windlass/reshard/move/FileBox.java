@@ -38,10 +38,7 @@ final class FileBox {
   private final long[] block;
   private final long[] place;
 
-  /**
-   * Index of the dimension along which rows follow one another; -1 if there is one row. A row is
-   * contiguous in the file and in the block.
-   */
+  /** Index of the dimension along which contiguous rows follow one another; -1 for one row. */
   private final int rows;
 
   private final long row;
@@ -177,10 +174,7 @@ final class FileBox {
     return stride;
   }
 
-  /**
-   * Returns the byte offset of the element {@code first + index}, where {@code index} has only the
-   * leading dimensions.
-   */
+  /** Returns the byte offset of element {@code first + index}; the last dimensions are 0. */
   private long offset(long[] first, long[] extents, long[] index) {
     long offset = 0;
     for (int d = 0; d < extents.length; d++) {

@@ -33,10 +33,7 @@ record Grid(long[] extents, long[] step) {
     return new Grid(extents, step);
   }
 
-  /**
-   * Extends the tile extents {@code step} along {@code order} until rows have {@code least}
-   * elements or the tile has {@code most}.
-   */
+  /** Extends {@code step} until rows have {@code least} elements or tiles have {@code most}. */
   private static void grow(
       long[] step, long[] extents, List<Integer> order, long least, long most) {
     long row = 1;

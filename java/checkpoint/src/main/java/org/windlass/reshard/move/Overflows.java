@@ -53,10 +53,7 @@ public final class Overflows {
 
     private static final ThreadLocal<long[]> READ = ThreadLocal.withInitial(() -> new long[WORDS]);
 
-    /**
-     * Mask of all bits of a word except its elements' signs, and a word with the magnitude to find
-     * in each element.
-     */
+    /** Mask of a word's bits without signs, and a word with the wanted magnitude per element. */
     private final long magnitudes;
 
     private final long sought;

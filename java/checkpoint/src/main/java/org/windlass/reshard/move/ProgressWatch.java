@@ -129,10 +129,7 @@ final class ProgressWatch {
     }
   }
 
-  /**
-   * Waits for a thread, and returns whether it ended within {@code limit}. An interrupted caller
-   * stays interrupted.
-   */
+  /** Returns whether the thread ends within {@code limit}. An interrupt of the caller stays set. */
   private static boolean ended(Thread thread, Duration limit) {
     long start = System.nanoTime();
     long left = limit.toNanos();

@@ -38,10 +38,7 @@ final class Room {
     used = mark;
   }
 
-  /**
-   * Takes a piece of {@code size} bytes. It is valid until the next {@link #reset} or {@link #free}
-   * that covers it.
-   */
+  /** Takes {@code size} bytes, valid until {@link #reset} or a {@link #free} that covers them. */
   Piece take(long size) {
     long from = used;
     used += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

@@ -162,8 +162,9 @@ public final class Output {
   public record Place(SafetensorsWriter file, long begin) {}
 
   /**
-   * Returns a function that gives the place of a tensor for each rank. Apply it to each target
-   * once, in the order of {@link MoveList#targets}; otherwise it throws IllegalStateException.
+   * Returns a function that gives the place of a target for each rank. It throws
+   * IllegalStateException unless it is applied to all targets, in the order of {@link
+   * MoveList#targets}.
    */
   public Function<TargetTensor, Map<Integer, Place>> places() {
     return new Function<>() {

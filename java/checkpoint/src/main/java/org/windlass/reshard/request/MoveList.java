@@ -206,10 +206,7 @@ public final class MoveList {
     doubts.tell(warnings);
   }
 
-  /**
-   * Returns the source layout that has the highest rank. Target ranks without numbers follow that
-   * rank.
-   */
+  /** Returns the source layout with the highest rank. Target ranks without numbers follow it. */
   private Layout highest(SourceTensors sources) {
     List<Layout> layouts = new ArrayList<>();
     defaultFrom.ifPresent(layouts::add);
@@ -309,9 +306,9 @@ public final class MoveList {
   }
 
   /**
-   * Returns the target layout of each part of a fused tensor, or the only one of another tensor. A
-   * part without a rule's layout gets {@code defaultTo}. If there is no default, ranks of a rule's
-   * layout are numbered after those of {@code highest}.
+   * Returns the goals of the parts of a fused tensor, or the only one of another tensor. Without a
+   * layout of the rule, it is {@code defaultTo}. Ranks of a rule's layout without a default are
+   * numbered after those of {@code highest}.
    */
   private List<Goal> goals(Assembly assembly, Optional<Goal> defaultTo, Layout highest) {
     Optional<Rule> rule = Optional.ofNullable(assembly.rule());

@@ -325,10 +325,7 @@ public final class SourceTensors {
                     "none"));
   }
 
-  /**
-   * Returns the global shape: each extent is the sum of local extents along the mesh dimensions
-   * that shard it.
-   */
+  /** Returns the sums of the local extents along the mesh dimensions that shard them. */
   private long[] globalShape(String name, Layout layout, int ndim) {
     long[] shape = new long[ndim];
     for (int d = 0; d < ndim; d++) {

@@ -56,8 +56,8 @@ public record TensorMove(
   }
 
   /**
-   * Returns whether some file of IN or OUT has only a part of the tensor. If a rule stacks tensors,
-   * a cut between whole tensors of the stack does not count.
+   * Returns whether some target rank has only a part of the tensor. If a rule stacks tensors, a cut
+   * between whole tensors does not count.
    */
   public boolean isCut() {
     for (int rank : target.to().mesh().ranks()) {

@@ -26,7 +26,7 @@ import org.windlass.error.InvalidArgumentException;
  */
 public final class TiedNames {
   private final Map<String, String> metadata;
-  /** Names in the files of the tensors that are read, keyed by the names that the rules match. */
+  /** Names in the files of the tensors that are read, keyed by name or by alias with a rule. */
   private final Map<String, String> stored = new LinkedHashMap<>();
   /** Aliases that no rule matches. */
   private final Map<String, String> following = new LinkedHashMap<>();

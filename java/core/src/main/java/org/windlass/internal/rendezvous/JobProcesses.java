@@ -19,7 +19,7 @@ import org.windlass.internal.store.Token;
 
 /**
  * Registers the processes of a job at the store where its ranks find each other. Each process
- * writes a key, so that observers such as {@code windlass top} find the process.
+ * writes a key, so that {@code windlass report} finds the process.
  */
 public final class JobProcesses {
   private static final String PREFIX = "process/";

@@ -75,8 +75,9 @@ final class Session {
   }
 
   /**
-   * Returns true if the member has sent a second request, or may still do so in time after the
-   * first. One request is no proof: a relay may pass on the first PING, and keep its reply.
+   * Returns true if the member has sent two requests, or the first one within {@link
+   * #SECOND_REQUEST_NS}. One request is no proof: a relay may pass on the first PING, and keep its
+   * reply.
    */
   boolean hasSpoken() {
     return requests > 1 || requests == 1 && System.nanoTime() - heardNs < SECOND_REQUEST_NS;

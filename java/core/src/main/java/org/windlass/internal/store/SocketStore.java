@@ -71,7 +71,7 @@ public final class SocketStore implements Store {
     return connect(address, token, member, false, deadline);
   }
 
-  /** Connects. If {@code isOpened}, a server has listened before: throws PeerLost if none does. */
+  /** Connects. Throws PeerLost if {@code isOpened}, so a server has listened, and none does. */
   public static SocketStore connect(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     Objects.requireNonNull(token, "token");

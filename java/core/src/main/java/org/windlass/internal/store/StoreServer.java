@@ -271,8 +271,8 @@ public final class StoreServer implements AutoCloseable {
   }
 
   /**
-   * Runs a session's work. Ends the session if the work throws, or returns false and {@code why} is
-   * not null.
+   * Runs a session's work. Drops the session if the work throws or, logging {@code why}, returns
+   * false.
    */
   private void work(Session session, Work work, @Nullable String why) {
     if (!members.contains(session) && !strangers.contains(session)) {

@@ -17,7 +17,7 @@ public final class Waits {
   }
 
   /**
-   * Returns an exception of the kind of its cause {@code why}, with {@code call} in the message.
+   * Returns an exception of the kind of its cause {@code why}, with {@code call} in its message.
    */
   public static WindlassException during(String call, WindlassException why) {
     String message = call + ": " + why.getMessage();
