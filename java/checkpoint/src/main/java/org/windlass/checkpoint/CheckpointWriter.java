@@ -24,8 +24,7 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.json.JsonText;
 
 /**
- * Writes a checkpoint: a folder or a single file that appears under its name complete or not at
- * all.
+ * Writes a checkpoint: a folder or a single file that appears complete or not at all.
  *
  * <p>The writer fills a work folder next to the checkpoint's path, syncs it to the disk, and
  * renames it at {@link #commit}. A writer that is closed without a commit leaves nothing. If a
@@ -240,8 +239,7 @@ public final class CheckpointWriter implements AutoCloseable {
    *
    * @throws InvalidArgumentException if nothing was written, or if something of that name has
    *     appeared and may not be replaced
-   * @throws org.windlass.error.UnsupportedException if the file system cannot exchange two names at
-   *     once
+   * @throws org.windlass.error.UnsupportedException if the file system cannot exchange two names
    * @throws ResourceException if another program has removed or changed the written files
    */
   public synchronized void commit() {

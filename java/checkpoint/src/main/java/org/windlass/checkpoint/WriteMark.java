@@ -43,8 +43,7 @@ final class WriteMark {
   }
 
   /**
-   * Throws an exception for anything except an empty folder, a marked file, or a marked folder of
-   * marked files.
+   * Throws for anything except an empty folder, a marked file, or a marked folder of marked files.
    *
    * @param shown the path as messages show it
    * @param path the path to check

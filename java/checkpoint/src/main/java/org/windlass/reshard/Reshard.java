@@ -199,8 +199,8 @@ public final class Reshard {
   }
 
   /**
-   * Sets the target, such as a CPU's instruction set, for which the kernels are compiled. {@link
-   * #run} throws UnsupportedException if the target is not available here.
+   * Sets where the kernels run, such as on this machine's processor. {@link #run} throws
+   * UnsupportedException if the target is not available here.
    */
   public Reshard target(Target target) {
     this.target = Optional.of(Objects.requireNonNull(target, "target"));
@@ -245,10 +245,8 @@ public final class Reshard {
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
    * @throws org.windlass.error.AbortedException if the run was cancelled or interrupted
-   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the
-   *     deadline
-   * @throws org.windlass.error.VerificationFailedException naming the tensor, the index and both
-   *     ranks
+   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the deadline
+   * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
    * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype
    *     cannot move as requested
    * @throws org.windlass.error.ResourceException if the disk is full, or a file cannot be read or
@@ -277,8 +275,7 @@ public final class Reshard {
    *
    * @param group the ranks of this process. Nothing else may run on them meanwhile
    * @throws InvalidArgumentException as {@link #run()} does
-   * @throws org.windlass.error.MismatchException if processes differ in settings or in the content
-   *     of IN
+   * @throws org.windlass.error.MismatchException if processes differ in settings or in IN
    * @throws org.windlass.error.AbortedException if any process was cancelled, interrupted or failed
    * @throws org.windlass.error.PeerLostException if a process has ended
    * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the

@@ -12,8 +12,7 @@ import org.windlass.internal.Copies;
  * @param tensors number of tensors that moved
  * @param defaulted number of tensors that lack a dimension which a default layout shards; they are
  *     replicated there
- * @param bytesIn bytes of the tensors that were read, including replicas and the terms of Partial
- *     tensors
+ * @param bytesIn bytes of the tensors that were read, including replicas and Partial terms
  * @param bytesOut bytes of the tensors that were written, including replicas
  * @param sentBytes bytes in the wire dtype that target ranks took from files of other ranks
  * @param localBytes bytes in the wire dtype that target ranks took from their own files

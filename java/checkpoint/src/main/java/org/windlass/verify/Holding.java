@@ -19,10 +19,7 @@ import org.windlass.layout.Placement;
  * and a holding may be one part of a fused one.
  */
 final class Holding {
-  /**
-   * Maps the {@code length} global indices from {@code start} on to local indices from {@code
-   * local} on.
-   */
+  /** Maps {@code length} global indices from {@code start} on to those from {@code local} on. */
   record Run(long start, long length, long local) {
     long end() {
       return start + length;

@@ -88,10 +88,8 @@ final class SlowValue {
   /**
    * Compares elements of a target with the values that they must have.
    *
-   * @param at the first stored element of the source; the next ones are {@code stride} elements
-   *     apart
-   * @param foundAt the first stored element of the target; the next ones are {@code foundStride}
-   *     elements apart
+   * @param at the first stored element of the source; the next are {@code stride} apart
+   * @param foundAt the first stored element of the target; the next are {@code foundStride} apart
    * @param count the number of elements
    * @return the number of equal elements before the first that differs, {@code count} if none does
    */

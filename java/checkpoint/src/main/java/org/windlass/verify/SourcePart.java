@@ -77,10 +77,8 @@ public final class SourcePart {
   /**
    * Compares every source replica with the first.
    *
-   * @param between is called repeatedly by the comparing threads, and may throw to end the
-   *     comparison
-   * @throws VerificationFailedException naming the tensor, the first index that differs and both
-   *     ranks
+   * @param between is called repeatedly by the comparing threads, and may throw to end it
+   * @throws VerificationFailedException naming the tensor, the first wrong index and both ranks
    */
   public void compareReplicas(Runnable between) {
     for (SourcePiece piece : stored) {

@@ -195,10 +195,7 @@ public final class Followers implements AutoCloseable {
     publish(linked);
   }
 
-  /**
-   * Takes each follower's worst outcome over the ranks, and unlinks followers that a rank lost.
-   * Collective.
-   */
+  /** Takes the followers' worst outcomes over the ranks, and unlinks lost ones. Collective. */
   private void settle(List<Entry> followers, Until until) {
     long[] outcomes = followers.stream().mapToLong(each -> each.outcome).toArray();
     long[] highest = outcomes.length == 0 ? outcomes : job.max(until, outcomes);

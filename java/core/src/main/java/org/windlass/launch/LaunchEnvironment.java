@@ -96,10 +96,7 @@ public final class LaunchEnvironment {
 
   static final String RENDEZVOUS = "WINDLASS_RENDEZVOUS";
 
-  /**
-   * Name of the variable with the address of the launcher's store. It is read only if the ranks
-   * meet there.
-   */
+  /** Variable with the address of the launcher's store, read only if the ranks meet there. */
   static final String LAUNCHER_STORE = "WINDLASS_LAUNCHER_STORE";
 
   static final String MASTER_ADDRESS = "MASTER_ADDR";

@@ -82,8 +82,7 @@ record Admission(
   }
 
   /**
-   * Puts a key under this member's lease. If another process has the key, waits until the key is
-   * gone.
+   * Puts a key under this member's lease. Waits while another process has the key.
    *
    * @return etcd's revision after the put; 0 if {@code owner} is gone
    */

@@ -51,8 +51,7 @@ record Owner(String root, long created, long lease) {
 
   /**
    * Changes a key in a transaction. The transaction fails if the store no longer has this owner, or
-   * if the key has changed since revision {@code modified}. It then reads the key and the owner's
-   * key.
+   * if the key has changed since revision {@code modified}. It then reads both keys.
    *
    * @param modified etcd's revision of the key's last change; 0 for an absent key
    */

@@ -8,8 +8,7 @@ import org.windlass.bench.data.Floor;
 import org.windlass.internal.Native;
 
 /**
- * A collective on buffers. A buffer has one row, or one row for each rank. A row has the bench's
- * {@code bytes}.
+ * A collective on buffers. A buffer has one row of the bench's {@code bytes}, or one for each rank.
  */
 public enum Operation {
   /** All-to-all: row r of the input goes to rank r. Row s of the output comes from rank s. */

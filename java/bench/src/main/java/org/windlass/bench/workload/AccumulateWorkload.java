@@ -15,8 +15,7 @@ import org.windlass.error.VerificationFailedException;
  * tensor in rank 0's window and notifies rank 0. All ranks add at once, and rank 0 waits for all of
  * them. In a stream the rank that owns the tensor rotates.
  *
- * @param plain whether the added tensors lie in the rank's own memory; the target is always a
- *     window
+ * @param plain whether added tensors lie in the rank's own memory; the target is a window
  */
 public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean plain)
     implements Workload {

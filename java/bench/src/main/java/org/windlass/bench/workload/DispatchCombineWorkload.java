@@ -20,8 +20,7 @@ import org.windlass.report.Report;
  * A dispatch of tokens to experts, which return them unchanged, and the combine. The time includes
  * sorting, counts and offsets.
  *
- * @param plain whether tokens and sums lie in the rank's own memory; dispatched rows always lie in
- *     windows
+ * @param plain whether tokens and sums lie in the rank's own memory; rows lie in windows
  */
 public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain)
     implements ExpertWorkload {

@@ -25,8 +25,7 @@ abstract class OneSidedWork implements Workload.RankWork {
    * Allocates the tensors. The call is collective.
    *
    * @param bytes size of each tensor
-   * @param plain whether the sent tensor lies in the rank's own memory; the target is always a
-   *     window
+   * @param plain whether the sent tensor lies in the rank's own memory; the target is a window
    */
   OneSidedWork(Communicator comm, long bytes, DType dtype, boolean plain) {
     long count = bytes / dtype.bytes();

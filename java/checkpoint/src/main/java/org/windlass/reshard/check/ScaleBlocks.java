@@ -87,8 +87,7 @@ public final class ScaleBlocks {
    * @param byRank whether the source layouts cut the stored tensors
    * @param writesWhole whether the target layouts leave the written tensors whole
    * @param remedy names rules that would work
-   * @throws InvalidArgumentException naming a weight, its scales, their block and a rule that would
-   *     work
+   * @throws InvalidArgumentException naming a weight, its scales, the block and a rule that works
    */
   public static void check(
       Scales scales, List<TensorMove> moves, boolean byRank, boolean writesWhole, Remedy remedy) {

@@ -34,8 +34,7 @@ public final class Siblings {
    *
    * @param ruleOf returns the rule that a tensor of IN has, if any
    * @param writesWhole whether the target layouts leave the written tensors whole
-   * @throws InvalidArgumentException naming a tensor that is cut otherwise than another one of its
-   *     module
+   * @throws InvalidArgumentException naming two tensors of a module that are cut differently
    */
   public static void check(
       List<TensorMove> moves, Function<String, Optional<Rule>> ruleOf, boolean writesWhole) {

@@ -24,8 +24,7 @@ import org.windlass.internal.memory.PaddedWords;
 import org.windlass.report.Report;
 
 /**
- * Groups the ranks of this process that work on a run, and the state that they share with other
- * processes.
+ * Groups this process's ranks that work on a run, and state shared with other processes.
  *
  * <p>The state contains counters that distribute the work, heartbeats, and the progress of the
  * process of rank 0. Only that process creates OUT. The state is in a {@link org.windlass.Window},
@@ -258,8 +257,7 @@ public final class Team implements AutoCloseable {
    *
    * @param check throws the exception that ends the wait
    * @return the path of the files
-   * @throws DeadlineExceededException if the process of rank 0 is silent for the length of the
-   *     deadline
+   * @throws DeadlineExceededException if the process of rank 0 is silent for that long
    */
   public Path awaitMade(Runnable check) {
     await(MADE, check);

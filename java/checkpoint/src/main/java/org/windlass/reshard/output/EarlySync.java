@@ -10,8 +10,7 @@ import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.error.WindlassException;
 
 /**
- * Syncs written data to the disk while more data is being written, so that little is left to sync
- * at the end.
+ * Syncs written data to the disk while more is being written, so that little is left at the end.
  */
 public final class EarlySync implements AutoCloseable {
   // One round over all files pays off for this number of bytes. In shorter rounds, many rows of

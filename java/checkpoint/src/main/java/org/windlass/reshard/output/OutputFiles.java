@@ -38,10 +38,7 @@ public sealed interface OutputFiles {
     }
   }
 
-  /**
-   * Opens the files that a writer of another process has created. They are open until this object
-   * is closed.
-   */
+  /** Opens the files that a writer of another process has created. Closing this closes them. */
   final class Opened implements OutputFiles, AutoCloseable {
     private final Path content;
     private final List<SafetensorsWriter> files = new ArrayList<>();

@@ -51,8 +51,7 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
   }
 
   /**
-   * Returns the file numbers of a rule's layout that has {@code ranks} ranks and does not name
-   * them.
+   * Returns the file numbers of a rule's layout for {@code ranks} ranks that it does not name.
    *
    * @param defaultTo the default target layout, whose ranks such a rule uses; if empty, the file
    *     numbers start at 0

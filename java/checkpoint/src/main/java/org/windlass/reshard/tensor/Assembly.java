@@ -32,8 +32,7 @@ public final class Assembly {
    *
    * @param names the names under which the target is written
    * @param rule the rule for the tensors; null if there is none
-   * @param splitOff the index of the part that the target is, if the rule splits a tensor;
-   *     otherwise -1
+   * @param splitOff the index of the part of a split tensor that the target is; otherwise -1
    */
   public Assembly(List<String> names, @Nullable Rule rule, int splitOff) {
     this.names = names;

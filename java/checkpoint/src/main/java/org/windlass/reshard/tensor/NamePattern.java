@@ -32,8 +32,7 @@ public final class NamePattern {
   /**
    * Parses a glob.
    *
-   * @throws InvalidArgumentException if a brace is not part of a capture, or a capture appears
-   *     twice
+   * @throws InvalidArgumentException if a brace is not part of a capture, or appears twice
    */
   static NamePattern parse(String glob) {
     return parse(glob, Optional.empty());
@@ -108,8 +107,7 @@ public final class NamePattern {
   /**
    * Returns the names of the captures in a rule's new name, such as {@code n} in {@code a.{n}.b}.
    *
-   * @throws InvalidArgumentException if a brace is not part of a capture, or the name holds {@code
-   *     *}
+   * @throws InvalidArgumentException if the name holds {@code *} or a brace outside a capture
    */
   static Set<String> capturesIn(String template) {
     Set<String> captures = new HashSet<>();

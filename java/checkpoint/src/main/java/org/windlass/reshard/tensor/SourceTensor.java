@@ -12,8 +12,7 @@ import org.windlass.layout.Placement;
 /**
  * Describes a tensor of the checkpoint that is read.
  *
- * @param stored the tensor's name in the files; it differs if the metadata makes {@code name} an
- *     alias of it
+ * @param stored the tensor's name in the files; another one if {@code name} is an alias
  * @param division how ranks hold the tensor
  * @param defaulted whether a default layout shards a dimension that the tensor lacks
  */

@@ -340,8 +340,7 @@ public final class SourceTensors {
   }
 
   /**
-   * Returns whether a rank's mesh coordinates are 0, except those of the mesh dimensions that shard
-   * {@code dim}.
+   * Returns whether a rank's coordinates are 0 in all mesh dimensions that don't shard {@code dim}.
    */
   private static boolean onEdge(Layout layout, int rank, int dim) {
     int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));

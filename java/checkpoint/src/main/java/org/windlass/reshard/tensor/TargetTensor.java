@@ -14,8 +14,7 @@ import org.windlass.layout.Layout;
  * @param name the tensor's unique name
  * @param division how ranks hold the tensor
  * @param firstFile the number to subtract from a rank of {@link #to} to get its file number
- * @param defaulted whether a default source or target layout shards a dimension that the tensor
- *     lacks
+ * @param defaulted whether a default source or target layout shards a dimension that it lacks
  */
 public record TargetTensor(
     String name,

@@ -38,8 +38,7 @@ public final class TiedNames {
   /**
    * Reads the aliases of a checkpoint.
    *
-   * @param ruleOf returns the rule that matches a name, if any. Names that a rule drops are left
-   *     out
+   * @param ruleOf returns the rule that matches a name, if any. Dropped names are left out
    */
   public static TiedNames of(Checkpoint in, Function<String, Optional<Rule>> ruleOf) {
     TiedNames tied = new TiedNames(new LinkedHashMap<>(in.metadata()));

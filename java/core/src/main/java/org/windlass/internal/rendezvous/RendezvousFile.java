@@ -122,10 +122,7 @@ public final class RendezvousFile implements AutoCloseable {
     return path;
   }
 
-  /**
-   * Writes the file. {@link #close} removes it. Throws Resource if a running process has written
-   * it.
-   */
+  /** Writes the file. {@link #close} removes it. Throws Resource if another process has it. */
   public void write(Place place) {
     if (read() != null) {
       throw new ResourceException(

@@ -108,8 +108,7 @@ final class AllGathers {
   }
 
   /**
-   * Adds the values of a session's ranks to a round. The session gets the result or a failure
-   * later.
+   * Adds the values of a session's ranks to a round. The session gets the result later.
    *
    * @param id identifier of the request, for the reply
    * @throws MalformedException if one of the ranks already has a value in this round

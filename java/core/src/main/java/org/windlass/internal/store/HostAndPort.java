@@ -32,8 +32,7 @@ public final class HostAndPort {
   private HostAndPort() {}
 
   /**
-   * Parses a text such as {@code 127.0.0.1:29500} or {@code [::1]:29500}, without resolving the
-   * host.
+   * Parses a text such as {@code 127.0.0.1:29500} or {@code [::1]:29500}, without a look-up.
    *
    * @param setting name of the setting, for messages
    * @param or other forms that the setting may have, for messages; may be empty

@@ -258,8 +258,7 @@ public final class SocketStore implements Store {
    * @param call name of the call, for messages
    * @param late message of the exception if the deadline passes
    * @param id identifier of the request
-   * @throws ExecutionException if the server refuses, the store is lost, or no reply arrives in
-   *     time
+   * @throws ExecutionException if the server refuses, the store is lost, or no reply comes in time
    */
   private <T> T exchange(
       String call, String late, long limitNs, int id, byte[] request, Reply reply,
