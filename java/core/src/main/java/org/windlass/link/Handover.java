@@ -153,11 +153,12 @@ final class Handover implements AutoCloseable {
     return signals.test(other, ASKED, ticket + 1);
   }
 
-  /** Offers a version to receivers that have asked. */
-  void offer(long version, Until until) {
+  /** Offers a version to receivers that have asked. Returns true. */
+  boolean offer(long version, Until until) {
     ticket++;
     put(other, VERSION, version, until.leftNs());
     signals.notify(other, OFFERED, ticket);
+    return true;
   }
 
   /** Waits until the receivers answer to the offer. Returns false if they withdraw. */
@@ -242,11 +243,15 @@ final class Handover implements AutoCloseable {
     return signals.test(other, OFFERED, ticket);
   }
 
-  /** Takes the version that the senders have offered, or withdraws the ticket. */
-  void settle(boolean takes) {
+  /**
+   * Takes the version that the senders have offered, or withdraws the ticket. Returns {@code
+   * takes}.
+   */
+  boolean settle(boolean takes) {
     if (takes || communicator.failure().isEmpty()) {
       signals.notify(other, takes ? CONFIRMED : WITHDRAWN, ticket);
     }
+    return takes;
   }
 
   /** Returns the version that the senders have offered. */

@@ -3,11 +3,13 @@ package org.windlass.link;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.transfer.Until;
+import org.windlass.transfer.Transfer;
 
 /**
  * Results of a handover over the links of a transfer, which has at most 64. All ranks of a job get
@@ -17,12 +19,15 @@ import org.windlass.internal.transfer.Until;
  *     must take the version back in the moves of these
  * @param late a bit for each link: the other side is not there
  * @param ended a bit for each link: the senders have finished
- * @param version the highest version that senders offer; negative if none moves
+ * @param version the version that senders offer; negative if none moves. If the senders of several
+ *     links offer several, {@code SEVERAL} less one that is not the first link's
  * @param until deadline of the move
  */
 record Tickets(long moves, long late, long ended, long version, Until until) {
   /** Longest time for which receivers hold senders that offer a version while others don't. */
   private static final long LONGEST_HOLD_NS = Handover.RESERVE.toNanos() / 2;
+
+  private static final long SEVERAL = Handover.NONE - 1;
 
   /** No tickets. A rank 0 that has failed tells it to the other ranks of its job. */
   static final Tickets NONE = still(0, 0);
@@ -34,6 +39,17 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   /** Returns true if both sides of a part go on to the move. */
   boolean moves(int part) {
     return (moves >> part & 1) != 0;
+  }
+
+  /**
+   * Returns the version that a rank names which wants {@code wanted}. It is one for all links. If
+   * their senders offer several, nothing moves over the first one.
+   */
+  long named(long wanted) {
+    if (version < Handover.NONE) {
+      return SEVERAL - version;
+    }
+    return wanted != Transfer.ANY_VERSION ? wanted : version;
   }
 
   /**
@@ -118,6 +134,18 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return bits;
   }
 
+  /**
+   * Returns the result of a step on a link; false if it fails. Then the version is taken back over
+   * the other links, and the next ticket throws the failure.
+   */
+  private static boolean lives(BooleanSupplier step) {
+    try {
+      return step.getAsBoolean();
+    } catch (WindlassException e) {
+      return false;
+    }
+  }
+
   private static long all(List<LinkPart> parts) {
     return bits(parts, part -> true);
   }
@@ -134,13 +162,15 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     long reserveNs = Math.min(wholeNs / 2, Math.max(Handover.RESERVE.toNanos(), 2 * moveNs));
     Until asking = new Until(wholeNs - reserveNs);
     Duration least = Handover.RESERVE.multipliedBy(parts.size());
-    parts.forEach(part -> part.announce(version, true));
     try {
+      parts.forEach(part -> part.announce(version, true));
       while (await(parts, asking, part -> part.handover().isAsked())) {
         // Both sides have arrived, so a passed deadline must not end the link.
         Until moving = until.orLonger(least);
-        parts.forEach(part -> part.handover().offer(version, moving));
-        long taken = bits(parts, part -> part.handover().isConfirmed(moving));
+        bits(parts, part -> lives(() -> part.handover().offer(version, moving)));
+        // The other ranks of this job wait for no more than GRACE beyond the deadline.
+        Until confirming = until.orLonger(Handover.RESERVE);
+        long taken = bits(parts, part -> lives(() -> part.handover().isConfirmed(confirming)));
         if (taken != 0) {
           return new Tickets(taken, 0, 0, version, moving.orLonger(least));
         }
@@ -160,15 +190,16 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
           && (isOne || await(parts, until, Tickets::isThere))) {
         Until asking = isOne ? until : new Until(Math.min(until.leftNs(), LONGEST_HOLD_NS));
         boolean isOffered = false;
-        parts.forEach(part -> part.handover().ask());
+        long taken = 0;
         try {
+          parts.forEach(part -> part.handover().ask());
           isOffered = await(parts, asking, part -> part.handover().isOffered());
         } finally {
           boolean takes = isOffered;
-          parts.forEach(part -> part.handover().settle(takes));
+          taken = bits(parts, part -> lives(() -> part.handover().settle(takes)));
         }
-        if (isOffered) {
-          return offered(parts);
+        if (taken != 0) {
+          return offered(parts, taken);
         }
       }
     } catch (WindlassException e) {
@@ -182,10 +213,17 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   }
 
   /** Returns the tickets for what the senders of all parts have offered. */
-  private static Tickets offered(List<LinkPart> parts) {
+  private static Tickets offered(List<LinkPart> parts, long taken) {
     long leftNs = parts.stream().mapToLong(part -> part.handover().offeredNs()).min().orElseThrow();
-    long version = parts.stream().mapToLong(part -> part.handover().offered()).max().orElseThrow();
-    return new Tickets(all(parts), 0, 0, version, new Until(leftNs).later(Handover.GRACE));
+    long first = parts.get(0).handover().offered();
+    long version =
+        parts.stream()
+            .mapToLong(part -> part.handover().offered())
+            .filter(offered -> offered != first)
+            .map(other -> SEVERAL - other)
+            .findFirst()
+            .orElse(first);
+    return new Tickets(taken, 0, 0, version, new Until(leftNs).later(Handover.GRACE));
   }
 
   private static long ended(List<LinkPart> parts) {

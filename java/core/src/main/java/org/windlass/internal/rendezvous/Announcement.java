@@ -67,7 +67,13 @@ public record Announcement(
   /** Decodes an announcement without comparing versions. Returns null if it is malformed. */
   static @Nullable Announcement peek(byte[] bytes) {
     try {
-      return Encoding.read(bytes, in -> read(versions(in), in));
+      return Encoding.read(
+          bytes,
+          in -> {
+            Announcement job = read(versions(in), in);
+            in.readAllBytes(); // what another version adds
+            return job;
+          });
     } catch (MalformedException e) {
       return null;
     }
