@@ -33,7 +33,7 @@ final class ProcessLaunch {
   /** Time from SIGTERM to SIGKILL. */
   private static final Duration GRACE = Duration.ofSeconds(5);
 
-  /** Time for a rank to end by itself after it has finished or its peers have failed. */
+  /** Time for a rank to end on its own after it has finished or its peers have failed. */
   private static final Duration LAST_WORDS = Duration.ofSeconds(5);
 
   /** Error codes of ranks that fail because other ranks have failed. */

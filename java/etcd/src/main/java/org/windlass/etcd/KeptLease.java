@@ -19,7 +19,7 @@ final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoClo
 
   private static final long CLOSE_MS = 2_000;
 
-  /** Time for jetcd to report why a request failed before the deadline; at most a fourth of it. */
+  /** Time kept before the deadline, at most a fourth, in which jetcd reports why it failed. */
   private static final long REASON_NS = TimeUnit.MILLISECONDS.toNanos(250);
 
   private final EtcdConnection etcd;

@@ -265,7 +265,7 @@ final class RoundsByKeys {
           .ifPresent(head -> head.ranks().forEach(missing::remove));
     }
     if (missing.isEmpty()) {
-      missing.add(0); // all have come, and rank 0 is to say so
+      missing.add(0); // all have joined, and rank 0 has to say so
     }
     List<Integer> some = List.copyOf(missing);
     List<Integer> none = List.of();

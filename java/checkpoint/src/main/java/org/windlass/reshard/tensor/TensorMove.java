@@ -14,7 +14,7 @@ import org.windlass.plan.Plan;
  *
  * @param source the tensor as it is read
  * @param axes the tensor's dimensions in written order
- * @param target the tensor that it becomes, or of which it becomes a part
+ * @param target the tensor that contains it after the move
  * @param dim the index of the written dimension along which parts lie one after another
  * @param segments the indices of {@code dim} that move. A target is zero elsewhere
  * @param wire the dtype for the transfer, if one was requested and the tensor is floating

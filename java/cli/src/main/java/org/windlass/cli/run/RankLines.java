@@ -25,7 +25,7 @@ final class RankLines {
   private final byte[] prefix;
   private final Thread reader;
 
-  /** Bytes of a line that has not ended. Guarded by {@code this}. */
+  /** Bytes of a line whose end is missing. Guarded by {@code this}. */
   private byte[] held = new byte[CHUNK];
 
   private int length;

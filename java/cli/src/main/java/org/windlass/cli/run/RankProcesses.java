@@ -58,7 +58,7 @@ public final class RankProcesses implements AutoCloseable {
   /** If processes that outlive a rank write nothing for this long, its output is complete. */
   private static final Duration SILENCE = Duration.ofMillis(500);
 
-  /** States in /proc/PID/stat. */
+  /** Letters for the state of a process in /proc/PID/stat. */
   private static final char ZOMBIE = 'Z';
 
   private static final char STOPPED = 'T';
@@ -178,7 +178,7 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   /**
-   * Waits up to {@code within} for the ranks that are not suspended to end by themselves. Returns
+   * Waits up to {@code within} for the ranks that are not suspended to end on their own. Returns
    * the ranks that have ended with another status than 0.
    */
   public List<Failure> failures(Duration within) {
@@ -219,7 +219,7 @@ public final class RankProcesses implements AutoCloseable {
    *
    * <p>Ranks, and then their descendants, get SIGTERM. Suspended processes get SIGKILL, since they
    * cannot handle a signal. A process that has outlived its rank, such as a log writer, first gets
-   * a fifth of the grace period to end by itself. The wait for the last output takes at most half
+   * a fifth of the grace period to end on its own. The wait for the last output takes at most half
    * of the grace period.
    */
   public void end() {

@@ -111,7 +111,7 @@ public record LinkSearch(
     }
   }
 
-  /** Waits until a target waits for this source: {@code job}, or any if that is null. */
+  /** Returns the targets that wait for this source, once one does: {@code job} if not null. */
   public List<String> awaitOpen(@Nullable String job) {
     byte[] calls = null;
     while (true) {

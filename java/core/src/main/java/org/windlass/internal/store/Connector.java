@@ -87,7 +87,7 @@ final class Connector {
       FrameChannel channel = channel();
       channel.send(body);
       while (!channel.flush()) {
-        // A timed read beside it has the channel write in parts; each call waits for room.
+        // During a timed read, the channel writes in parts; each call waits for room.
       }
     }
 
@@ -96,7 +96,7 @@ final class Connector {
     }
   }
 
-  /** If {@code isOpened}, a server has listened before: if none does now, the store is lost. */
+  /** If {@code isOpened}, the store counts as lost if no server listens now. */
   Connector(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     this.address = address;
