@@ -31,7 +31,7 @@ enum Contender {
   GATHER_BROADCAST,
   ALLTOALLW;
 
-  /** Variants of Windlass in collectives, with ranks as threads, and as processes. */
+  /** Windlass in collectives, with ranks as threads. The next list has them as processes. */
   static final List<Contender> THREADS = List.of(WINDOW, PLAIN);
 
   static final List<Contender> PROCESSES = List.of(WINDOW_PROCESSES, PLAIN_PROCESSES);

@@ -99,7 +99,7 @@ public record LinkSearch(
     return "link/" + linkName + "/";
   }
 
-  /** Finds an open target for this source: {@code job}, or any if that is null. */
+  /** Finds a target that waits for this source: {@code job}, or any if that is null. */
   public Match source(@Nullable String job) {
     while (true) {
       for (String target : awaitOpen(job)) {

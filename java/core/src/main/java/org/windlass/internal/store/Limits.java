@@ -9,10 +9,10 @@ import org.windlass.error.ResourceException;
 
 /** Limits of a {@link Store} in bytes. */
 public final class Limits {
-  /** Longest key, as UTF-8. */
+  /** Most bytes of a key in UTF-8. */
   public static final int KEY = 512;
 
-  /** Longest value. A compare-and-set of two such values fits into one request of etcd. */
+  /** Most bytes of a value. A compare-and-set of two such values fits into one request of etcd. */
   public static final int VALUE = 512 << 10;
 
   /** Most bytes of all keys and values; see {@link #cost}. */
