@@ -22,8 +22,7 @@ import org.windlass.Window;
 
 /**
  * Measures the cost of a call from Java on a communicator of one rank, where nothing waits.
- * call_bench.cpp measures the same calls from C. The gc profiler shows the bytes that a call
- * allocates.
+ * call_bench.cpp measures the same calls from C. JMH's gc profiler shows the bytes of a call.
  */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)

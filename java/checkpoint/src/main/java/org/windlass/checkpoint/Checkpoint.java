@@ -66,10 +66,10 @@ public final class Checkpoint implements AutoCloseable {
   }
 
   /**
-   * Opens a file or a folder and checks every header.
+   * Opens a file or a folder and checks the header of each safetensors file in it.
    *
-   * @throws InvalidArgumentException if the path is malformed or no checkpoint; the message names
-   *     the file
+   * @throws InvalidArgumentException if the path does not exist, is malformed, or is no checkpoint;
+   *     the message names the file
    * @throws org.windlass.error.ResourceException if a file cannot be read
    */
   public static Checkpoint open(Path path) {
@@ -110,7 +110,7 @@ public final class Checkpoint implements AutoCloseable {
         : rankFolder(path, ranks, opened);
   }
 
-  /** Returns the only safetensors file of a folder. Throws if its name says "1 of several". */
+  /** Returns the only safetensors file of a folder. Throws if it is not the whole checkpoint. */
   private static Path only(Path folder) throws IOException {
     List<Path> found = new ArrayList<>();
     try (DirectoryStream<Path> files =
@@ -182,7 +182,7 @@ public final class Checkpoint implements AutoCloseable {
         path, Optional.of(indexFile), opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet(), notes);
   }
 
-  /** Throws if the folder of an index holds other files that may be meant as well. */
+  /** Throws if the folder holds a safetensors file that the index should list but does not. */
   private static void requireOnly(Path folder, Path indexFile, SafetensorsIndex index)
       throws IOException {
     Set<String> listed = Set.copyOf(index.files().values());
@@ -260,7 +260,7 @@ public final class Checkpoint implements AutoCloseable {
     return String.format(java.util.Locale.ROOT, "rank-%05d.safetensors", rank);
   }
 
-  /** Merges metadata. Omits entries with different values, and adds a note about each. */
+  /** Merges the files' metadata. Omits a key whose values differ, and adds a note about it. */
   private static Map<String, String> metadata(
       Collection<SafetensorsFile> files, List<String> notes) {
     Map<String, String> all = new LinkedHashMap<>();
@@ -305,17 +305,17 @@ public final class Checkpoint implements AutoCloseable {
     return index;
   }
 
-  /** Returns notes about unusual files. The checkpoint is readable despite them. */
+  /** Returns notes for a user about unusual files. The checkpoint is readable despite them. */
   public List<String> notes() {
     return notes;
   }
 
-  /** Returns the merged {@code __metadata__}, without entries with different values. */
+  /** Returns the {@code __metadata__} of all files. A key whose values differ is left out. */
   public Map<String, String> metadata() {
     return metadata;
   }
 
-  /** Returns the rank files by rank. The map is empty if the tensors are whole. */
+  /** Returns the rank files, keyed by rank. The map is empty if the tensors are whole. */
   public SortedMap<Integer, SafetensorsFile> ranks() {
     return ranks;
   }
@@ -325,7 +325,11 @@ public final class Checkpoint implements AutoCloseable {
     return layouts;
   }
 
-  /** Returns the file that holds a whole tensor. */
+  /**
+   * Returns the file that holds the whole tensor of that name.
+   *
+   * @throws InvalidArgumentException if no file does
+   */
   public SafetensorsFile whole(String name) {
     SafetensorsFile file = whole.get(Objects.requireNonNull(name, "name"));
     if (file == null) {

@@ -24,8 +24,7 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.json.JsonText;
 
 /**
- * Writes a checkpoint: a folder or a single file that appears under its name complete or not at
- * all.
+ * Writes a checkpoint: a folder or a single file that appears complete or not at all.
  *
  * <p>The writer fills a work folder next to the checkpoint's path, syncs it to the disk, and
  * renames it at {@link #commit}. A writer that is closed without a commit leaves nothing. If a
@@ -79,7 +78,7 @@ public final class CheckpointWriter implements AutoCloseable {
         place, replace, WorkFolder.create(folder, place.getFileName().toString()));
   }
 
-  /** Returns whether something has the name. Throws if the system does not accept the name. */
+  /** Returns whether {@code place} exists. Throws, naming {@code out}, if that is unknown. */
   private static boolean isThere(Path out, Path place) {
     try {
       Files.readAttributes(place, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
@@ -220,7 +219,7 @@ public final class CheckpointWriter implements AutoCloseable {
     }
   }
 
-  /** Returns the path of the content before the commit, for reading it back before it appears. */
+  /** Returns the path where the content lies before the commit, so that it can be read back. */
   public Path staged() {
     return content();
   }
@@ -240,8 +239,7 @@ public final class CheckpointWriter implements AutoCloseable {
    *
    * @throws InvalidArgumentException if nothing was written, or if something of that name has
    *     appeared and may not be replaced
-   * @throws org.windlass.error.UnsupportedException if the file system cannot exchange two names at
-   *     once
+   * @throws org.windlass.error.UnsupportedException if the file system cannot exchange two names
    * @throws ResourceException if another program has removed or changed the written files
    */
   public synchronized void commit() {
@@ -282,7 +280,7 @@ public final class CheckpointWriter implements AutoCloseable {
             + work.path() + " before it was complete; write it again");
   }
 
-  /** Exchanges the content and the file that has the name, or neither if that file must stay. */
+  /** Exchanges the content with what is at {@code out}. Throws if that may not be replaced. */
   private void exchange() {
     WriteMark.requireReplaceable(out, out);
     NativeFiles.exchange(content(), out);
@@ -294,7 +292,7 @@ public final class CheckpointWriter implements AutoCloseable {
     }
   }
 
-  /** Returns whether the checkpoint has its name. Waits for a {@link #commit} that has begun. */
+  /** Returns whether the checkpoint was committed. Waits for a {@link #commit} that has begun. */
   public synchronized boolean isCommitted() {
     return committed;
   }

@@ -42,7 +42,7 @@ final class DiskSync {
     }
   }
 
-  /** Waits for the end of a sync. An interrupt does not end the wait, but stays set. */
+  /** Waits until a sync has ended. An interrupt does not end the wait, but stays set. */
   private static void settle(Future<?> sync) {
     boolean interrupted = false;
     try {

@@ -96,7 +96,7 @@ public final class FileFault {
     }
   }
 
-  /** Returns the exception for a file that a caller or an interrupt closed during the call. */
+  /** Returns the exception for a file that was closed during the call, or by an interrupt. */
   private static WindlassException ended(Path path, IOException fault) {
     return fault instanceof ClosedByInterruptException
         ? new AbortedException(

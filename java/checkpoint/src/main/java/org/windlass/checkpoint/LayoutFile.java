@@ -40,7 +40,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
    * @param dtype the dtype, if the file gives it
    * @param layout the layout, if the file gives it
    * @param parts how the tensor is cut if its ranks hold it in parts; it then has no layout
-   * @param padded the extents that the layout cuts, if zeros follow the tensor's own
+   * @param padded the extents that the layout cuts, if zeros are appended up to them
    */
   public record Entry(
       List<Long> shape,

@@ -5,7 +5,7 @@ import java.nio.file.Path;
 import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.memory.Memory;
 
-/** Maps a whole file to memory, at one address for any file size. */
+/** Maps a whole file of any size to one contiguous range of memory. */
 final class MappedFile {
   private MappedFile() {}
 

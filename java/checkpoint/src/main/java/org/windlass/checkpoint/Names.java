@@ -7,9 +7,9 @@ import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
-/** Checks names when writing and reading checkpoints. Messages begin with {@code where}. */
+/** Checks the names that checkpoints contain. Each message begins with {@code where}. */
 final class Names {
-  /** Key of the file's metadata in a header. No tensor may have this name. */
+  /** Key of a header's metadata. No tensor may have this name. */
   static final String METADATA = "__metadata__";
 
   static final String SAFETENSORS = ".safetensors";
@@ -26,7 +26,7 @@ final class Names {
     }
   }
 
-  /** Throws for a text that JSON can't hold, such as one with half a surrogate pair. */
+  /** Throws InvalidArgument for a text that UTF-8 can't hold, such as half a surrogate pair. */
   static void requireText(String where, String what, String text) {
     if (!JsonText.wellFormed(text)) {
       throw new InvalidArgumentException(
@@ -34,7 +34,7 @@ final class Names {
     }
   }
 
-  /** Returns the path of a file in {@code folder}. Throws if the name leads elsewhere. */
+  /** Returns the path of a file. Throws InvalidArgument if it is not in {@code folder} itself. */
   static Path file(String where, Path folder, String name) {
     return file(where, folder, name, name);
   }
@@ -63,7 +63,7 @@ final class Names {
     return requireEnding(where, name, file(where, folder, name));
   }
 
-  /** Returns {@link #safetensors} for a file of an index, which may be in a subfolder. */
+  /** Returns the path of a safetensors file that an index names. A subfolder is allowed. */
   static Path nested(String where, Path folder, String name) {
     return requireEnding(where, name, file(where, folder, name, name.split("/", -1)));
   }

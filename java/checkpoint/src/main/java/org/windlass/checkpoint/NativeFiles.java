@@ -13,7 +13,7 @@ import org.windlass.internal.Scratch;
 final class NativeFiles {
   private NativeFiles() {}
 
-  /** Creates a new file of this size with its blocks reserved. If that fails, no file is left. */
+  /** Creates a new file with its disk blocks reserved. If that fails, no file is left. */
   static void create(Path path, long bytes) {
     call(scratch -> Native.wl_file_create(utf8(path), bytes, scratch.error()));
   }

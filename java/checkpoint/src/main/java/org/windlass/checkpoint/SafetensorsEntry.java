@@ -14,8 +14,8 @@ import org.windlass.internal.json.JsonText;
  * @param name the tensor's name, never empty
  * @param dtype the element type
  * @param shape the extents, none negative; empty for a scalar
- * @param begin the offset of the first byte from the end of the header
- * @param end the offset behind the last byte
+ * @param begin the offset of the tensor's first byte, in bytes from the end of the header
+ * @param end the offset just behind the tensor's last byte, counted likewise
  */
 public record SafetensorsEntry(
     String name, DType dtype, List<Long> shape, long begin, long end) {
@@ -41,9 +41,9 @@ public record SafetensorsEntry(
   }
 
   /**
-   * Returns the size in bytes of a packed row-major tensor.
+   * Returns the size in bytes of a tensor without gaps between its elements.
    *
-   * @param where begins the message of an exception
+   * @param where the text with which a message begins
    * @throws InvalidArgumentException if an extent is negative, the size does not fit 63 bits, or a
    *     dtype of less than a byte does not end on a byte
    */

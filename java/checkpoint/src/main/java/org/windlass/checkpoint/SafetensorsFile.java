@@ -76,7 +76,11 @@ public final class SafetensorsFile implements AutoCloseable {
     return header;
   }
 
-  /** Returns the tensor's entry in the header. */
+  /**
+   * Returns the tensor's entry in the header.
+   *
+   * @throws InvalidArgumentException if the file has no tensor of that name
+   */
   public SafetensorsEntry entry(String name) {
     return header
         .find(name)
@@ -98,7 +102,7 @@ public final class SafetensorsFile implements AutoCloseable {
    *
    * @throws InvalidArgumentException if there is none, if it is not aligned, or if the file's
    *     length has changed
-   * @throws org.windlass.error.UnsupportedException if its dtype has less than a byte
+   * @throws org.windlass.error.UnsupportedException if an element takes less than a byte
    */
   public Tensor tensor(String name) {
     SafetensorsEntry entry = entry(name);
@@ -127,8 +131,10 @@ public final class SafetensorsFile implements AutoCloseable {
   /**
    * Reads a tensor's bytes from the file itself, not from the mapping.
    *
-   * @param from the offset of the first byte in the tensor
+   * @param from the offset of the first byte to read, counted from the tensor's first byte
    * @param into the buffer to fill from its position to its limit
+   * @throws InvalidArgumentException if there is no such tensor, if it has fewer bytes, or if the
+   *     file's length has changed
    */
   public void read(String name, long from, ByteBuffer into) {
     SafetensorsEntry entry = entry(name);
@@ -195,7 +201,7 @@ public final class SafetensorsFile implements AutoCloseable {
 
   /**
    * Closes the file. Later use of its tensors throws {@link org.windlass.error.ClosedException}.
-   * The mapping ends with the last call that uses it.
+   * The file is unmapped once no call uses the mapping any more.
    */
   @Override
   public synchronized void close() {

@@ -198,7 +198,7 @@ public final class SafetensorsHeader {
     throw text.bad(what + ": unknown dtype " + JsonText.quoted(spelling));
   }
 
-  /** Checks that tensors, sorted by offset, follow one another from 0 to the data's end. */
+  /** Throws unless the tensors, sorted by offset, cover all bytes without overlap or hole. */
   private static void checkCover(
       String where, Collection<SafetensorsEntry> tensors, long dataBytes) {
     List<SafetensorsEntry> sorted = new ArrayList<>(tensors);

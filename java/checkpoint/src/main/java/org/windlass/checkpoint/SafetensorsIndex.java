@@ -31,14 +31,15 @@ public record SafetensorsIndex(Map<String, String> files) {
 
   private static final String ENDING = ".safetensors.index.json";
 
-  /** Pattern in the name of a file that is one of several, such as {@code 00001-of-00003}. */
+  /** Matches the name of a file that is one of several, such as {@code model-00001-of-00003}. */
   static final Pattern OF_SEVERAL =
       Pattern.compile("(?:^|[-_.])([0-9]+)[-_.]of[-_.]([0-9]+)(?![0-9])", Pattern.CASE_INSENSITIVE);
 
   /**
-   * Returns the index of a folder: the one with the usual name, or the only one.
+   * Returns the path of a folder's index: the file named {@link #NAME}, or the only other index.
+   * Empty if the folder has none.
    *
-   * @throws InvalidArgumentException if no index has the usual name and there are several
+   * @throws InvalidArgumentException if no index has that name and there are several
    */
   static Optional<Path> find(Path folder) throws IOException {
     if (Files.exists(folder.resolve(NAME))) {

@@ -96,7 +96,7 @@ public final class SafetensorsWriter implements AutoCloseable {
     }
   }
 
-  /** Checks that the file continues with these bytes. */
+  /** Throws InvalidArgumentException unless the file's next bytes equal {@code expected}. */
   private void requireNext(ByteBuffer expected) throws IOException {
     ByteBuffer found = ByteBuffer.allocate(expected.remaining());
     while (found.hasRemaining() && channel.read(found) >= 0) {
@@ -135,7 +135,6 @@ public final class SafetensorsWriter implements AutoCloseable {
     header = Optional.empty();
   }
 
-  /** Returns the size of the whole file in bytes. */
   long fileBytes() {
     return dataStart + dataBytes;
   }
@@ -143,8 +142,9 @@ public final class SafetensorsWriter implements AutoCloseable {
   /**
    * Writes bytes of a tensor. Several threads may write at once.
    *
-   * @param from the offset of the first byte in the tensor
+   * @param from the offset of the first byte to write, counted from the tensor's first byte
    * @param bytes the buffer to write from its position to its limit
+   * @throws InvalidArgumentException if there is no such tensor or it has fewer bytes
    */
   public void write(String name, long from, ByteBuffer bytes) {
     Objects.requireNonNull(name, "name");
@@ -162,9 +162,9 @@ public final class SafetensorsWriter implements AutoCloseable {
   }
 
   /**
-   * Writes bytes of the data. Several threads may write at once.
+   * Writes bytes of the file's data. Several threads may write at once.
    *
-   * @param from the offset of the first byte from the end of the header
+   * @param from the offset of the first byte to write, counted from the end of the header
    * @param bytes the buffer to write from its position to its limit
    * @hidden
    */

@@ -15,15 +15,13 @@ import org.windlass.internal.json.JsonText;
 
 /** Reads the JSON list of tensors that {@code windlass plan --tensors} plans. */
 public final class TensorList {
-  /** Limit for {@code count}. Each tensor is planned separately, because replicas take turns. */
+  /** Largest {@code count}. Each tensor is planned separately, because replicas take turns. */
   private static final int MOST_ALIKE = 1_000_000;
 
   /**
    * Describes one entry of the list.
    *
-   * @param name the tensor's name
    * @param shape the global shape
-   * @param dtype the dtype
    * @param from the tensor's own source layout, if it has one
    * @param to the tensor's own target layout, if it has one
    * @param count the number of such tensors

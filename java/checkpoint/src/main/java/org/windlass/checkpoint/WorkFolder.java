@@ -85,7 +85,7 @@ final class WorkFolder {
     }
   }
 
-  /** Waits for a random time, so that two writers do not try again together. */
+  /** Sleeps for a random time, so that two writers that collided do not collide again. */
   private static void pause() {
     try {
       Thread.sleep(1 + ThreadLocalRandom.current().nextInt(PAUSE_MILLIS));
@@ -144,7 +144,7 @@ final class WorkFolder {
     return HexFormat.of().toHexDigits(new Fingerprint().add(name).value());
   }
 
-  /** Returns the process id of another live writer of the same name; empty if none is. */
+  /** Returns the process id of another running writer of the same name; empty if none. */
   private Optional<String> rival(Path folder, String name) {
     try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
       for (Path entry : entries) {

@@ -26,14 +26,14 @@ import org.windlass.error.WindlassException;
  * files is not recognized. The content of the files is not part of the mark.
  */
 final class WriteMark {
-  /** Number of times that a name is checked, if other processes replace its file meanwhile. */
+  /** Number of attempts to check a name whose file other processes keep replacing. */
   private static final int LOOKS = 2;
 
   private static final String ATTRIBUTE = "windlass";
 
   private WriteMark() {}
 
-  /** Marks a complete file or folder. A file system without attributes keeps no mark. */
+  /** Marks a complete file or folder. Does nothing on file systems without attributes. */
   static void set(Path path) {
     try {
       view(path).write(ATTRIBUTE, ByteBuffer.wrap(of(path)));
@@ -43,8 +43,7 @@ final class WriteMark {
   }
 
   /**
-   * Throws an exception for anything except an empty folder, a marked file, or a marked folder of
-   * marked files.
+   * Throws for anything except an empty folder, a marked file, or a marked folder of marked files.
    *
    * @param shown the path as messages show it
    * @param path the path to check
@@ -68,7 +67,7 @@ final class WriteMark {
         shown + ": other runs keep replacing it; write it again when they have ended", last);
   }
 
-  /** Returns the identity of the file or folder that has the name now; empty if there is none. */
+  /** Returns the inode and time of the file or folder at the path; empty if they can't be read. */
   private static Optional<Object> identity(Path path) {
     try {
       BasicFileAttributes now =

@@ -12,8 +12,8 @@ import org.windlass.error.ClosedException;
 import org.windlass.error.WindlassException;
 
 /**
- * Ends a run early, after {@link #cancel} or an interrupt of the thread that runs it. It knows the
- * blocking operations of the run and its files on the disk.
+ * Ends a run early, after {@link #cancel} or an interrupt of the thread that runs it. Holds the
+ * group and the writer of the run, to abort and to close them.
  */
 final class Cancellation {
   private static final String CANCELLED = "reshard: was cancelled";
@@ -23,7 +23,7 @@ final class Cancellation {
   private volatile @Nullable LocalGroup group;
   private @Nullable CheckpointWriter writer;
 
-  /** Returns a cancellation for work of the current thread that no caller can cancel. */
+  /** Returns a cancellation that only an interrupt of the current thread triggers. */
   static Cancellation ofNothing() {
     Cancellation cancellation = new Cancellation();
     cancellation.begin();
@@ -33,7 +33,7 @@ final class Cancellation {
   /**
    * Claims the run for the current thread.
    *
-   * @return whether no thread had claimed it before
+   * @return false if a thread has claimed the run before
    */
   synchronized boolean begin() {
     if (runner != null) {
@@ -44,10 +44,10 @@ final class Cancellation {
   }
 
   /**
-   * Returns while the run may continue. Any thread may call it.
+   * Returns if the run may continue, and throws otherwise. Any thread may call it.
    *
    * @throws AbortedException if the run was cancelled or interrupted
-   * @throws WindlassException if the ranks that move have failed; it is their failure
+   * @throws WindlassException if the group's ranks have failed; it is their failure
    */
   void check() {
     if (cancelled) {
@@ -79,7 +79,7 @@ final class Cancellation {
     return "reshard: thread \"" + Objects.requireNonNull(runner).getName() + "\" was interrupted";
   }
 
-  /** Begins to write, or throws as {@link #check} does. */
+  /** Creates the writer, which an early end closes, or throws as {@link #check} does. */
   synchronized CheckpointWriter writing(Supplier<CheckpointWriter> begin) {
     check();
     CheckpointWriter begun = begin.get();
@@ -97,10 +97,10 @@ final class Cancellation {
   }
 
   /**
-   * Ends the run. When this returns, nothing of the run is on the disk, unless it was complete
-   * before. Idempotent. Any thread may call it.
+   * Ends the run. When this returns, none of the run's files are on the disk, unless the run was
+   * complete before. Idempotent. Any thread may call it.
    *
-   * @return false if the checkpoint has its name already
+   * @return false if the checkpoint was committed already
    */
   synchronized boolean cancel() {
     cancelled = true;
@@ -116,9 +116,9 @@ final class Cancellation {
   }
 
   /**
-   * Returns the exception that a failed run throws. If the run was ended early, it is that reason,
-   * and not a failure that followed from it. A cancelled run loses its open files, so its errors
-   * about files have no meaning.
+   * Returns the exception that a failed run throws: the reason for the early end if there was one,
+   * otherwise {@code failure}. A cancelled run loses its open files, so its errors about files have
+   * no meaning.
    */
   WindlassException cause(WindlassException failure) {
     if (cancelled) {

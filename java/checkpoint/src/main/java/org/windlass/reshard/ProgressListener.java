@@ -2,10 +2,10 @@
 package org.windlass.reshard;
 
 /**
- * Receives the progress of a move several times a second.
+ * Receives the progress of a run several times a second.
  *
  * <p>The listener runs on its own thread, which is never interrupted. An exception from it ends the
- * move. While the listener runs, nothing checks for progress, so it must return soon.
+ * run. While the listener runs, the deadline is not checked, so the listener must return soon.
  */
 @FunctionalInterface
 public interface ProgressListener {

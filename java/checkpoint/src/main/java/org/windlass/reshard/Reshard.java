@@ -77,7 +77,7 @@ public final class Reshard {
     return new Reshard(Optional.of(Objects.requireNonNull(layout, "layout")));
   }
 
-  /** Starts a redistribution from the layouts that IN's {@code layout.json} and the rules give. */
+  /** Starts a redistribution from the layouts in IN's {@code layout.json} and the rules. */
   public static Reshard fromStoredLayouts() {
     return new Reshard(Optional.empty());
   }
@@ -97,7 +97,7 @@ public final class Reshard {
     return this;
   }
 
-  /** Sets the target layout, on its own ranks. */
+  /** Sets the target layout. The file of each rank has the rank's number. */
   public Reshard to(Layout layout) {
     to = Optional.of(Objects.requireNonNull(layout, "layout").qualified());
     return this;
@@ -127,16 +127,16 @@ public final class Reshard {
     return this;
   }
 
-  /** Sets the dtype in which floating tensors are written. By default they keep theirs. */
+  /** Sets the dtype in which floating tensors are written. By default each keeps its own. */
   public Reshard dtype(DType dtype) {
     this.dtype = Optional.of(Casts.require(dtype));
     return this;
   }
 
   /**
-   * Sets how bytes move. In mode {@code DIRECT}, the default, values that stay as they are are
-   * written from the memory into which they were read. In mode {@code STAGED} all values pass
-   * through memory in the wire dtype. The result is the same.
+   * Sets how bytes move. In mode {@code DIRECT}, the default, values that do not change are written
+   * from the memory into which they were read. In mode {@code STAGED} all values pass through
+   * memory in the wire dtype. The result is the same.
    */
   public Reshard mode(TransferMode mode) {
     if (Objects.requireNonNull(mode, "mode") == TransferMode.GATHER_BROADCAST) {
@@ -147,8 +147,8 @@ public final class Reshard {
   }
 
   /**
-   * Sets how many bytes a thread collects in memory and writes at a time. The default is 8 MiB. The
-   * result is the same.
+   * Sets how many bytes a thread collects in memory before it writes them. The default is 8 MiB.
+   * The result does not depend on it.
    */
   public Reshard bucketBytes(long bytes) {
     bucketBytes = OptionalLong.of(positive("bytes", bytes));
@@ -199,8 +199,8 @@ public final class Reshard {
   }
 
   /**
-   * Sets the target that runs the kernels. {@link #run} refuses a target that is not available
-   * here.
+   * Sets where the kernels run, such as on this machine's processor. {@link #run} throws
+   * UnsupportedException if the target is not available here.
    */
   public Reshard target(Target target) {
     this.target = Optional.of(Objects.requireNonNull(target, "target"));
@@ -213,15 +213,15 @@ public final class Reshard {
     return this;
   }
 
-  /** Sets the listener for warnings: oddities of the request that are no reason to refuse it. */
+  /** Sets the listener for warnings about requests that are valid but seldom intended. */
   public Reshard warnings(Consumer<String> listener) {
     warnings = Objects.requireNonNull(listener, "listener");
     return this;
   }
 
   /**
-   * Checks the request without a run. Reads IN's headers. Warnings about them are reported by a
-   * run, or here if this method refuses the request.
+   * Checks the request without a run. Reads IN's headers. If this method throws, it first reports
+   * the warnings about the headers. Otherwise only a run reports them.
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
    * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype
@@ -245,10 +245,8 @@ public final class Reshard {
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
    * @throws org.windlass.error.AbortedException if the run was cancelled or interrupted
-   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the
-   *     deadline
-   * @throws org.windlass.error.VerificationFailedException naming the tensor, the index and both
-   *     ranks
+   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the deadline
+   * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
    * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype
    *     cannot move as requested
    * @throws org.windlass.error.ResourceException if the disk is full, or a file cannot be read or
@@ -277,8 +275,7 @@ public final class Reshard {
    *
    * @param group the ranks of this process. Nothing else may run on them meanwhile
    * @throws InvalidArgumentException as {@link #run()} does
-   * @throws org.windlass.error.MismatchException if processes differ in settings or in the content
-   *     of IN
+   * @throws org.windlass.error.MismatchException if processes differ in settings or in IN
    * @throws org.windlass.error.AbortedException if any process was cancelled, interrupted or failed
    * @throws org.windlass.error.PeerLostException if a process has ended
    * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the

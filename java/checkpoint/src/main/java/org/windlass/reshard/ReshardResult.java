@@ -10,17 +10,18 @@ import org.windlass.internal.Copies;
  * Reports the results of a redistribution.
  *
  * @param tensors number of tensors that moved
- * @param defaulted names of the tensors to which a default layout applied as R
- * @param bytesIn bytes of the tensors that were read, including replicas and terms
+ * @param defaulted number of tensors that lack a dimension which a default layout shards; they are
+ *     replicated there
+ * @param bytesIn bytes of the tensors that were read, including replicas and Partial terms
  * @param bytesOut bytes of the tensors that were written, including replicas
  * @param sentBytes bytes in the wire dtype that target ranks took from files of other ranks
  * @param localBytes bytes in the wire dtype that target ranks took from their own files
- * @param seconds time from the open to the new name, without the verification
+ * @param seconds time from opening IN until OUT has its name, without the verification
  * @param casts the bytes that were read, by source and target dtype
  * @param verified whether replicas and the result were compared
  * @param copied names of IN's other files that were copied to OUT
  * @param leftOut names of IN's other files that were not copied
- * @param warnings oddities of the request or its result that were no reason to refuse it
+ * @param warnings the warnings of the run, as {@link Reshard#warnings} receives them
  */
 public record ReshardResult(
     int tensors,
@@ -44,7 +45,7 @@ public record ReshardResult(
    * @param bytes number of bytes in the source dtype, once for each replica that was written
    */
   public record Cast(DType from, DType to, long bytes) {
-    /** Checks the components. */
+    /** Refuses null. */
     public Cast {
       Objects.requireNonNull(from, "from");
       Objects.requireNonNull(to, "to");

@@ -54,8 +54,8 @@ final class ReshardRun implements AutoCloseable {
    * Plans the run.
    *
    * @param listener receives the progress
-   * @param warnings receives oddities of the request that are no reason to refuse it
-   * @param cancellation ends the run early, and tracks its files on the disk
+   * @param warnings receives warnings about requests that are valid but seldom intended
+   * @param cancellation ends the run early, and holds its group and its writer
    * @throws org.windlass.error.WindlassException if the request cannot be fulfilled
    */
   ReshardRun(
@@ -85,7 +85,7 @@ final class ReshardRun implements AutoCloseable {
     warnings.accept(text);
   }
 
-  /** Returns the number of ranks if all are threads of this process: one for each core. */
+  /** Returns how many ranks to start if all are threads of this process: one for each core. */
   int threads() {
     return list.moves().isEmpty()
         ? 1
@@ -107,7 +107,7 @@ final class ReshardRun implements AutoCloseable {
     }
   }
 
-  /** Returns a failure whose message names OUT instead of the work folder's content. */
+  /** Returns a failure like {@code failure} whose message names OUT instead of the work folder. */
   private WindlassException named(WindlassException failure) {
     String said = String.valueOf(failure.getMessage());
     String shown = named(said);
@@ -165,7 +165,7 @@ final class ReshardRun implements AutoCloseable {
     return result(output, moved, (System.nanoTime() - begin - verifying) / 1e9);
   }
 
-  /** Runs a process whose ranks fill the files that the process of rank 0 has created. */
+  /** Runs this process's share of the work if the process of rank 0 is another one. */
   private ReshardResult follow(Team team) {
     staged = team.awaitMade(cancellation::check);
     Output output;

@@ -20,15 +20,13 @@ import org.windlass.verify.SlowCheck;
 import org.windlass.verify.SourcePart;
 
 /**
- * Runs the requested verification: compares source replicas, and then compares the result with the
- * source.
+ * Runs the requested verification: compares source replicas, and then the result with the source.
  */
 final class Verification {
   private final Checkpoint in;
   private final MoveList list;
   private final Cancellation cancellation;
 
-  /** Creates the verification of the moves from IN; {@code cancellation} ends it early. */
   Verification(Checkpoint in, MoveList list, Cancellation cancellation) {
     this.in = in;
     this.list = list;
@@ -38,8 +36,7 @@ final class Verification {
   /**
    * Compares the replicas of every source tensor.
    *
-   * @throws org.windlass.error.VerificationFailedException naming the tensor, the index and both
-   *     ranks
+   * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
    */
   void compareReplicas() {
     Map<String, TensorMove> sources = new LinkedHashMap<>();
@@ -48,10 +45,9 @@ final class Verification {
   }
 
   /**
-   * Reads the written tensors and compares them with the values that the source defines.
+   * Reads the written tensors and compares them with the values computed from the source tensors.
    *
-   * @throws org.windlass.error.VerificationFailedException naming the tensor, the index and both
-   *     ranks
+   * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
    */
   void compare(Output output) {
     Map<TargetTensor, List<SourcePart>> parts = new LinkedHashMap<>();

@@ -6,15 +6,15 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Represents elements that both a source piece and a target hold, evenly spaced in each dimension
- * of both.
+ * Represents elements that both a {@link SourcePiece} and a target rank hold. They are evenly
+ * spaced in each dimension of both.
  *
  * @param part the part that the piece belongs to
  * @param value computes the values that the target must have
- * @param stored the target
+ * @param stored the target rank's tensor
  * @param sides the dimensions
- * @param sourceAt the index of the first element in the source
- * @param targetAt the index of the first element in the target
+ * @param sourceAt the index of the first element in the source's stored elements
+ * @param targetAt the index of the first element in the target's stored elements
  */
 record Box(
     SourcePart part,
@@ -28,22 +28,26 @@ record Box(
    *
    * @param start the first index in the target's global tensor
    * @param length the number of elements
-   * @param sourceStride the number of stored elements from one to the next in the source
-   * @param targetStride the same for the target
+   * @param sourceStride the distance between two neighbours in the source, in stored elements
+   * @param targetStride the distance between two neighbours in the target, in stored elements
    */
   record Side(long start, long length, long sourceStride, long targetStride) {}
 
-  /** Describes an element with an unexpected value, by its index in the target's global tensor. */
+  /**
+   * Describes an element with an unexpected value.
+   *
+   * @param index the element's index in the target's global tensor, for each dimension
+   * @param found the bits that the target has
+   * @param expected the bits that it should have
+   */
   record Difference(SourcePart part, long[] index, long found, long expected) {}
 
-  /**
-   * Represents the elements from {@code begin} to {@code end} in row-major order, for one thread.
-   */
+  /** Represents the elements {@code begin} to {@code end} (exclusive) in row-major order. */
   record Share(Box box, long begin, long end) {}
 
   /**
-   * Returns the elements that a piece and a target both hold. There is one box for each pair of
-   * runs that overlap in each dimension.
+   * Returns the elements that a piece and a target rank both hold. There is one box for each
+   * combination of overlapping runs of indices in all dimensions.
    */
   static List<Box> of(
       SourcePart part, SourcePiece piece, SlowValue value, Holding target, StoredTensor stored) {
@@ -78,7 +82,6 @@ record Box(
     return sides.stream().mapToLong(Side::length).reduce(1, (a, b) -> a * b);
   }
 
-  /** Returns all elements, in shares of at most {@code most}. */
   List<Share> shares(long most) {
     List<Share> shares = new ArrayList<>();
     long elements = elements();
@@ -88,7 +91,6 @@ record Box(
     return shares;
   }
 
-  /** Returns the first element of a share with an unexpected value. */
   static Optional<Difference> firstDifference(Share share) {
     return share.box().firstDifference(share.begin(), share.end());
   }
@@ -123,7 +125,7 @@ record Box(
   }
 
   /**
-   * Returns the dimensions, after joining those that are evenly spaced in each other on both sides.
+   * Returns the dimensions, after joining neighbours that together are evenly spaced on both sides.
    */
   private Side[] merged() {
     List<Side> merged = new ArrayList<>();

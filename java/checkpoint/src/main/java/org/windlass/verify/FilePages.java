@@ -5,8 +5,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * Caches the bytes that one thread has read of stored tensors. It keeps recently used pages for
- * scattered elements, and long runs of bytes for a single pass. Files are read and not mapped, so a
+ * Caches bytes that one thread has read of stored tensors. It keeps recently used pages for
+ * scattered elements, and longer ranges for sequential reads. Files are read and not mapped, so a
  * file that is truncated meanwhile causes an exception.
  */
 final class FilePages {
@@ -27,8 +27,8 @@ final class FilePages {
   }
 
   /**
-   * Returns page {@code number} of a tensor, little-endian. The page is valid until the thread asks
-   * for the next one.
+   * Returns page {@code number} (from 0) of a tensor, as a little-endian buffer. The buffer is
+   * valid until the thread calls this method again.
    */
   ByteBuffer get(StoredTensor tensor, long number) {
     long mixed = (number + System.identityHashCode(tensor) * 31L) * 0x9E3779B97F4A7C15L;
@@ -46,9 +46,11 @@ final class FilePages {
   }
 
   /**
-   * Returns {@code length} bytes of a tensor from {@code from} on, little-endian. The length is at
-   * most {@link #RUN_BYTES}. The bytes are valid until the thread asks for the same {@code which}
-   * (0 or 1) again.
+   * Returns {@code length} bytes of a tensor from byte {@code from} on, as a little-endian buffer.
+   *
+   * @param which the buffer to use, 0 or 1; its content is valid until the thread's next call for
+   *     the same buffer
+   * @param length number of bytes, at most {@link #RUN_BYTES}
    */
   ByteBuffer run(int which, StoredTensor tensor, long from, int length) {
     if (runs[which] == null) {

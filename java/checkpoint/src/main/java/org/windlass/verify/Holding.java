@@ -11,18 +11,15 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * Computes the part of a tensor that a rank holds, directly from the definition of the placements.
- * For each dimension it lists the runs in the rank's local order. It shares no code with the
- * planner, which it checks.
+ * Computes the indices of a tensor that a rank holds, directly from the definition of the
+ * placements. For each dimension it lists the runs of consecutive indices in the rank's local
+ * order. It shares no code with the planner, which it checks.
  *
- * <p>The local tensor may be larger than the runs: zeros follow the elements of a padded tensor, and
- * a holding may be one part of a fused one.
+ * <p>The local tensor may be larger than the runs: zeros follow the elements of a padded tensor,
+ * and a holding may be one part of a fused one.
  */
 final class Holding {
-  /**
-   * Represents global indices {@code start} to {@code start + length}, at local indices from {@code
-   * local}.
-   */
+  /** Maps {@code length} global indices from {@code start} on to those from {@code local} on. */
   record Run(long start, long length, long local) {
     long end() {
       return start + length;
@@ -30,7 +27,6 @@ final class Holding {
   }
 
   private final List<List<Run>> dims;
-  /** Extents of the local tensor. */
   private final long[] shape;
 
   private Holding(List<List<Run>> dims, long[] shape) {
@@ -44,7 +40,6 @@ final class Holding {
         dims.stream().mapToLong(runs -> runs.stream().mapToLong(Run::length).sum()).toArray());
   }
 
-  /** Returns the holding of a whole tensor. */
   static Holding whole(long[] shape) {
     List<List<Run>> dims = new ArrayList<>();
     for (long extent : shape) {
@@ -53,7 +48,7 @@ final class Holding {
     return new Holding(dims);
   }
 
-  /** Returns the part that {@code rank} holds under {@code layout}. */
+  /** Returns the indices of a tensor of this global shape that {@code rank} holds. */
   static Holding of(Layout layout, long[] shape, int rank) {
     int[] coordinates = coordinates(layout, rank);
     List<List<Run>> dims = new ArrayList<>();
@@ -72,13 +67,13 @@ final class Holding {
     return new Holding(dims);
   }
 
-  /** A cut of each of {@code pieces} equal pieces among the ranks of a mesh dimension. */
+  /** Cuts each of {@code pieces} equal pieces by a mesh dimension of {@code ranks} ranks. */
   private record Cut(int meshDim, int ranks, long unit, int pieces) {}
 
   /**
-   * Returns the cuts of one dimension in their order. A plain shard cuts before later mesh
-   * dimensions. A strided shard cuts each of the pieces that later plain shards make, if they make
-   * as many as its split. Otherwise it makes the pieces itself.
+   * Returns the cuts of one dimension, in the order in which they apply. A plain shard cuts before
+   * later mesh dimensions. A strided shard cuts each of the pieces that later plain shards make, if
+   * their number equals its split. Otherwise it makes the pieces itself.
    */
   private static List<Cut> cuts(Layout layout, int dim) {
     List<Cut> cuts = new ArrayList<>();
@@ -95,7 +90,7 @@ final class Holding {
     return cuts;
   }
 
-  /** Returns how many of the first cuts make {@code pieces} pieces; -1 if none do. */
+  /** Returns the number of leading cuts that together make {@code pieces} pieces; -1 if none do. */
   private static int making(List<Cut> cuts, int pieces) {
     int made = 1;
     int count = 0;
@@ -123,7 +118,7 @@ final class Holding {
     return held;
   }
 
-  /** Returns the indices of the parts from {@code first} to {@code last} that a rank holds. */
+  /** Returns the indices that {@code rank} holds of parts {@code first} to {@code last - 1}. */
   static Holding of(LayoutFile.Entry entry, int rank, int first, int last) {
     LayoutFile.Parts parts = entry.parts().orElseThrow();
     int dim = parts.dim();
@@ -150,7 +145,7 @@ final class Holding {
     return numbers.stream().mapToLong(Long::longValue).toArray();
   }
 
-  /** Returns the part of this holding within some global indices of a dimension. */
+  /** Returns the held indices in {@code begin} to {@code end} (exclusive) of a dimension. */
   private Holding within(int dim, long begin, long end) {
     Place place = new Place(List.of(), dim, begin, begin, end - begin);
     List<List<Run>> fewer = new ArrayList<>(dims);
@@ -158,7 +153,7 @@ final class Holding {
     return new Holding(fewer, shape);
   }
 
-  /** Returns the coordinates of a rank: its position in the mesh's list, unravelled row-major. */
+  /** Returns a rank's coordinates in the mesh, which lists its ranks in row-major order. */
   static int[] coordinates(Layout layout, int rank) {
     int place = layout.mesh().ranks().indexOf(rank);
     int[] coordinates = new int[layout.mesh().ndim()];
@@ -169,7 +164,7 @@ final class Holding {
     return coordinates;
   }
 
-  /** Returns piece {@code index} of {@code pieces}, each of ceil(ceil(n/unit)/pieces) units. */
+  /** Returns a piece of runs with n indices. Each has ceil(ceil(n/unit)/pieces) units. */
   private static List<Run> chunk(List<Run> runs, int pieces, long unit, int index) {
     long extent = runs.stream().mapToLong(Run::length).sum();
     long units = extent / unit + (extent % unit == 0 ? 0 : 1);
@@ -203,7 +198,6 @@ final class Holding {
     return numbered;
   }
 
-  /** Returns the strides of a packed tensor. */
   static long[] rowMajor(long[] shape) {
     long[] strides = new long[shape.length];
     long stride = 1;
@@ -215,17 +209,17 @@ final class Holding {
   }
 
   /**
-   * Describes the indices of a tensor that become those of another one.
+   * Maps indices of this tensor to indices of another tensor, of which this one is a part.
    *
-   * @param axes for each dimension of the other tensor, the dimension here, or -1 for a new one of
-   *     extent 1
-   * @param dim a dimension of the other tensor
-   * @param source the first index along {@code dim} here
-   * @param target the same index in the other tensor
+   * @param axes for each dimension of the other tensor, the index of this tensor's dimension, or -1
+   *     for a new one of extent 1
+   * @param dim the index of the other tensor's dimension along which this tensor is a part
+   * @param source the first index along {@code dim} in this tensor
+   * @param target the same element's index in the other tensor
    * @param length the number of indices along {@code dim}
    */
   record Place(List<Integer> axes, int dim, long source, long target, long length) {
-    /** Returns the place of a whole tensor in itself. */
+    /** Returns the mapping of a tensor with {@code ndim} dimensions that keeps all indices. */
     static Place whole(int ndim) {
       List<Integer> axes = IntStream.range(0, ndim).boxed().toList();
       return new Place(axes, 0, 0, 0, Long.MAX_VALUE);
@@ -240,7 +234,7 @@ final class Holding {
     }
   }
 
-  /** Returns this holding as part of another tensor. */
+  /** Returns this holding with its indices mapped to those of another tensor. */
   Holding placed(Place place) {
     List<List<Run>> placed = new ArrayList<>();
     for (int d = 0; d < place.axes().size(); d++) {
@@ -259,19 +253,17 @@ final class Holding {
     return dims.get(dim);
   }
 
-  /** Returns the extents of the local tensor. */
   long[] shape() {
     return shape;
   }
 
-  /** Returns the number of elements in the runs. */
   long elements() {
     return dims.stream()
         .mapToLong(runs -> runs.stream().mapToLong(Run::length).sum())
         .reduce(1, (a, b) -> a * b);
   }
 
-  /** Returns the ranges of local indices of a dimension that are in no run. */
+  /** Returns the ranges of local indices of a dimension that no run covers, which hold zeros. */
   List<Run> gaps(int dim) {
     List<Run> gaps = new ArrayList<>();
     long at = 0;
@@ -291,7 +283,7 @@ final class Holding {
     return elements;
   }
 
-  /** Returns the global index of an element of the packed local tensor. */
+  /** Returns the global indices of a held element; elements are numbered in row-major order. */
   long[] index(long element) {
     long[] index = new long[dims.size()];
     for (int d = index.length - 1; d >= 0; d--) {

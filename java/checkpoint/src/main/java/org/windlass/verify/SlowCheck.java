@@ -29,8 +29,7 @@ public final class SlowCheck {
    * @param name the name of the written tensor
    * @param shape its global shape
    * @param parts the source tensors that it is made of
-   * @param between is called repeatedly by the comparing threads, and may throw to end the
-   *     comparison
+   * @param between is called repeatedly by the comparing threads. An exception ends the comparison
    */
   public SlowCheck(String name, long[] shape, List<SourcePart> parts, Runnable between) {
     this.name = name;
@@ -43,8 +42,7 @@ public final class SlowCheck {
    * Compares a target rank's tensor with the expected values, and its padding with zeros.
    *
    * @param entry how ranks hold the tensor
-   * @throws VerificationFailedException naming the tensor, the first index that differs and both
-   *     ranks
+   * @throws VerificationFailedException naming the tensor, the first wrong index and both ranks
    */
   public void compareRank(LayoutFile.Entry entry, int rank, SafetensorsFile file) {
     StoredTensor stored = new StoredTensor(file, name);

@@ -10,8 +10,8 @@ import org.windlass.ReduceOp;
  */
 final class SlowNumber {
   /**
-   * Describes a binary floating-point format. A {@code finite} format has no infinity and
-   * saturates.
+   * Describes a binary floating-point format. If {@code finite}, it has no infinity, and too large
+   * values become the largest finite one.
    */
   private record Format(int exponentBits, int mantissaBits, boolean finite, long quietNan) {
     int bias() {
@@ -22,7 +22,6 @@ final class SlowNumber {
       return ((1L << exponentBits) - 1) << mantissaBits;
     }
 
-    /** Returns the bits of the largest number. */
     long largest() {
       return finite ? quietNan - 1 : infinity() - 1;
     }
@@ -46,7 +45,7 @@ final class SlowNumber {
     return Double.isNaN(decode(dtype, bits));
   }
 
-  /** Returns the exact number that these bits represent. */
+  /** Returns the exact number that the bits represent in a dtype. */
   static double decode(DType dtype, long bits) {
     if (dtype == DType.F64) {
       return Double.longBitsToDouble(bits);
@@ -71,7 +70,7 @@ final class SlowNumber {
             exponent - format.bias() - format.mantissaBits);
   }
 
-  /** Returns the bits of the nearest number, ties to even. */
+  /** Returns the bits in a dtype of the number nearest to {@code number}. Ties go to even. */
   static long encode(DType dtype, double number) {
     Format format = format(dtype);
     if (Double.isNaN(number)) {
@@ -97,14 +96,12 @@ final class SlowNumber {
     return sign | (bits > format.largest() ? overflow : bits);
   }
 
-  /** Casts once from dtype to dtype. The same dtype keeps every bit. */
+  /** Casts with one rounding. If the dtypes are the same, no bit changes. */
   static long cast(DType from, DType to, long bits) {
     return from == to ? bits : encode(to, decode(from, bits));
   }
 
-  /**
-   * Folds the terms from the left, and rounds once into their own dtype. One term keeps every bit.
-   */
+  /** Reduces the terms in order, and rounds once to their dtype. One term stays unchanged. */
   static long fold(DType dtype, ReduceOp op, long[] terms) {
     if (terms.length == 1) {
       return terms[0];

@@ -8,8 +8,8 @@ import org.windlass.DType;
 import org.windlass.ReduceOp;
 
 /**
- * Computes the expected target values of a piece: reduced, cast to the wire dtype, and cast to the
- * target dtype.
+ * Computes the values that a target must have for the elements of a piece. It reduces the terms,
+ * casts to the wire dtype, and then to the target dtype.
  */
 final class SlowValue {
   // From this number of elements on, a table is cheaper if the source has few values.
@@ -36,12 +36,11 @@ final class SlowValue {
     this.target = target;
   }
 
-  /** Returns whether target bits equal source bits. */
   private boolean plain() {
     return terms.size() == 1 && source == target && source == wire;
   }
 
-  /** Prepares for this number of elements. Call it before several threads use this object. */
+  /** Prepares for about this many elements. Call it before several threads use this object. */
   void expect(long elements) {
     if (terms.size() == 1 && !plain() && source.bits() <= TABLE_BITS && elements >= TABLE_FROM) {
       table = new long[1 << source.bits()];
@@ -55,12 +54,12 @@ final class SlowValue {
     return SlowNumber.cast(wire, target, SlowNumber.cast(source, wire, bits));
   }
 
-  /** Returns the target bits for element {@code at} of the source. */
+  /** Returns the bits that the target must have for the source's stored element {@code at}. */
   long bits(long at) {
     return bits(at, 1, 1)[0];
   }
 
-  /** Returns the target bits of {@code count} elements that are {@code stride} apart. */
+  /** Returns the same for {@code count} stored elements, {@code stride} apart. */
   private long[] bits(long at, long stride, int count) {
     long[][] each = new long[terms.size()][];
     for (int i = 0; i < each.length; i++) {
@@ -87,8 +86,12 @@ final class SlowValue {
   }
 
   /**
-   * Returns the index of the first of {@code count} elements that differs in {@code found}, or
-   * {@code count} if none does. The elements are {@code stride} and {@code foundStride} apart.
+   * Compares elements of a target with the values that they must have.
+   *
+   * @param at the first stored element of the source; the next are {@code stride} apart
+   * @param foundAt the first stored element of the target; the next are {@code foundStride} apart
+   * @param count the number of elements
+   * @return the number of equal elements before the first that differs, {@code count} if none does
    */
   long mismatch(
       long at, long stride, StoredTensor found, long foundAt, long foundStride, long count) {
@@ -110,8 +113,8 @@ final class SlowValue {
   }
 
   /**
-   * Returns whether any NaN is accepted. Arithmetic on NaNs may give any NaN, but max, min and
-   * casts give the canonical one.
+   * Returns whether the target may have any NaN where a NaN is expected. Arithmetic on NaNs may
+   * give any NaN, but max, min and casts give the canonical one.
    */
   private boolean anyNan() {
     return terms.size() > 1

@@ -47,7 +47,11 @@ public final class SourcePart {
     return new SourcePart(name, entry, wire, SourcePiece.of(entry, name, files), whole);
   }
 
-  /** Creates the part for a tensor that is whole in a file; the entry names source ranks. */
+  /**
+   * Creates the part for a tensor that is whole in a file.
+   *
+   * @param entry how the source ranks hold the tensor, for messages
+   */
   public static SourcePart ofWhole(
       String name, LayoutFile.Entry entry, Optional<DType> wire, SafetensorsFile file) {
     long[] shape = Holding.longs(entry.shape());
@@ -56,13 +60,13 @@ public final class SourcePart {
   }
 
   /**
-   * Returns some indices of this tensor at their position in another tensor.
+   * Maps some indices of this tensor to indices of the written tensor.
    *
-   * @param axes for each dimension of that tensor, the dimension of this one, or -1 for a new one
-   *     of extent 1
-   * @param dim a dimension of that tensor
+   * @param axes for each dimension of the written tensor, the index of this tensor's dimension, or
+   *     -1 for a new one of extent 1
+   * @param dim the index of the written tensor's dimension along which this tensor is a part
    * @param source the first index along {@code dim} in this tensor
-   * @param target the same index in that tensor
+   * @param target the same element's index in the written tensor
    * @param length the number of indices along {@code dim}
    */
   public SourcePart placed(List<Integer> axes, int dim, long source, long target, long length) {
@@ -73,10 +77,8 @@ public final class SourcePart {
   /**
    * Compares every source replica with the first.
    *
-   * @param between is called repeatedly by the comparing threads, and may throw to end the
-   *     comparison
-   * @throws VerificationFailedException naming the tensor, the first index that differs and both
-   *     ranks
+   * @param between is called repeatedly by the comparing threads, and may throw to end it
+   * @throws VerificationFailedException naming the tensor, the first wrong index and both ranks
    */
   public void compareReplicas(Runnable between) {
     for (SourcePiece piece : stored) {
@@ -110,12 +112,12 @@ public final class SourcePart {
     }
   }
 
-  /** Returns the pieces at their positions in the target. */
+  /** Returns the pieces, with the indices of the written tensor. */
   List<SourcePiece> pieces() {
     return stored.stream().map(piece -> piece.placed(place)).toList();
   }
 
-  /** Returns the first rank of the source layout that holds an element of the target. */
+  /** Describes the first source rank that holds an element, by its index in the target. */
   String rankOf(long[] index) {
     for (int rank : layout().mesh().ranks()) {
       if (Holding.of(entry, rank).placed(place).contains(index)) {
@@ -125,14 +127,13 @@ public final class SourcePart {
     throw new IllegalStateException("no source rank holds " + Arrays.toString(index));
   }
 
-  /** Returns the layout of the tensor, or of its first part. */
   private Layout layout() {
     return entry.layout().orElseGet(() -> entry.parts().get().layouts().get(0));
   }
 
   /**
-   * Returns the computation of an element in a target dtype. Each term stores it at the same
-   * position.
+   * Returns the computation of the values that a target of this dtype must have. All terms store an
+   * element at the same index.
    */
   SlowValue value(List<SourcePiece.Term> terms, DType target) {
     Optional<ReduceOp> op =

@@ -13,23 +13,22 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * Groups the ranks of a source layout that hold the same part of a tensor.
+ * Groups the ranks of a source layout that hold the same indices of a tensor.
  *
- * @param holding the part
- * @param strides the number of stored elements from one index to the next, for each dimension
- * @param terms in the order in which they reduce, row-major over the mesh; one unless the layout is
- *     Partial
+ * @param holding those indices
+ * @param strides for each dimension, the distance between two neighbours in the file, in elements
+ * @param terms the terms in the order in which they are reduced, row-major over the mesh; a single
+ *     one unless the layout is Partial
  */
 record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
   /**
-   * Represents one term of the reduction, which replicas hold alike.
+   * Represents one term of the reduction.
    *
-   * @param ranks the replicas, in the mesh's order
-   * @param stored each replica's copy
+   * @param ranks the ranks that hold replicas of the term, in the mesh's order
+   * @param stored each rank's copy
    */
   record Term(List<Integer> ranks, List<StoredTensor> stored) {}
 
-  /** Returns the pieces of a tensor in rank files. */
   static List<SourcePiece> of(
       LayoutFile.Entry entry, String name, IntFunction<SafetensorsFile> files) {
     List<SourcePiece> all = new ArrayList<>();
@@ -79,7 +78,6 @@ record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
         });
   }
 
-  /** Returns the only piece of a tensor that is whole in a file. */
   static List<SourcePiece> whole(long[] shape, String name, SafetensorsFile file) {
     Term term = new Term(List.of(), List.of(new StoredTensor(file, name)));
     return List.of(stored(Holding.whole(shape), List.of(term)));
@@ -89,7 +87,7 @@ record SourcePiece(Holding holding, long[] strides, List<Term> terms) {
     return new SourcePiece(holding, Holding.rowMajor(holding.shape()), terms);
   }
 
-  /** Returns this piece as part of another tensor. */
+  /** Returns this piece with its indices mapped to those of another tensor. */
   SourcePiece placed(Holding.Place place) {
     long[] placed = place.axes().stream().mapToLong(d -> d < 0 ? 0 : strides[d]).toArray();
     return new SourcePiece(holding.placed(place), placed, terms);

@@ -23,7 +23,7 @@ final class StoredTensor {
     this.bytes = entry.bytes();
   }
 
-  /** Fills a buffer with the bytes from {@code from} on, up to its limit or the tensor's end. */
+  /** Reads bytes from byte {@code from} on. Lowers the limit if the tensor ends earlier. */
   void read(long from, ByteBuffer into) {
     into.limit((int) Math.min(into.limit(), bytes - from));
     file.read(name, from, into);
@@ -37,12 +37,12 @@ final class StoredTensor {
     return dtype;
   }
 
-  /** Returns the bits of an element. */
+  /** Returns the bits of the element at this index in the file's order. */
   long bits(long element) {
     return bits(element, 1, 1)[0];
   }
 
-  /** Returns the number of zeros before the first other element, of {@code count} elements. */
+  /** Returns how many of the {@code count} elements are zero before the first that is not. */
   long zeros(long first, long count) {
     long at = 0;
     while (at < count) {
@@ -56,7 +56,7 @@ final class StoredTensor {
     return count;
   }
 
-  /** Returns the bits of {@code count} elements that are {@code stride} apart. */
+  /** Returns the bits of {@code count} elements from {@code first} on, {@code stride} apart. */
   long[] bits(long first, long stride, int count) {
     long[] bits = new long[count];
     int width = dtype.bits();
@@ -81,8 +81,9 @@ final class StoredTensor {
   }
 
   /**
-   * Decodes elements of a buffer, starting at a bit. Each element begins {@code apart} bits after
-   * the previous one.
+   * Decodes elements {@code done} to {@code end}, exclusive, of the array {@code bits} from a
+   * buffer. The first begins at bit {@code bit}, and each further one {@code apart} bits after the
+   * previous one.
    */
   private void decode(ByteBuffer from, long bit, long apart, long[] bits, int done, int end) {
     long at = bit / 8;
@@ -116,10 +117,7 @@ final class StoredTensor {
     }
   }
 
-  /**
-   * Decodes an element of less than a byte. Such elements follow one another from the lowest bit
-   * on.
-   */
+  /** Decodes an element of less than a byte. Such elements fill a byte from its lowest bit on. */
   private static long narrow(ByteBuffer page, int at, int shift, int width) {
     int low = page.get(at) & 0xff;
     int high = shift + width > 8 ? page.get(at + 1) & 0xff : 0;
@@ -127,8 +125,10 @@ final class StoredTensor {
   }
 
   /**
-   * Returns the index of the first of {@code count} elements that differs from {@code other}'s, or
-   * {@code count} if none does.
+   * Compares {@code count} elements from {@code first} on with those of {@code other} from {@code
+   * otherFirst} on.
+   *
+   * @return the number of equal elements before the first that differs, {@code count} if none does
    */
   long mismatch(long first, StoredTensor other, long otherFirst, long count) {
     int width = dtype.bits();
@@ -143,7 +143,7 @@ final class StoredTensor {
     return same;
   }
 
-  /** Returns the number of equal bytes, out of {@code count}, before the first difference. */
+  /** Returns how many bytes are equal before the first difference, at most {@code count}. */
   private long sameBytes(long first, StoredTensor other, long otherFirst, long count) {
     FilePages memory = FilePages.ofThread();
     return count > PAGE

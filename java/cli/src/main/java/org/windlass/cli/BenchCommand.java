@@ -101,7 +101,7 @@ public final class BenchCommand implements Runnable {
 
   private static final double WARM_UP_SECONDS = 0.15;
 
-  /** Larger cells need no warm-up: interpreted code takes a small part of their time. */
+  /** Size from which no warm-up is needed: interpreted code then takes a small part of the time. */
   private static final long WARM_UP_BYTES = 1 << 20;
 
   @Spec private CommandSpec spec;
@@ -339,7 +339,7 @@ public final class BenchCommand implements Runnable {
     };
   }
 
-  /** Refuses a ring if its sums round, since it adds in an order of its own. */
+  /** Throws if sums of {@code type} round and the ring, which adds in another order, is chosen. */
   private void requireVerifiable(DType type) {
     boolean ring = algorithm() == Algorithm.RING || algorithm() == Algorithm.BIDIRECTIONAL_RING;
     if (ring && !new Sums(type, ranks()).areExact()) {

@@ -18,7 +18,7 @@ final class BenchOperations {
   private static final String SIZED = "put, accumulate, " + COLLECTIVES + ", cast";
   private static final String BUFFERED = SIZED + ", redistribute, dispatch-combine";
 
-  /** Options by the operations that take them. Every operation takes the other options. */
+  /** Options that only some operations take, keyed by those operations. */
   private static final Map<String, String> OPTIONS =
       Map.of(
           SIZED, "--bytes",

@@ -5,7 +5,7 @@ import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/** Command-line option for the size of buckets. */
+/** Command-line option for the bytes that a thread collects before it writes or sends them. */
 final class BucketOption {
   @Option(
       names = "--bucket-bytes",

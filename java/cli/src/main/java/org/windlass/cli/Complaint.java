@@ -104,7 +104,7 @@ public record Complaint(
     };
   }
 
-  /** Returns a note about files that could not be removed, from suppressed exceptions. */
+  /** Returns a note about files that could not be removed, from the suppressed exceptions. */
   private static Optional<String> left(Throwable fault) {
     for (Throwable each = fault; each != null; each = each.getCause()) {
       for (Throwable more : each.getSuppressed()) {

@@ -21,15 +21,19 @@ import org.windlass.internal.json.JsonObject;
  * The facts about NVIDIA's driver and GPUs in {@code windlass doctor}.
  *
  * @param refusal reason why no GPU is available; empty if one is
- * @param gpus GPUs that this process sees, by number
- * @param grids rows of a table of grids for these GPUs; empty if nobody asked for them
+ * @param gpus GPUs that this process sees, in the order of their numbers
+ * @param grids which rows of a table of grids apply to these GPUs, as text; empty if nobody asked
  */
 record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> grids) {
   private static final String SHARED =
       "processes that share a GPU take turns there, a slice of time each, so that ranks which wait"
           + " for one another are slow: have them be threads of one process";
 
-  /** One GPU. If the driver refuses to describe it, {@code device} is null. */
+  /**
+   * One GPU. If the driver can't describe it, {@code device} is null and {@code refusal} says why.
+   *
+   * @param reaches numbers of the GPUs whose memory this one can access
+   */
   record Gpu(
       CudaDriver.@Nullable Device device, @Nullable String refusal, List<Integer> reaches) {}
 
@@ -50,7 +54,13 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
     return new CudaReport(refusal, gpus, Optional.of(told));
   }
 
-  /** Describes the table in {@code file}, empty for none, with its rows for each GPU. */
+  /**
+   * Describes a table of grids.
+   *
+   * @param file path of the table; empty for none
+   * @param count number of GPUs
+   * @param rows returns the number of the table's rows for a GPU
+   */
   static String grids(String file, int count, IntUnaryOperator rows) {
     if (file.isEmpty()) {
       return CudaGrids.VARIABLE + " is not set: a rank takes as many cores as run at a time";

@@ -41,7 +41,6 @@ final class DoctorCommand implements Runnable {
   private static final String AVAILABLE = "available";
   private static final String NO_NATIVES = "the natives do not load";
 
-  /** Processor features for which the kernels have an implementation. */
   private static final List<String> FEATURES =
       List.of("avx2", "f16c", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "avx512_fp16");
 
@@ -98,7 +97,6 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /** Returns facts by name. Values are texts, numbers, or lists of texts. */
   private static Map<String, Object> facts(
       Optional<String> nativeRefusal, Map<Target, String> targets) {
     Map<String, Object> facts = new LinkedHashMap<>();

@@ -46,7 +46,7 @@ final class LaunchedRank {
     return System.getProperty(PROPERTY) != null;
   }
 
-  /** Returns the JVM option that makes a process a rank. Its complaint will be in {@code file}. */
+  /** Returns the JVM option that makes a process a rank, which writes its error to {@code file}. */
   static String option(Path file) {
     return "-D" + PROPERTY + "=" + file;
   }
@@ -74,7 +74,7 @@ final class LaunchedRank {
     return complaint.code().exitStatus();
   }
 
-  /** Returns the complaint that a process left. Empty if it left none, as when it is killed. */
+  /** Returns the error that a process wrote to {@code file}; empty if it wrote none. */
   static Optional<Complaint> told(String ranks, Path file) throws IOException {
     Properties said = new Properties();
     try (var reader = Files.newBufferedReader(file)) {

@@ -43,7 +43,7 @@ final class LayoutOptions {
     return castable("--wire", wire);
   }
 
-  /** Parses a dtype for floating tensors, and throws if a reshard cannot cast to it. */
+  /** Parses a dtype for floating tensors. Throws if a reshard cannot cast to the dtype. */
   static Optional<DType> castable(String option, @Nullable String value) {
     try {
       Optional<DType> dtype = Optional.ofNullable(value).map(DType::parse);

@@ -53,7 +53,6 @@ import picocli.CommandLine.TypeConversionException;
 public final class Main implements Runnable {
   private static final String RUN = "run";
 
-  /** Commands by name, in the order of the help. */
   private static final Map<String, Supplier<Object>> COMMANDS = commands();
 
   @Spec private CommandSpec spec;
@@ -75,8 +74,8 @@ public final class Main implements Runnable {
   }
 
   /**
-   * Chooses the target before a command line is made, since that asks the target's library for its
-   * version.
+   * Chooses the target before the command line is parsed: its version comes from the target's
+   * library.
    */
   private static void chooseTarget(String... args) {
     List<String> own = options(args);
@@ -98,7 +97,7 @@ public final class Main implements Runnable {
     }
   }
 
-  /** Runs the command with results on {@code out}, and returns the exit status. */
+  /** Runs a command line, writes results to {@code out}, and returns the exit status. */
   public static int run(Writer out, PrintWriter err, String... args) {
     Main main = new Main();
     Results results = new Results(out);
@@ -180,7 +179,7 @@ public final class Main implements Runnable {
     return Stream.of(args).filter(word -> !word.startsWith("-")).findFirst();
   }
 
-  /** Parses a path. Refuses an empty one, as of an unset variable: it is the current folder. */
+  /** Parses a path. Throws for an empty text, such as from an unset variable. */
   private static Path path(String text) {
     if (text.isEmpty()) {
       throw new TypeConversionException("the path is empty");
@@ -198,7 +197,7 @@ public final class Main implements Runnable {
     return options(args).contains("--json");
   }
 
-  /** Returns the words that may be options, even if the line cannot be parsed. */
+  /** Returns the arguments that may be options, even if the command line cannot be parsed. */
   private static List<String> options(String... args) {
     List<String> all = List.of(args);
     if (firstWord(args).equals(Optional.of(RUN))) {
@@ -219,7 +218,7 @@ public final class Main implements Runnable {
   }
 
   static final class Version implements IVersionProvider {
-    /** Returns the version of the command's jar, or else the library's if that loads. */
+    /** Returns the version of the command's jar, or otherwise that of the library if it loads. */
     static Optional<String> text() {
       return Optional.ofNullable(Main.class.getPackage().getImplementationVersion())
           .or(

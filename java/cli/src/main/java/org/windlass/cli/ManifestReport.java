@@ -16,7 +16,7 @@ final class ManifestReport {
   private final Bootstrap bootstrap;
   private final boolean summary;
 
-  /** Rank of each device for each group, or -1 if it is not a member. */
+  /** For each group, the rank of each device; -1 if the device is not a member. */
   private final List<int[]> ranks;
 
   ManifestReport(Bootstrap bootstrap, boolean summary) {
@@ -99,7 +99,7 @@ final class ManifestReport {
     return rows.stream().mapToInt(row -> row.get(column).length()).max().orElse(1);
   }
 
-  /** Returns lines about devices. Devices in a row with ranks in a row share a line. */
+  /** Returns lines about devices. Consecutive devices with consecutive ranks share a line. */
   private List<String> coreLines() {
     List<String> lines = new ArrayList<>();
     int first = 0;
@@ -150,7 +150,7 @@ final class ManifestReport {
         + slots(Slot::storeToHost) + " stored";
   }
 
-  /** Adds two sizes and limits the sum to the largest long. No machine has such windows. */
+  /** Adds two sizes; a sum that overflows becomes the largest long. No machine has such windows. */
   private static long sum(long one, long other) {
     return one > Long.MAX_VALUE - other ? Long.MAX_VALUE : one + other;
   }
@@ -163,7 +163,7 @@ final class ManifestReport {
         .count();
   }
 
-  /** Formats numbers in their order, with ascending runs shortened: {@code 0-3,7,5}. */
+  /** Formats numbers in their order, with consecutive ones shortened: {@code 0-3,7,5}. */
   private static String runs(List<Integer> numbers) {
     List<String> runs = new ArrayList<>();
     int first = 0;
@@ -188,7 +188,7 @@ final class ManifestReport {
     return String.format(Locale.ROOT, "%,d", number);
   }
 
-  /** Escapes a name as in the file, so that it cannot break a line. */
+  /** Escapes a name as in a JSON file, so that it has no line breaks. */
   private static String escaped(String name) {
     return new String(JsonStringEncoder.getInstance().quoteAsString(name));
   }

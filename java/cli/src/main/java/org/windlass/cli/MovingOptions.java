@@ -31,7 +31,6 @@ class MovingOptions {
     return chosen;
   }
 
-  /** Returns the longest time that an operation may go without progress. */
   Duration deadline() {
     return seconds("--deadline", deadline);
   }

@@ -20,8 +20,8 @@ final class ProcessEnd {
   private ProcessEnd() {}
 
   /**
-   * From now until {@link #exit}, a signal that ends the process removes everything in
-   * {@link Unfinished} and reports it. The status is then 130.
+   * Makes a signal that ends the process remove everything in {@link Unfinished} and report it,
+   * until {@link #exit} is called. The exit status is then 130.
    *
    * @param asJson whether errors are printed as JSON
    */
@@ -44,7 +44,7 @@ final class ProcessEnd {
     System.exit(status);
   }
 
-  /** Returns true if a signal is ending the process, and so causes failures. */
+  /** Returns true if a signal is ending the process. Failures may then be its consequences. */
   static boolean isNear() {
     Thread probe = new Thread(() -> {});
     try {

@@ -26,14 +26,14 @@ import org.windlass.error.ResourceException;
 
 /**
  * Runs a command whose ranks are processes. The first is this process, and each of the others is a
- * JVM that runs the same command line. They end together. The reported error is that of the process
- * that failed for a reason of its own.
+ * JVM that runs the same command line. When one fails, all end. The reported error is that of the
+ * process that failed first, rather than because of another one.
  */
 final class ProcessLaunch {
   /** Time from SIGTERM to SIGKILL. */
   private static final Duration GRACE = Duration.ofSeconds(5);
 
-  /** Time in which a rank ends on its own after it has finished or its peers have failed. */
+  /** Time for a rank to end on its own after it has finished or its peers have failed. */
   private static final Duration LAST_WORDS = Duration.ofSeconds(5);
 
   /** Error codes of ranks that fail because other ranks have failed. */
@@ -45,7 +45,6 @@ final class ProcessLaunch {
   private final int ranks;
   private final CommunicatorOptions options;
 
-  /** Prepares a launch of {@code processes} processes with {@code ranks} ranks each. */
   ProcessLaunch(
       List<String> arguments, int processes, int ranks, CommunicatorOptions options) {
     this.arguments = arguments;
@@ -80,7 +79,7 @@ final class ProcessLaunch {
     }
   }
 
-  /** Returns a byte stream, since the ranks' bytes are copied unchanged. */
+  /** Returns standard error as a byte stream, since the ranks' bytes are copied unchanged. */
   private static OutputStream standardError() {
     return new FileOutputStream(FileDescriptor.err);
   }
@@ -114,7 +113,7 @@ final class ProcessLaunch {
     }
   }
 
-  /** Returns the original failure of a rank, or {@code failure} if there is none. */
+  /** Returns the failure that caused those of other ranks, or {@code failure} if none is known. */
   private RuntimeException cause(
       RuntimeException failure, List<RankProcesses.Failure> failures, RunFolder folder)
       throws IOException {
@@ -152,7 +151,7 @@ final class ProcessLaunch {
             + failure.status() + " " + when);
   }
 
-  /** Watches ranks that have not joined yet. If one of them fails, this thread stops waiting. */
+  /** Interrupts the waiting thread if a rank fails before all ranks have joined. */
   private static final class StartWatch implements AutoCloseable {
     private final Thread starting = Thread.currentThread();
     private final Thread watching;

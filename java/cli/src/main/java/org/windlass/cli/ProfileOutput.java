@@ -72,7 +72,7 @@ final class ProfileOutput {
     return JsonObject.line(json);
   }
 
-  /** Returns the busy cycles of the load engine or the store engine, whichever are fewer. */
+  /** Returns the busy cycles of the load engine or of the store engine, whichever has fewer. */
   private static long shorter(KernelProfile kernel) {
     return Math.min(
         Objects.requireNonNull(kernel.engines().get(Engine.MTE2)).busyCycles(),

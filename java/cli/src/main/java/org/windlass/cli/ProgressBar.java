@@ -62,7 +62,11 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
     }
   }
 
-  /** Returns a bar and {@code rest}, in fewer than {@code columns} characters. */
+  /**
+   * Returns a bar followed by {@code rest}, in fewer than {@code columns} characters.
+   *
+   * @param share moved fraction, 0 to 1
+   */
   static String line(double share, String rest, int columns) {
     int width = Math.min(WIDTH, columns - rest.length() - "[] ".length() - 1);
     if (width > 0) {

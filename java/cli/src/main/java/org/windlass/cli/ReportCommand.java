@@ -46,10 +46,8 @@ final class ReportCommand implements Callable<Integer> {
   private static final double LEAST_S = 0.01;
   private static final double MOST_S = 86_400;
 
-  /** Moves the cursor to the first line and column. */
   private static final String HOME = "\u001b[H";
 
-  /** Clears the line, or the screen, from the cursor on. */
   private static final String REST_OF_LINE = "\u001b[K";
 
   private static final String REST = "\u001b[J";
@@ -223,7 +221,7 @@ final class ReportCommand implements Callable<Integer> {
         "took_us", known(elsewhere, micros(call.took())));
   }
 
-  /** Returns the value, or null for a rank on another host, whose value is unknown here. */
+  /** Returns the value; null if {@code elsewhere}: values of ranks on other hosts are unknown. */
   private static @Nullable Object known(boolean elsewhere, Object value) {
     return elsewhere ? null : value;
   }

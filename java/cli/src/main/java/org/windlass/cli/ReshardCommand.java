@@ -61,7 +61,7 @@ final class ReshardCommand implements Runnable {
   // More processes do not read and write faster.
   private static final int MOST_PROCESSES = 16;
 
-  /** Largest number of warnings in the JSON result, which still counts all of them. */
+  /** Most warnings in the JSON result. Its count of warnings includes the others. */
   private static final int MOST_WARNINGS = 100;
 
   private final List<String> warned = new ArrayList<>();
@@ -195,7 +195,6 @@ final class ReshardCommand implements Runnable {
     }
   }
 
-  /** Runs the reshard in one process for each core, within limits. */
   private ReshardResult runProcesses(Reshard reshard, PrintWriter err) {
     int cores = Runtime.getRuntime().availableProcessors();
     int processes = Math.max(FEWEST_PROCESSES, Math.min(cores, MOST_PROCESSES));
@@ -218,7 +217,7 @@ final class ReshardCommand implements Runnable {
     err.println("windlass: warning: " + text);
   }
 
-  /** Replaces the library's settings in a message with the command's options. */
+  /** Replaces names of the library's methods in a message by the command's options. */
   private static String inOptions(String message) {
     return message
         .replaceAll("\\b(from|to|force)\\(\\)", "--$1")

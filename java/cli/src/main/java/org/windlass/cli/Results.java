@@ -9,8 +9,8 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.error.ErrorCode;
 
 /**
- * Standard output, for results. The first I/O error is kept, and is thrown through all layers in
- * between, so that it ends the command.
+ * Standard output, for results. It keeps the first I/O error, and throws it as an unchecked
+ * exception, so that the error ends the command.
  */
 final class Results extends Writer {
   private static final String READER_GONE = "Broken pipe";
@@ -69,7 +69,7 @@ final class Results extends Writer {
         fault);
   }
 
-  /** Returns true if results could not be written because their reader has ended, as head does. */
+  /** Returns true if results were lost because the pipe's reader, such as head, has ended. */
   boolean isReaderGone() {
     synchronized (lock) {
       return fault != null && isReaderGone(fault);

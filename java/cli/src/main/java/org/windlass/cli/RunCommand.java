@@ -49,7 +49,7 @@ import picocli.CommandLine.Parameters;
           + " ends them."
     })
 final class RunCommand implements Callable<Integer> {
-  /** Largest number of ranks. Each takes a process, two threads and two buffers. */
+  /** Largest number of ranks. Each needs a process, two threads and two buffers. */
   static final int MOST = 256;
 
   /** Time from SIGTERM to SIGKILL. */
@@ -166,7 +166,7 @@ final class RunCommand implements Callable<Integer> {
         + (keepGoing ? "; no other is ended" : "; all are ended");
   }
 
-  /** Returns the status for lost output, and prints nothing if the reader has gone. */
+  /** Returns the exit status for lost output. Prints an error unless the reader has ended. */
   private static int statusOf(SharedOutput.Loss loss) {
     if (Results.isReaderGone(loss.fault())) {
       return ErrorCode.RESOURCE.exitStatus();
@@ -175,7 +175,7 @@ final class RunCommand implements Callable<Integer> {
         Results.complaint(loss.stream(), loss.fault(), "all ranks were ended"), loss.fault());
   }
 
-  /** Returns a byte stream, since the ranks' bytes are copied unchanged. */
+  /** Returns a descriptor's byte stream, since the ranks' bytes are copied unchanged. */
   private static FileOutputStream stream(FileDescriptor descriptor) {
     return new FileOutputStream(descriptor);
   }

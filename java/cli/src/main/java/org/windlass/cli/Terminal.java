@@ -38,7 +38,6 @@ final class Terminal {
     }
   }
 
-  /** Returns true if the output is a terminal that redraws lines. */
   static boolean redraws(int descriptor) {
     String kind = System.getenv("TERM");
     if (kind == null || kind.equals("dumb")) {

@@ -34,8 +34,8 @@ import org.windlass.kernel.Target;
 import picocli.CommandLine.Option;
 
 /**
- * Command-line option that makes a bench try grids. The bench prints a line for each size and
- * writes a table.
+ * Command-line option that makes a bench measure different grids. The bench prints a line for each
+ * size and writes a table.
  */
 final class TuneGridsOption {
   static final String NAME = "--tune-grids";
@@ -44,7 +44,7 @@ final class TuneGridsOption {
   private static final String HEAD =
       String.format(ROW, (Object[]) "op,ranks,bytes,cores,median us,most cores,median us".split(","));
 
-  /** Largest table in bytes that the library takes, GridTable::kMostTextBytes. */
+  /** Largest table that the library accepts, in bytes: GridTable::kMostTextBytes. */
   private static final int MOST_BYTES = 1 << 20;
 
   @Option(
@@ -110,7 +110,7 @@ final class TuneGridsOption {
     }
   }
 
-  /** Tunes the ranks of this process. Prints to {@code out} if rank 0 is one of them. */
+  /** Measures with the ranks of this process. Prints to {@code out} if rank 0 is one of them. */
   void run(
       LocalGroup group,
       Operation operation,

@@ -15,7 +15,7 @@ import org.windlass.error.WindlassException;
  * the command is over, {@link ProcessEnd} removes them.
  */
 final class Unfinished implements AutoCloseable {
-  /** Objects of running commands. Guards {@code ending} and the contents of each object. */
+  /** Objects of running commands. It is the lock for {@code ending} and for all objects in it. */
   private static final Set<Unfinished> OPEN = new LinkedHashSet<>();
 
   private static boolean ending;
@@ -34,8 +34,8 @@ final class Unfinished implements AutoCloseable {
   }
 
   /**
-   * Adds an object to close if a signal ends the process. Its close removes an unfinished output,
-   * and does nothing once that is finished. Ignores null.
+   * Adds an object that is closed if a signal ends the process. Its {@code close} removes an
+   * unfinished output, and does nothing once the output is finished. Ignores null.
    */
   void add(@Nullable AutoCloseable writer) {
     if (writer == null) {
@@ -50,7 +50,7 @@ final class Unfinished implements AutoCloseable {
     remove(writer);
   }
 
-  /** Adds an output that {@code cancel} removes. It returns false if the output is complete. */
+  /** Adds an output that {@code cancel} removes. {@code cancel} returns false if it is complete. */
   void add(Path out, BooleanSupplier cancel) {
     add(
         () -> {
@@ -68,7 +68,7 @@ final class Unfinished implements AutoCloseable {
     }
   }
 
-  /** Marks the command as over: a later signal removes nothing, and the status is 0. */
+  /** Marks the command as over. A later signal then removes nothing, and the exit status is 0. */
   void finish() {
     synchronized (OPEN) {
       OPEN.remove(this);

@@ -28,9 +28,9 @@ import org.windlass.link.LinkTransferBuilder;
 import org.windlass.report.Report;
 
 /**
- * Jobs that follow a source by one link name, each at its own pace. A target that comes is linked.
- * A target that is lost is unlinked, and is linked again when it comes back. Each send offers a
- * version to all of them at once. A follower that does not request the version in time skips it.
+ * Jobs that follow a source by one link name, each at its own pace. A target that joins is linked.
+ * A lost target is unlinked, and is linked again when it returns. Each send offers a version to all
+ * followers at once. A follower that does not request the version in time skips it.
  *
  * <pre>{@code
  * try (var job = Job.fromEnvironment("trainer");
@@ -61,7 +61,7 @@ public final class Followers implements AutoCloseable {
   private final String linkName;
   private final Consumer<LinkTransferBuilder> binding;
 
-  /** All followers by name. The ranks have the same ones, and have the same ones linked. */
+  /** All followers, keyed by name. The map and the linked followers are the same on all ranks. */
   private final Map<String, Entry> all = new TreeMap<>();
 
   // why the last send could not search for targets
@@ -92,12 +92,12 @@ public final class Followers implements AutoCloseable {
       this.failure = failure;
     }
 
-    /** Returns the transfer over its link. It is registered as long as it is linked. */
+    /** Returns the transfer over the link. It exists only while the follower is linked. */
     LinkTransfer transfer() {
       return Objects.requireNonNull(transfer);
     }
 
-    /** Runs a step, which returns false if it skips the follower, and sets the outcome. */
+    /** Runs a step and sets the outcome. The step returns false if it skips the follower. */
     void run(BooleanSupplier step) {
       try {
         set(step.getAsBoolean() ? DONE : SKIPPED, null);
@@ -106,7 +106,6 @@ public final class Followers implements AutoCloseable {
       }
     }
 
-    /** Sets the outcome by whether the link has ended. */
     void check() {
       Link linked = Objects.requireNonNull(link);
       Report report = linked.communicator().report();
@@ -123,7 +122,6 @@ public final class Followers implements AutoCloseable {
       set(end == null ? DONE : LOST, end);
     }
 
-    /** Ends the link, for the failure of this rank or of another one. */
     void lose() {
       if (failure instanceof WindlassException known) {
         lose(known);
@@ -197,10 +195,7 @@ public final class Followers implements AutoCloseable {
     publish(linked);
   }
 
-  /**
-   * Takes the highest outcome of the ranks, and unlinks the followers that one rank lost.
-   * Collective.
-   */
+  /** Takes the followers' worst outcomes over the ranks, and unlinks lost ones. Collective. */
   private void settle(List<Entry> followers, Until until) {
     long[] outcomes = followers.stream().mapToLong(each -> each.outcome).toArray();
     long[] highest = outcomes.length == 0 ? outcomes : job.max(until, outcomes);
@@ -212,7 +207,7 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  /** Publishes the state of all followers. Throws if a step for one of these failed by an error. */
+  /** Publishes all followers' state. Throws if a step of these failed with an {@link Error}. */
   private void publish(List<Entry> settled) {
     now = all.values().stream().map(each -> each.state(sentVersions)).toList();
     for (Entry each : settled) {
@@ -222,7 +217,7 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  /** Throws if this job's own ranks have failed. Releases the follower's link before that. */
+  /** Throws if this job's own ranks have failed. Releases the follower's link first. */
   private void requireAlive(Entry follower) {
     try {
       job.requireAlive();
@@ -232,7 +227,7 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  /** Returns the names of open targets; none if the store does not answer in time. */
+  /** Returns the names of waiting targets; none if the store does not answer in time. */
   private List<String> newcomers(Until until) {
     job.requireSameSearch(linkName, until);
     long startNs = System.nanoTime();
@@ -293,11 +288,11 @@ public final class Followers implements AutoCloseable {
   }
 
   /**
-   * Links with new targets. Then offers a version to all followers, until each has received it or
-   * the deadline has passed. The caller may change the tensors afterwards.
+   * Links new targets. Then offers a version to all followers, until each has received it or the
+   * deadline has passed. The caller may change the tensors afterwards.
    *
-   * @param version at least 0, and larger than the last one
-   * @return the state of each follower. A lost one stays in the list until it comes again.
+   * @param version at least 0, and larger than in the previous call
+   * @return the state of each follower. A lost follower stays in the list until it returns.
    * @throws MismatchException if no follower is linked and another job remains the source of this
    *     link. The call throws it only after the time for which the store keeps the keys of an ended
    *     job.
@@ -332,8 +327,8 @@ public final class Followers implements AutoCloseable {
   }
 
   /**
-   * Links with new targets, and ends the versions of all followers. They get the end as a result
-   * ({@link LinkTransfer#finish(Duration)}). Then nothing more can be sent to them.
+   * Links new targets, and tells all followers that no more versions follow. Their receives return
+   * that as a result ({@link LinkTransfer#finish(Duration)}). Nothing can be sent afterwards.
    *
    * @return the state of each follower
    * @throws WindlassException if this job's own ranks fail

@@ -225,8 +225,8 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Connects as the public methods do. A source connects only to job {@code target} if it is not
-   * null.
+   * Connects as the public methods do. If {@code target} is not null, a source connects only to the
+   * job of that name.
    */
   Link connect(
       String linkName, Role role, @Nullable Layout layout, @Nullable String target, Until until) {
@@ -268,7 +268,7 @@ public final class Job implements AutoCloseable {
     return new Followers(this, linkName, binding);
   }
 
-  /** Throws on every rank if a rank calls something other than this search. Collective. */
+  /** Throws Mismatch on every rank unless all ranks search for the same link. Collective. */
   void requireSameSearch(String linkName, Until until) {
     exclusively(
         searching(linkName),
@@ -278,7 +278,7 @@ public final class Job implements AutoCloseable {
         });
   }
 
-  /** Returns the names of targets on every rank. Collective, after {@link #requireSameSearch}. */
+  /** Runs a search on rank 0. Returns the result on every rank. Collective. */
   List<String> search(String linkName, Until until, Function<LinkSearch, List<String>> search) {
     Supplier<Encoding> step =
         () -> {
@@ -294,7 +294,7 @@ public final class Job implements AutoCloseable {
     return "look for followers of link '" + linkName + "'";
   }
 
-  /** Returns the maximum over the ranks of each number. Collective; see {@link JobRanks#max}. */
+  /** Returns for each argument the maximum over the ranks. Collective. */
   long[] max(Until until, long... own) {
     return exclusively("look after followers", () -> ranks.max(until, own));
   }
@@ -318,7 +318,7 @@ public final class Job implements AutoCloseable {
     }
   }
 
-  /** Runs a call if no other thread is in a call, and the job is open. */
+  /** Runs a call. Throws if another thread is in a call, or the job is closed. */
   private <T> T exclusively(String what, Supplier<T> call) {
     Thread other = caller.compareAndExchange(null, Thread.currentThread());
     if (other != null) {
@@ -337,9 +337,9 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Ends a call in progress, and disconnects from the store. If this process has the store, other
-   * jobs lose it. Closes the communicator if {@link #fromEnvironment} made it. Links stay open.
-   * Thread-safe and idempotent.
+   * Ends a call in progress, and disconnects from the store. If this process has opened the store,
+   * other jobs lose it. Closes the communicator if {@link #fromEnvironment} made it. Links stay
+   * open. Thread-safe and idempotent.
    */
   @Override
   public void close() {

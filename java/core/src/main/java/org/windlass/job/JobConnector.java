@@ -52,7 +52,7 @@ final class JobConnector implements AutoCloseable {
   private final Host host;
   private final StepsMemo memo = new StepsMemo();
 
-  /** Jobs that hold keys which this job needs, as last seen by rank 0. */
+  /** Jobs that hold keys which this job needs. Only rank 0 uses it. */
   LinkSearch.Holders holders = new LinkSearch.Holders();
 
   volatile boolean closed;
@@ -68,7 +68,7 @@ final class JobConnector implements AutoCloseable {
     this.host = host;
   }
 
-  /** On rank 0: searches at the store, and at another one if that is lost. */
+  /** Runs a search at the store on rank 0. Repeats it at another store if the first is lost. */
   <T> T atStore(
       String linkName, @Nullable Layout layout, Until until, Function<LinkSearch, T> search) {
     while (true) {
@@ -99,7 +99,7 @@ final class JobConnector implements AutoCloseable {
         false);
   }
 
-  /** On rank 0: returns the other job that was found last. */
+  /** Returns the other job that was found last. Only for rank 0. */
   private LinkSearch.Match match() {
     return Objects.requireNonNull(match);
   }
@@ -177,7 +177,7 @@ final class JobConnector implements AutoCloseable {
     return null;
   }
 
-  /** On rank 0: returns whether to look for the other job again, after it or the store was lost. */
+  /** On rank 0, returns whether to search again after the other job or the store was lost. */
   private boolean mayRetry(
       String linkName, @Nullable String target, long outcome, @Nullable Throwable failure,
       Until until) {

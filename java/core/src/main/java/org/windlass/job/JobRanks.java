@@ -25,8 +25,8 @@ import org.windlass.internal.transfer.Alike;
 import org.windlass.internal.transfer.Until;
 
 /**
- * The ranks of a job while it looks for other jobs. Rank 0 acts, and all ranks get the result. They
- * have a communicator of their own.
+ * Executes steps of a job on rank 0 and shares the results with all its ranks. The ranks have a
+ * communicator of their own for this.
  */
 final class JobRanks implements AutoCloseable {
   /** Time that the ranks have, after a deadline, to exchange results. */
@@ -39,7 +39,7 @@ final class JobRanks implements AutoCloseable {
   private final String job;
   private final Communicator ranks;
 
-  /** Copies {@code communicator} for the ranks. Collective over it. */
+  /** Copies {@code communicator} for these exchanges. Collective over it. */
   JobRanks(String job, Communicator communicator, Until until) {
     this.job = job;
     this.ranks =
@@ -60,7 +60,7 @@ final class JobRanks implements AutoCloseable {
     return ranks;
   }
 
-  /** Returns the ranks with another communicator, which the caller closes. Collective. */
+  /** Returns the ranks with a copy of the communicator, which the caller closes. Collective. */
   JobRanks copy(Until until) {
     return new JobRanks(job, ranks, until);
   }
@@ -123,7 +123,6 @@ final class JobRanks implements AutoCloseable {
     }
   }
 
-  /** Runs a test on rank 0 as {@link #fromRank0} runs a step. */
   boolean testOnRank0(Until until, BooleanSupplier step) {
     return fromRank0(
         until,
@@ -145,7 +144,7 @@ final class JobRanks implements AutoCloseable {
         ranks, until.later(GRACE), Native.WL_OP_LINK, new Fingerprint().add(here), here);
   }
 
-  /** Returns the maximum over the ranks of each number. Collective. */
+  /** Returns for each argument the maximum over the ranks. Collective. */
   long[] max(Until until, long... own) {
     long[] max = own.clone();
     for (long[] each :
@@ -162,10 +161,10 @@ final class JobRanks implements AutoCloseable {
   }
 
   /**
-   * Returns an all-gather of the ranks of this job and of another one. Rank 0 collects what its
-   * ranks say, takes part at the store for all of them, and sends them the result.
+   * Returns an all-gather of the ranks of this job and of another one. Rank 0 collects the values
+   * of its ranks, takes part at the store for all of them, and sends them the result.
    *
-   * @param first rank of this job's rank 0 among those of both jobs
+   * @param first number of this job's rank 0 among the ranks of both jobs
    * @param atStore null on other ranks than rank 0
    */
   AllGather allGather(int first, @Nullable StoreAllGather atStore, Until until) {

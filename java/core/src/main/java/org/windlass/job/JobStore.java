@@ -40,7 +40,7 @@ final class JobStore implements AutoCloseable {
   private final Cleaner.Cleanable cleanable;
   private String instance = "";
 
-  /** Resources that outlive an object which nobody closes. Thread-safe. */
+  /** Closes the connection and the store if nobody has closed their owner. Thread-safe. */
   private static final class Resources extends Leaks.Resource {
     private volatile @Nullable LinkRendezvous rendezvous; // null before the first search
     private @Nullable Store store; // null while there is no connection
@@ -113,7 +113,6 @@ final class JobStore implements AutoCloseable {
     cleanable = Leaks.watch(this, resources);
   }
 
-  /** Returns the connection; empty while there is none. */
   Optional<Store> store() {
     return resources.store();
   }
@@ -148,7 +147,8 @@ final class JobStore implements AutoCloseable {
   }
 
   /**
-   * Waits a short time for a presence key to disappear, and returns whether its job has given up.
+   * Waits a short time for the presence key {@code theirs} to disappear, and returns whether it
+   * did: its job has then given up.
    */
   boolean hasGivenUp(Round.Presence theirs, Until until) {
     try {
@@ -202,7 +202,7 @@ final class JobStore implements AutoCloseable {
     }
   }
 
-  /** Disconnects, and closes the store if this process has it. Idempotent. */
+  /** Disconnects, and closes the store if this process has opened it. Idempotent. */
   @Override
   public void close() {
     resources.closed();

@@ -43,7 +43,6 @@ public final class LaunchEnvironment {
         "torchrun",
         "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE",
         "set both, as torchrun does, or neither"),
-    /** {@code mpirun} of Open MPI. */
     OPEN_MPI(
         "Open MPI",
         "OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE"
@@ -54,7 +53,6 @@ public final class LaunchEnvironment {
         "PMIx",
         "PMIX_RANK SLURM_NTASKS SLURM_LOCALID",
         "set WINDLASS_RANK and WINDLASS_WORLD_SIZE, since PMIx sets no number of ranks"),
-    /** {@code srun}. */
     SLURM(
         "Slurm", "SLURM_PROCID SLURM_NTASKS SLURM_LOCALID", "start it with srun, which sets both");
 
@@ -64,10 +62,10 @@ public final class LaunchEnvironment {
     private final String localRank;
     private final @Nullable String localSize; // null if the launcher does not set it
 
-    /** Advice for a process that has only one of {@code rank} and {@code size}. */
+    /** Advice to the user if only one of {@code rank} and {@code size} is set. */
     private final String cure;
 
-    /** Takes the names of the variables in the order of the fields. */
+    /** Creates a launcher. {@code names} lists its variables in the order of the fields. */
     Launcher(String label, String names, String cure) {
       String[] each = names.split(" ");
       this.label = label;
@@ -78,12 +76,12 @@ public final class LaunchEnvironment {
       this.cure = cure;
     }
 
-    /** A Slurm allocation has a size even if no rank runs, so there only the rank counts. */
+    /** A Slurm allocation has a size even if it runs no ranks, so there only the rank counts. */
     private boolean isIn(LaunchVariables variables) {
       return variables.isSet(rank) || !size.equals(SLURM_SIZE) && variables.isSet(size);
     }
 
-    /** Name of the variable with the number of ranks. A Slurm step may have fewer than the job. */
+    /** Name of the variable with the number of ranks. A Slurm step may have fewer than its job. */
     private String size(LaunchVariables variables) {
       boolean isStep = size.equals(SLURM_SIZE) && variables.isSet(SLURM_STEP_SIZE);
       return isStep ? SLURM_STEP_SIZE : size;
@@ -98,10 +96,7 @@ public final class LaunchEnvironment {
 
   static final String RENDEZVOUS = "WINDLASS_RENDEZVOUS";
 
-  /**
-   * Variable with the address of the launcher's store. It counts if the ranks find each other
-   * there.
-   */
+  /** Variable with the address of the launcher's store, read only if the ranks meet there. */
   static final String LAUNCHER_STORE = "WINDLASS_LAUNCHER_STORE";
 
   static final String MASTER_ADDRESS = "MASTER_ADDR";
@@ -190,7 +185,7 @@ public final class LaunchEnvironment {
         .flatMap(token -> tokenVariable(new LaunchVariables(copy)));
   }
 
-  /** Returns a warning about another launcher that has several ranks, if this one has only one. */
+  /** Returns a warning if another launcher has several ranks while this one has only one. */
   Optional<String> others() {
     if (size > 1 || launcher == Launcher.WINDLASS) {
       return Optional.empty();
@@ -421,7 +416,7 @@ public final class LaunchEnvironment {
     }
   }
 
-  /** Refuses a Slurm batch script, which has a rank and a size but runs only once. */
+  /** Throws in a Slurm batch script, which has a rank and a size but runs only once. */
   private void requireStep() {
     if (launcher == Launcher.SLURM && size > 1 && !variables.isSet(SLURM_STEP)) {
       throw new InvalidArgumentException(

@@ -9,16 +9,13 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Texts;
 
-/** Environment variables of a launcher. Errors name the variables and show their values. */
+/** Environment variables of a launcher. Error messages name the variables and show their values. */
 record LaunchVariables(Map<String, String> all) {
-  /**
-   * Returns true if a variable has a value. The name is null if the launcher has no such variable.
-   */
+  /** Returns true if the variable has a non-empty value; false if {@code name} is null. */
   boolean isSet(@Nullable String name) {
     return name != null && value(name).isPresent();
   }
 
-  /** Returns the value of a variable that is set. */
   String get(String name) {
     return Objects.requireNonNull(all.get(name));
   }
@@ -35,7 +32,7 @@ record LaunchVariables(Map<String, String> all) {
     return quoted(one) + ", and " + quoted(other);
   }
 
-  /** Requires that both variables are set, or neither. The message ends with {@code cure}. */
+  /** Throws unless both variables are set, or neither. The message ends with {@code cure}. */
   void requireBoth(String one, String other, String cure) {
     if (isSet(one) != isSet(other)) {
       String set = isSet(one) ? one : other;
@@ -45,7 +42,7 @@ record LaunchVariables(Map<String, String> all) {
     }
   }
 
-  /** Parses a number from {@code least} to {@code most}. */
+  /** Parses the variable's number. Throws unless it is {@code least} to {@code most}, inclusive. */
   int number(String name, int least, int most) {
     long value = get(name).matches("[0-9]{1,18}") ? Long.parseLong(get(name)) : -1;
     if (value < least || value > most) {
@@ -60,7 +57,7 @@ record LaunchVariables(Map<String, String> all) {
     return number(name, 1, Native.WL_MAX_RANKS);
   }
 
-  /** Parses a rank, which is less than the number of ranks in another variable. */
+  /** Parses a rank. Throws unless it is less than the number in the variable {@code counter}. */
   int rank(String name, String counter) {
     int value = number(name, 0, Native.WL_MAX_RANKS - 1);
     if (value >= count(counter)) {

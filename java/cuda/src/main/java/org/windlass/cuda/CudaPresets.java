@@ -3,7 +3,7 @@ package org.windlass.cuda;
 
 import java.util.Optional;
 
-/** Checks whether this process can use Bytedeco's Java classes for CUDA: the presets. */
+/** Checks whether this process can use CUDA through Bytedeco's Java classes, the presets. */
 public final class CudaPresets {
   private static final String RUNTIME = "org.bytedeco.cuda.global.cudart";
 
@@ -25,7 +25,7 @@ public final class CudaPresets {
     }
   }
 
-  /** Returns the reason of a failed load, which later errors have only as their cause. */
+  /** Returns the reason why classes failed to load. Later errors have it only as their cause. */
   private static String reason(LinkageError refused) {
     Throwable first = refused instanceof NoClassDefFoundError ? refused.getCause() : null;
     return String.valueOf((first != null ? first : refused).getMessage());

@@ -36,7 +36,7 @@ public final class DevicePointers {
     return Tensor.ofDevice(address, bytes, pointer, dtype, shape);
   }
 
-  /** Returns the bytes of one unit of position and limit; any number if both are 0. */
+  /** Returns the bytes that one step of the pointer's position counts; any number if it is 0. */
   private static long elementBytes(Pointer pointer) {
     int size = pointer.sizeof();
     if (size <= 0 && (pointer.position() != 0 || pointer.limit() > 0)) {
@@ -62,7 +62,7 @@ public final class DevicePointers {
 
   /**
    * Returns a pointer to the first element of a contiguous tensor. Its capacity is the tensor's
-   * bytes. It keeps the tensor reachable, and frees nothing.
+   * size in bytes. The pointer keeps the tensor reachable, and frees nothing.
    *
    * @throws InvalidArgumentException if the tensor is not contiguous
    */

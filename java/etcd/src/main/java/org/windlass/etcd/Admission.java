@@ -19,15 +19,16 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.store.Member;
 
 /**
- * Admits a member into a store in etcd. Rank 0 becomes the owner. Every other member waits for an
- * owner, puts its statement, and waits until the owner has copied it.
+ * Admits a member to a store in etcd. Rank 0 becomes the owner. Every other member waits for an
+ * owner, puts a {@link Statement} about itself, and waits until the owner has copied the statement.
  *
  * <p>So a member never takes the key of a killed process for an owner. If such a key is in the way,
- * the member waits for its lease to expire. If a key stays longer, its process is alive.
+ * the member waits for its lease to expire. If the key stays longer than that, its process is
+ * alive.
  */
 record Admission(
     EtcdConnection etcd, KeptLease lease, Owner nobody, Member member, Call call) {
-  /** Time that a member waits for keys of a killed process, beyond the term of a lease. */
+  /** Time that a member waits for keys of a killed process, in addition to a lease's term. */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
   private static final List<Integer> RANK_ZERO = List.of(0);
@@ -46,7 +47,7 @@ record Admission(
     }
   }
 
-  /** Admits members to the store of {@code owner}, this process, until the connection ends. */
+  /** Admits members to the store that this process owns, until the connection ends. */
   static void admitOthers(EtcdConnection etcd, Owner owner) {
     Call call = new Call("admission", Deadline.of(Duration.ofDays(36_500)));
     String name = "windlass-store-etcd-admission";
@@ -81,9 +82,9 @@ record Admission(
   }
 
   /**
-   * Puts a key under this member's lease. If another process has the key, waits until it is gone.
+   * Puts a key under this member's lease. Waits while another process has the key.
    *
-   * @return the revision of etcd; 0 if {@code owner} is gone
+   * @return etcd's revision after the put; 0 if {@code owner} is gone
    */
   private long claim(Owner owner, ByteSequence key, ByteSequence value) {
     Op put = Op.put(key, value, PutOption.builder().withLeaseId(lease.id()).build());
@@ -135,7 +136,11 @@ record Admission(
     }
   }
 
-  /** Waits for the owner's copy of this member's statement. Returns false if the owner is gone. */
+  /**
+   * Waits until the owner has copied this member's statement. Returns false if the owner is gone.
+   *
+   * @param who the member's name in the keys
+   */
   private boolean isAdmitted(Owner owner, String who, ByteSequence own) {
     ByteSequence answer = owner.admitted(who);
     while (true) {

@@ -3,5 +3,5 @@ package org.windlass.etcd;
 
 import org.windlass.internal.Deadline;
 
-/** A call of a member: its name, with which errors begin, and its deadline. */
+/** A member's call of a store method. Messages begin with its name. */
 record Call(String name, Deadline until) {}

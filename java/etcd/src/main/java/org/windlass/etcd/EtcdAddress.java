@@ -9,7 +9,7 @@ import org.windlass.internal.store.HostAndPort;
 
 /**
  * The address of an etcd and a prefix of its keys, {@code etcd://HOST:PORT[,HOST:PORT]/PREFIX}.
- * Several hosts are the members of one etcd. Any of them may be down.
+ * Several hosts are servers of the same etcd. Any of them may be down.
  *
  * @param endpoints such as {@code 127.0.0.1:2379}
  * @param prefix prefix without a slash at either end

@@ -44,7 +44,7 @@ final class EtcdConnection implements AutoCloseable {
   static final String USER = "WINDLASS_ETCD_USER";
   static final String PASSWORD = "WINDLASS_ETCD_PASSWORD";
 
-  /** Variable that names a file of PEM certificates which vouch for the etcd. It turns TLS on. */
+  /** Variable with the path of a PEM file of etcd's certificate authorities. Turns TLS on. */
   static final String AUTHORITIES = "WINDLASS_ETCD_CA";
   private static final Duration PING = Duration.ofSeconds(6); // a server accepts none below 5 s
   private static final Duration PONG = Duration.ofSeconds(3);
@@ -57,10 +57,9 @@ final class EtcdConnection implements AutoCloseable {
   final Client client;
   final String address;
 
-  /** Completes when the connection ends, with the reason. */
   private final CompletableFuture<WindlassException> end = new CompletableFuture<>();
 
-  /** Lease that ends with this connection; null before {@link #keepLease}. */
+  /** Lease that is revoked when this connection ends; null before {@link #keepLease}. */
   private @Nullable KeptLease lease;
 
   private boolean isClosed;
@@ -107,13 +106,13 @@ final class EtcdConnection implements AutoCloseable {
     return lease;
   }
 
-  /** Ends all calls with PeerLost. If the connection has ended before, returns that end. */
+  /** Ends all calls with PeerLost. Returns the reason why the connection has ended. */
   WindlassException lost(String why) {
     end.complete(new PeerLostException("the store at " + address + " was lost: " + why));
     return end.join();
   }
 
-  /** Ends all calls with Closed, then ends the lease and the client. Idempotent. */
+  /** Ends all calls with Closed, revokes the lease and closes the client. Idempotent. */
   @Override
   public synchronized void close() {
     if (!isClosed) {
@@ -126,7 +125,7 @@ final class EtcdConnection implements AutoCloseable {
     }
   }
 
-  /** Returns etcd's answer to a question. If the connection breaks, sends the question again. */
+  /** Returns the answer to a request that only reads, sent again if the connection breaks. */
   <T> T read(Call call, Supplier<CompletableFuture<T>> question) {
     while (true) {
       try {
@@ -140,8 +139,8 @@ final class EtcdConnection implements AutoCloseable {
   }
 
   /**
-   * Returns etcd's answer to a change. If the connection breaks, nobody knows whether etcd made the
-   * change, so the store is lost.
+   * Returns etcd's answer to a request that changes keys. If the connection breaks, it is unknown
+   * whether etcd made the change, so the store is lost.
    */
   <T> T change(Call call, Supplier<CompletableFuture<T>> change) {
     try {
@@ -152,7 +151,7 @@ final class EtcdConnection implements AutoCloseable {
     }
   }
 
-  /** Sends a request, unless the connection has ended. A closed client refuses it at once. */
+  /** Sends a request. Throws the reason if the connection has ended. */
   private <T> CompletableFuture<T> begun(Supplier<CompletableFuture<T>> request) {
     try {
       return end.isDone() ? CompletableFuture.failedFuture(end.join()) : request.get();
@@ -162,9 +161,9 @@ final class EtcdConnection implements AutoCloseable {
   }
 
   /**
-   * Starts to watch keys. The future completes at the first change after {@code revision} of etcd.
-   * It also completes if a change may have been missed, so the caller has to read again. Cancelling
-   * it ends the watch.
+   * Starts to watch keys. The future completes at the first change after etcd's revision {@code
+   * revision}. It also completes if a change may have been missed, so the caller has to read again.
+   * Cancelling it ends the watch.
    *
    * @param isPrefix true to watch all keys that begin with one of {@code keys}
    */
@@ -196,8 +195,10 @@ final class EtcdConnection implements AutoCloseable {
   }
 
   /**
-   * Returns the result of {@code event}, which is cancelled if it does not arrive. At the deadline,
-   * the message says that {@code lacking} the store, by the fault of these ranks.
+   * Returns the result of {@code event}. Cancels it if it does not complete by the call's deadline.
+   *
+   * @param lacking what the store lacks, for the message at the deadline
+   * @param faultyRanks the faulty ranks of the exception at the deadline
    */
   <T> T await(Call call, String lacking, List<Integer> faultyRanks, CompletableFuture<T> event) {
     try {
@@ -219,7 +220,7 @@ final class EtcdConnection implements AutoCloseable {
     }
   }
 
-  /** A connection that broke before an answer arrived, or an etcd that can't answer now. */
+  /** Thrown if a connection broke before the answer arrived, or etcd can't answer now. */
   private static final class Unanswered extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -256,7 +257,7 @@ final class EtcdConnection implements AutoCloseable {
     return EtcdExceptionFactory.toEtcdException(failure).getErrorCode() == code;
   }
 
-  /** Extracts why the last connection broke from gRPC's text, which also has a stack trace. */
+  /** Returns from gRPC's text why the last connection broke, without the stack trace. */
   private static String lastAttempt(String text) {
     Matcher cause = CAUSE.matcher(text);
     return cause.find() ? cause.group(1) : text.lines().findFirst().orElse("");

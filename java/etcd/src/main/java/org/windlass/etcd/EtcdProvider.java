@@ -17,7 +17,11 @@ public final class EtcdProvider implements StoreProvider {
     this(10);
   }
 
-  /** Creates a provider. All members of a store must have leases of the same term. */
+  /**
+   * Creates a provider. All members of a store must use the same term of leases.
+   *
+   * @param leaseSeconds that term in seconds
+   */
   EtcdProvider(long leaseSeconds) {
     this.leaseSeconds = leaseSeconds;
   }

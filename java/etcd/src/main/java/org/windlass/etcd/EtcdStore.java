@@ -33,10 +33,11 @@ import org.windlass.internal.store.Waits;
  *
  * <p>Held keys are removed when the store is closed, or when the lease of a killed process expires.
  * The store is lost if etcd does not answer for the term of a lease, or if the connection breaks
- * during a change. If another etcd server takes over, the store is kept, unless a change was in
+ * during a change. If one etcd server replaces another, the store is kept, unless a change was in
  * progress.
  *
- * <p>{@link Limits#TOTAL} bounds what each member has written. The quota of etcd bounds all.
+ * <p>{@link Limits#TOTAL} limits the bytes that each member has written. The quota of etcd limits
+ * the total.
  */
 final class EtcdStore implements Store {
   private static final int MOST_KEYS = 1 << 14; // most keys that one call lists
@@ -45,10 +46,9 @@ final class EtcdStore implements Store {
   private final KeptLease lease;
   private final Owner owner;
 
-  /** All-gathers in progress, by name. */
   private final Map<String, RoundsByKeys> rounds = new ConcurrentHashMap<>();
 
-  /** Number of bytes of each key that this member has written. */
+  /** Number of bytes under each key that this member has written. */
   private final Map<String, Long> written = new ConcurrentHashMap<>();
 
   EtcdStore(EtcdConnection etcd, KeptLease lease, Owner owner) {
@@ -135,7 +135,7 @@ final class EtcdStore implements Store {
     return keys;
   }
 
-  /** Runs {@code onRankZero} at once: the owner of the store is rank 0, and is present. */
+  /** Runs {@code onRankZero} at once, since rank 0 owns the store and is present. */
   @Override
   public List<byte[]> gather(Round round, Runnable onRankZero) {
     onRankZero.run();
@@ -177,7 +177,7 @@ final class EtcdStore implements Store {
     return response;
   }
 
-  /** Returns the first key that a transaction has read; null for an absent key. */
+  /** Returns the key that a transaction's first read found; null if the key was absent. */
   private static @Nullable KeyValue found(TxnResponse response) {
     List<KeyValue> found = response.getGetResponses().get(0).getKvs();
     return found.isEmpty() ? null : found.get(0);
@@ -188,11 +188,13 @@ final class EtcdStore implements Store {
   }
 
   /**
-   * Changes a key if its value, null for none, fulfils a condition. If another member changes the
-   * key meanwhile, tries again.
+   * Changes a key if its value fulfils a condition. If another member changes the key meanwhile,
+   * tries again.
    *
-   * @param value null to remove the key
-   * @param newLease lease of a key that was absent; another key keeps its lease
+   * @param condition takes the value; null for none
+   * @param value new value; null to remove the key
+   * @param newLease lease for a key that was absent; an existing key keeps its lease
+   * @return whether the condition was fulfilled
    */
   private boolean change(
       Call call, String key, Predicate<byte @Nullable []> condition, byte @Nullable [] value,

@@ -11,15 +11,15 @@ import java.util.concurrent.TimeUnit;
 import org.windlass.internal.Deadline;
 
 /**
- * A lease of etcd. Keys that are put with it last as long as it does. The client renews it three
- * times per term. If this process ends, the lease expires.
+ * A lease of etcd. Keys that are put with the lease last as long as it does. The client renews it
+ * three times per term. If this process ends, the lease expires.
  */
 final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoCloseable {
   static final String GONE = "its lease has run out; this process was held up, or etcd was";
 
   private static final long CLOSE_MS = 2_000;
 
-  /** Time before the deadline at which jetcd ends the grant and reports why, at most a fourth. */
+  /** Time kept before the deadline, at most a fourth, in which jetcd reports why it failed. */
   private static final long REASON_NS = TimeUnit.MILLISECONDS.toNanos(250);
 
   private final EtcdConnection etcd;
@@ -31,7 +31,7 @@ final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoClo
 
   private volatile boolean isKept = true;
 
-  /** Obtains a lease of {@code seconds}, and keeps it until this is closed. */
+  /** Requests a lease with a term of {@code seconds}, and renews it until this is closed. */
   KeptLease(EtcdConnection etcd, long seconds, Call call) {
     this.etcd = etcd;
     client = etcd.client.getLeaseClient();
@@ -63,7 +63,7 @@ final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoClo
     }
   }
 
-  /** Handles the end of the term since the last renewal. */
+  /** Called when no renewal has arrived for a whole term. */
   @Override
   public void onCompleted() {
     end("it has not renewed a lease of " + Deadline.text(term) + ": " + why);

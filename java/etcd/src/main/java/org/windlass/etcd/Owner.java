@@ -34,12 +34,12 @@ record Owner(String root, long created, long lease) {
     return utf8(root + "owner");
   }
 
-  /** Condition of a transaction that holds while the store has this owner. */
+  /** Returns the condition of a transaction that the store still has this owner. */
   private Cmp isPresent() {
     return new Cmp(key(), Cmp.Op.EQUAL, CmpTarget.createRevision(created));
   }
 
-  /** Returns true if {@code found}, which was read at {@link #key()}, is this owner's. */
+  /** Returns true if {@code found}, the result of reading {@link #key()}, is this owner's key. */
   boolean isIn(List<KeyValue> found) {
     return !found.isEmpty() && found.get(0).getCreateRevision() == created;
   }
@@ -50,9 +50,10 @@ record Owner(String root, long created, long lease) {
   }
 
   /**
-   * Changes a key. The transaction fails if the store no longer has this owner, or if another
-   * revision than {@code modified}, 0 for an absent key, changed the key last. Then it reads the
-   * key and the owner's key.
+   * Changes a key in a transaction. The transaction fails if the store no longer has this owner, or
+   * if the key has changed since revision {@code modified}. It then reads both keys.
+   *
+   * @param modified etcd's revision of the key's last change; 0 for an absent key
    */
   TxnResponse change(
       EtcdConnection etcd, Call call, ByteSequence key, long modified, Op op) {
@@ -64,9 +65,7 @@ record Owner(String root, long created, long lease) {
         () -> etcd.kv().txn().If(isPresent(), isSame).Then(op).Else(read, readOwner).commit());
   }
 
-  /**
-   * Returns the key of a member's statement, or the prefix of all of them if {@code who} is empty.
-   */
+  /** Returns the key of a member's statement, or the prefix of all if {@code who} is empty. */
   ByteSequence member(String who) {
     return place("member/", who);
   }

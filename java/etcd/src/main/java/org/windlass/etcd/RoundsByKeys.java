@@ -40,7 +40,7 @@ import org.windlass.internal.store.Store;
  * A process writes again only after all processes have read its last value.
  */
 final class RoundsByKeys {
-  /** Time between two looks for a failure, while this waits for a key. */
+  /** Interval at which a process that waits for a key checks for a failure. */
   private static final Duration LOOK_INTERVAL = Duration.ofSeconds(1);
 
   private static final Duration LAST_WORD = Duration.ofSeconds(2);
@@ -54,14 +54,13 @@ final class RoundsByKeys {
   private final String name;
   private final int size;
 
-  /** Keys of this process with their values; empty once the all-gather is over. */
+  /** Values of the keys that this process holds; empty once the all-gather is over. */
   private final Map<String, byte[]> held = new ConcurrentHashMap<>();
 
   private int number = -1;
   private Round round;
   private Deadline until;
 
-  /** Makes an all-gather that begins with round {@code first}. */
   RoundsByKeys(Store store, Round first) {
     this.store = store;
     name = first.name();
@@ -75,13 +74,13 @@ final class RoundsByKeys {
   }
 
   /**
-   * Begin of a value.
+   * First part of a process's values, or of all values.
    *
    * @param number number of the round
    * @param size number of all ranks, as the writer knows it
    * @param ranks ranks whose values these are
    * @param pieces number of pieces that follow
-   * @param begin first bytes of the values; each value is an array
+   * @param begin first bytes of the values; each value is written as an array
    */
   private record Head(int number, int size, List<Integer> ranks, int pieces, byte[] begin) {
     byte[] toBytes() {
@@ -113,7 +112,6 @@ final class RoundsByKeys {
     }
   }
 
-  /** Takes part in the next round; see {@link Store#gather}. */
   List<byte[]> next(Round next) {
     number++;
     round = next;
@@ -148,7 +146,7 @@ final class RoundsByKeys {
     }
   }
 
-  /** Announces that this process leaves, if the all-gather is not over. */
+  /** Reports that this process leaves, if the all-gather is not over. */
   void quit() {
     try {
       if (number > 0 && !held.isEmpty()) {
@@ -190,7 +188,7 @@ final class RoundsByKeys {
     }
   }
 
-  /** Waits for this round's value of a key, which {@code rank} writes, and adds its content. */
+  /** Waits for the value of {@code rank} in this round, and adds its content to {@code said}. */
   private void take(String key, int rank, Map<Integer, byte[]> said) {
     Head head = await(key, rank);
     ByteArrayOutputStream all = new ByteArrayOutputStream();
@@ -267,7 +265,7 @@ final class RoundsByKeys {
           .ifPresent(head -> head.ranks().forEach(missing::remove));
     }
     if (missing.isEmpty()) {
-      missing.add(0); // all have come, and rank 0 is to say so
+      missing.add(0); // all have joined, and rank 0 has to say so
     }
     List<Integer> some = List.copyOf(missing);
     List<Integer> none = List.of();
@@ -295,7 +293,7 @@ final class RoundsByKeys {
         List.of(0));
   }
 
-  /** Publishes a failure, and returns it, or the one that another process published before. */
+  /** Publishes a failure. Returns the first that any process has published. */
   private WindlassException tell(WindlassException why) {
     byte[] told = Encoding.bytes(out -> Encoding.putFailure(out, why));
     String place = place(0, FAILED);
@@ -304,14 +302,13 @@ final class RoundsByKeys {
         : store.get(place, LAST_WORD).map(RoundsByKeys::failure).orElse(why);
   }
 
-  /** Publishes why this process leaves, if it has joined. Returns the reason that all throw. */
+  /** Publishes why this process leaves, if it has joined. Returns what all ranks throw. */
   private WindlassException failed(WindlassException why) {
     WindlassException told = held.isEmpty() ? why : tell(why);
     cleanUp();
     return told;
   }
 
-  /** Removes this process's values after a failed round. */
   private void cleanUp() {
     try {
       forget();
@@ -327,7 +324,7 @@ final class RoundsByKeys {
     }
   }
 
-  /** Ends the last round; rank 0's process keeps what it published until all have read it. */
+  /** Ends the last round. Rank 0's process keeps its keys until all have read them. */
   private void end() {
     if (isCollector()) {
       awaitOthersGone(until);

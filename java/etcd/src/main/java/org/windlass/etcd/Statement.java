@@ -11,7 +11,7 @@ import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Texts;
 
 /**
- * A member's description of itself.
+ * A member's description of itself, which it puts into etcd.
  *
  * @param protocol version of the library's use of etcd
  * @param library version of the member's library
@@ -31,7 +31,7 @@ record Statement(int protocol, String library, String who) {
     return new Statement(PROTOCOL, member.library(), who);
   }
 
-  /** Encodes the statement. The lease distinguishes two statements of one rank. */
+  /** Encodes the statement. {@code lease}, the member's, tells apart two statements of one rank. */
   ByteSequence toBytes(long lease) {
     return ByteSequence.from(
         Encoding.bytes(
@@ -43,7 +43,7 @@ record Statement(int protocol, String library, String who) {
             }));
   }
 
-  /** Decodes a statement. Its protocol is -1 if the bytes are not a statement. */
+  /** Decodes a statement. The protocol is -1 if the bytes are no statement. */
   static Statement of(ByteSequence bytes) {
     try {
       return Encoding.read(

@@ -24,8 +24,8 @@ public final class BarrierStage {
   /**
    * The work of one task.
    *
-   * @param <T> type of the elements of its partition
-   * @param <R> type of its result
+   * @param <T> type of the partition's elements
+   * @param <R> type of the task's result
    */
   @FunctionalInterface
   public interface Body<T, R> extends Serializable {

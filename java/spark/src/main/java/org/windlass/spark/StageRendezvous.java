@@ -31,7 +31,7 @@ final class StageRendezvous implements Rendezvous {
     return task.getTaskInfos().length;
   }
 
-  /** Calls Spark on its own thread: that call takes neither a deadline nor an interrupt. */
+  /** Calls Spark on a separate thread: the call takes neither a deadline nor an interrupt. */
   @Override
   public List<byte[]> allGather(byte[] own, Duration deadline) throws Exception {
     String said = Base64.getEncoder().encodeToString(own);
@@ -56,7 +56,7 @@ final class StageRendezvous implements Rendezvous {
     }
   }
 
-  /** Decodes a message. If it is no message of a start, returns its characters. */
+  /** Decodes a message. A text that is not a message of a start is returned as its characters. */
   private static byte[] decoded(String said) {
     try {
       return Base64.getDecoder().decode(said);

@@ -29,8 +29,9 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /**
- * The command of {@code scripts/bench --against}. It compares this build with another one, and that
- * one with itself. The second comparison shows how much the times of equal builds differ here.
+ * The command of {@code scripts/bench --against}. It compares this build with another one, and the
+ * other one with itself. The second comparison shows how much the times of equal builds differ
+ * here.
  */
 @Command(
     name = "scripts/bench --against",
@@ -41,7 +42,7 @@ import picocli.CommandLine.Spec;
             + " the median over the rounds of a run. Rounds in which an empty call took longer with"
             + " one build than with another do not count.")
 final class AgainstCommand implements Runnable {
-  /** A cell counts as slower if its ratio exceeds this value in every run. */
+  /** A {@link Cell} counts as slower if its ratio of times exceeds this value in every run. */
   private static final double SLOWER = 1.15;
 
   /** Largest number of times that a round is repeated until builds are comparable. */
@@ -79,10 +80,10 @@ final class AgainstCommand implements Runnable {
 
   @Mixin private CellOptions options;
 
-  /** Number of discarded measurements: compiler threads of a process take cores from ranks. */
+  /** Number of discarded first measurements: compiler threads of new JVMs take cores from ranks. */
   private static final int WARM_UPS = 4;
 
-  /** Cells that one process measures with one kind of buffers. */
+  /** Cells of one operation and number of ranks, measured together with one kind of buffers. */
   private record Group(String buffers, String op, int ranks, List<Cell> cells) {
     String name(Cell cell) {
       return cell + (op.equals(Cell.BARRIER) ? "" : ", " + buffers);
@@ -149,7 +150,7 @@ final class AgainstCommand implements Runnable {
     return cells;
   }
 
-  /** Measures a group with all builds. Removes the cells that count from {@code left}. */
+  /** Measures a group with all builds. Removes from {@code left} the cells with valid rounds. */
   private void round(
       List<Build> order, Group group, Set<Cell> left, Map<String, BuildRounds> cells)
       throws InterruptedException {
@@ -199,12 +200,12 @@ final class AgainstCommand implements Runnable {
     return command;
   }
 
-  /** Class folder and main class of the program that measures a side in a checkout. */
+  /** Class folder and main class of the program with which a checkout measures. */
   private enum Program {
     HERE("java/bench/target/classes", SideMain.class.getName()),
-    /** Program of checkouts in which the module has one package. */
+    /** Program of older checkouts, whose bench module has a single package. */
     ONE_PACKAGE("java/bench/target/classes", "org.windlass.bench.SideMain"),
-    /** Program of checkouts in which benchmarks are not a module yet. */
+    /** Program of even older checkouts, whose benchmarks are not a module yet. */
     BESIDE_TESTS("tests/bench/target/classes", "org.windlass.cli.bench.SideMain");
 
     private final String folder;
@@ -269,7 +270,7 @@ final class AgainstCommand implements Runnable {
     out.flush();
   }
 
-  /** Returns the median of the first run that has a round, or NaN if none has. */
+  /** Returns the median time of the first run that has a round, or NaN if none has. */
   private static double median(List<BuildRounds> runs) {
     return runs.stream()
         .mapToDouble(BuildRounds::median)

@@ -9,15 +9,15 @@ import java.util.Objects;
 import org.windlass.bench.sample.Times;
 
 /**
- * Collects the times of all builds for a cell. A round counts only if an empty call took about as
- * long with each build. A host moves virtual cores closer together or further apart between rounds,
- * and the time of an empty call shows this.
+ * Collects the times of all builds for a {@link Cell}. A round, in which each build is measured
+ * once, counts only if an empty call took about as long with each build. A host moves virtual cores
+ * closer together or further apart between rounds, and the time of an empty call shows this.
  */
 final class BuildRounds {
-  /** Largest difference between the builds' empty calls in a round that counts, as a share. */
+  /** Largest difference between the builds' empty calls in a round that counts, as a fraction. */
   private static final double MOST_APART = 0.25;
 
-  /** Alternative limit, as a share of the builds' shortest median. The larger limit applies. */
+  /** The same limit as a fraction of the builds' shortest median. The larger limit applies. */
   private static final double OF_MEDIAN = 0.03;
 
   /** The other checkout's build, the same build once more, and this checkout's build. */
@@ -31,7 +31,7 @@ final class BuildRounds {
   private int leftOut;
   private int slowHere;
 
-  /** Adds the round, or returns false if the builds' empty calls differ. */
+  /** Adds a round, or returns false if the times of the builds' empty calls differ too much. */
   boolean add(Map<Build, Times> round) {
     DoubleSummaryStatistics empty =
         round.values().stream().mapToDouble(Times::empty).summaryStatistics();
@@ -51,7 +51,7 @@ final class BuildRounds {
 
   /**
    * Returns true if two or more rounds were offered and none counts because an empty call always
-   * took longer with this build. The build is then the cause, not the machine.
+   * took longer with this checkout's build. The build is then the cause, not the machine.
    */
   boolean isSlowByItself() {
     return rounds.isEmpty() && leftOut > 1 && slowHere == leftOut;

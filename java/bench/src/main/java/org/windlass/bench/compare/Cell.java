@@ -11,7 +11,7 @@ import org.windlass.bench.data.ByteSize;
 import org.windlass.bench.side.Operation;
 
 /**
- * A point at which sides are compared: an operation, a number of ranks and a size.
+ * One measured point of a comparison: an operation, a number of ranks and a size.
  *
  * @param op name of the operation in {@code windlass bench}, or of a {@link Redistribution}
  * @param bytes size as {@code windlass bench} counts it; 0 for a barrier
@@ -25,12 +25,11 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
           .thenComparing(Cell::ranks)
           .thenComparing(Cell::bytes);
 
-  /** Returns the cells in order, without repetition. */
   static List<Cell> inOrder(Collection<Cell> cells) {
     return cells.stream().distinct().sorted().toList();
   }
 
-  /** Returns the operation and number of ranks, which one process measures at several sizes. */
+  /** Returns a cell of size 0 that stands for all sizes. One process measures them. */
   Cell group() {
     return new Cell(op, ranks, 0);
   }
@@ -52,7 +51,7 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
     return Redistribution.isNamed(op) ? Redistribution.parse(op).meshes() : op;
   }
 
-  /** Returns the title of the cell's panel, which covers all sizes, or a barrier's ranks. */
+  /** Returns the title of the panel of a {@link Chart} that shows the cell. */
   String panel() {
     return op.equals(BARRIER) || Redistribution.isNamed(op) ? op : op + ", " + ranks + " ranks";
   }

@@ -16,9 +16,9 @@ import java.util.stream.DoubleStream;
 import org.windlass.bench.data.ByteSize;
 
 /**
- * Draws the comparison as SVG. Each {@link Cell#family} has a row of panels, and each
- * {@link Cell#panel} has one panel. A panel plots time over size on logarithmic axes, with a line
- * for each contender and one for the floor. Barriers have one panel, which plots time over ranks.
+ * Draws the comparison as SVG. Each {@link Cell#family} has a row of panels, and each {@link
+ * Cell#panel} has one panel. A panel plots time over size on logarithmic axes, with a line for each
+ * contender and one for the physical floor. Barriers have one panel, which plots time over ranks.
  */
 final class Chart {
   private static final int PANEL_WIDTH = 250;
@@ -117,7 +117,7 @@ final class Chart {
     };
   }
 
-  /** Draws the panels of a family, which share their vertical axis, and returns how many. */
+  /** Draws the panels of a family, which share a vertical axis. Returns the number of panels. */
   private int family(List<Row> rows, int top) {
     Map<String, List<Row>> panels = by(row -> row.cell().panel(), rows);
     boolean barrier = rows.get(0).cell().op().equals(Cell.BARRIER);

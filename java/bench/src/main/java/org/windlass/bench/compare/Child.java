@@ -56,7 +56,7 @@ final class Child implements AutoCloseable {
     lines.add(END);
   }
 
-  /** Returns the next line. Throws if the process ends first, or lets the deadline pass. */
+  /** Returns the next line. Throws if the process ends first, or the deadline passes. */
   String next() throws Stopped, InterruptedException {
     String line = lines.poll(deadline.toMillis(), TimeUnit.MILLISECONDS);
     if (line == null) {

@@ -15,9 +15,11 @@ import org.windlass.bench.sample.Times;
 /**
  * Compares contenders at cells, in rounds. In a round, each contender in turn measures an operation
  * at a number of ranks in its own process, for all sizes. The order of contenders changes with each
- * round. {@link Contender#WAIT} runs after Windlass, because it waits for Windlass's median. A cell
- * that a contender cannot measure is not tried again.
+ * round. {@link Contender#WAIT} runs after Windlass, because it waits for as long as Windlass's
+ * median. A cell that a contender cannot measure is not tried again.
  *
+ * @param seconds time to measure each size
+ * @param deadline how long a contender may take for a line of output
  * @param programs folder of the peers that are programs
  * @param logs folder that gets each contender's standard error
  */
@@ -69,13 +71,13 @@ record Comparison(
       return rows;
     }
 
-    /** Returns the argument that the entry's command takes for its size. */
+    /** Returns the text that the entry's command takes for its size. */
     String size(Entry entry) {
       long bytes = entry.cell().bytes();
       return entry.contender() == Contender.WAIT ? bytes + ":" + waitNanos(entry.cell()) : "" + bytes;
     }
 
-    /** Returns Windlass's median of a cell, minus an empty sample's, in nanoseconds. */
+    /** Returns Windlass's median of a cell minus that of an empty call, in nanoseconds. */
     private long waitNanos(Cell cell) {
       List<Times> ofRanks = new ArrayList<>();
       times.forEach(
@@ -88,7 +90,6 @@ record Comparison(
       return Math.max(0, Math.round(micros * 1e3));
     }
 
-    /** Returns Windlass's median of a cell so far in microseconds, or NaN if it has none. */
     double median(Cell cell) {
       return contenders.stream()
           .map(each -> new Entry(cell, each))

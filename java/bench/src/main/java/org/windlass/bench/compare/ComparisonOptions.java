@@ -107,7 +107,7 @@ final class ComparisonOptions {
     return fault.code().exitStatus();
   }
 
-  /** Measures and writes NAME.csv after each round, or reads the rows of {@code --from}. */
+  /** Measures, and writes NAME.csv after each round. With {@code --from}, reads rows instead. */
   List<Row> rows(
       String name,
       Supplier<List<Contender>> contenders,
@@ -168,7 +168,7 @@ final class ComparisonOptions {
     }
   }
 
-  /** Returns the reason of an I/O error whose message may be only the file's name. */
+  /** Returns the reason of an I/O error, also where its message is only the file's name. */
   static String reason(IOException fault) {
     if (fault instanceof NoSuchFileException) {
       return "no such file or folder";
@@ -193,7 +193,7 @@ final class ComparisonOptions {
     line.getOut().flush();
   }
 
-  /** Throws if a cell has no times from one of {@code ours}. */
+  /** Throws if a cell has no times from one of the contenders {@code ours}. */
   static void requireMeasured(List<Row> rows, List<Contender> ours) {
     for (Row row : rows) {
       if (ours.contains(row.contender()) && !row.note().isEmpty()) {

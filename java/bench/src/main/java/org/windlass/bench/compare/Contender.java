@@ -21,7 +21,6 @@ enum Contender {
   PLAIN_PROCESSES,
   JAVA,
   OPENMPI,
-  /** Open MPI with each rank bound to a core. */
   OPENMPI_BOUND,
   MPICH,
   GLOO,
@@ -32,7 +31,7 @@ enum Contender {
   GATHER_BROADCAST,
   ALLTOALLW;
 
-  /** Variants of Windlass in collectives, with ranks as threads, and as processes. */
+  /** Windlass in collectives, with ranks as threads. The next list has them as processes. */
   static final List<Contender> THREADS = List.of(WINDOW, PLAIN);
 
   static final List<Contender> PROCESSES = List.of(WINDOW_PROCESSES, PLAIN_PROCESSES);
@@ -150,7 +149,7 @@ enum Contender {
         program);
   }
 
-  /** Returns a line of the command's output without the rank that a launcher puts before it. */
+  /** Returns a line of the command's output without the rank that mpirun puts before it. */
   String said(String line) {
     String rank = "[0] ";
     return PROCESSES.contains(this) && line.startsWith(rank) ? line.substring(rank.length()) : line;

@@ -19,7 +19,7 @@ import org.windlass.bench.data.ByteSize;
 final class Grid {
   private Grid() {}
 
-  /** Appends a table: operations and numbers of ranks as lines, sizes as columns. */
+  /** Appends a table: a line for each operation and number of ranks, a column for each size. */
   static <T> void append(
       StringBuilder text,
       String title,
@@ -77,7 +77,7 @@ final class Grid {
     return Double.isNaN(mean) ? "-" : significant(mean);
   }
 
-  /** Formats a value with two decimal places, one from 10 on, and none from 100 on. */
+  /** Formats a value with two decimal places below 10, one below 100, and none above. */
   static String significant(double value) {
     int places = value < 10 ? 2 : value < 100 ? 1 : 0;
     return String.format(Locale.ROOT, "%." + places + "f", value);

@@ -5,7 +5,6 @@ import java.util.List;
 
 /** The ratio of two contenders' medians at a cell. */
 record Ratio(Cell cell, double value) {
-  /** Returns the ratios at all cells that both contenders have measured. */
   static List<Ratio> of(List<Row> rows, Contender contender, Contender other) {
     return Row.measured(rows, contender).stream()
         .flatMap(row -> Row.measured(rows, other).stream().filter(row::isAtSameCell)

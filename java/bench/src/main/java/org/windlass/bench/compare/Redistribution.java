@@ -64,13 +64,13 @@ record Redistribution(String meshes, String placements, DType targetDtype) {
     return new Cell(toString(), ranks(), DTYPE.bytesOf(side * side));
   }
 
-  /** Returns the shape of the square f32 matrix of about {@code bytes} bytes. */
+  /** Returns the shape of a square f32 matrix of about {@code bytes} bytes. */
   static long[] shape(long bytes) {
     long side = Math.round(Math.sqrt((double) bytes / DTYPE.bytes()));
     return new long[] {side, side};
   }
 
-  /** Returns the bytes written to all targets for an f32 matrix of {@code bytes} bytes. */
+  /** Returns the bytes written to all targets for a source matrix of {@code bytes} bytes. */
   long targetBytes(long bytes) {
     long[] shape = shape(bytes);
     return target().mesh().ranks().stream()

@@ -6,12 +6,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/**
- * Formats redistributions as Markdown: throughputs, and the ratios of the direct mode's throughput
- * to others'.
- */
+/** Formats redistributions as Markdown: throughputs, and ratios of the direct mode's to others. */
 final class RedistributionTable {
-  /** Goal of the direct mode, as a multiple of each contender's throughput. */
+  /** Smallest wanted ratio of the direct mode's throughput to that of each contender. */
   private static final Map<Contender, Double> GOALS =
       Map.of(Contender.GATHER_BROADCAST, 4.0, Contender.ALLTOALLW, 8.0);
 
@@ -44,7 +41,7 @@ final class RedistributionTable {
     return text.toString();
   }
 
-  /** Returns the throughput in bytes written to all targets. */
+  /** Returns the throughput as text: bytes written to all targets per second. */
   private static String throughput(Row row) {
     double kilobytes = Redistribution.parse(row.cell().op()).targetBytes(row.cell().bytes()) / 1e3;
     return Grid.pair(kilobytes / row.times().median(), kilobytes / row.times().floor());

@@ -20,6 +20,7 @@ import org.windlass.error.ResourceException;
 /**
  * A contender's times for a cell over all rounds. It is one line of the CSV file.
  *
+ * @param rounds number of rounds with times
  * @param times medians of the rounds' values, except for {@code min}, the smallest value, and
  *     {@code floor}, the median over all contenders that measured one
  * @param note reason for missing times; otherwise empty
@@ -53,7 +54,7 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
     return new Row(cell, contender, rounds.size(), times, note);
   }
 
-  /** Returns the median of the numbers, or NaN without any. Two in the middle give their mean. */
+  /** Returns the median, or NaN without times. Of an even number, the mean of the middle two. */
   static double median(List<Times> times, ToDoubleFunction<Times> value) {
     return middle(times.stream().mapToDouble(value), (a, b) -> (a + b) / 2);
   }
@@ -70,7 +71,6 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
         : mean.applyAsDouble(sorted[middle - 1], sorted[middle]);
   }
 
-  /** Returns the geometric mean of the numbers, or NaN without any. */
   static double geometricMean(DoubleStream values) {
     return Math.exp(
         values.map(Math::log).filter(each -> !Double.isNaN(each)).average().orElse(Double.NaN));
@@ -86,7 +86,6 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
     }
   }
 
-  /** Reads the rows of a CSV file that {@link #write} wrote. */
   static List<Row> read(Path file) {
     List<String> lines;
     try {

@@ -22,10 +22,10 @@ import org.windlass.bench.workload.Workload;
 import org.windlass.plan.TransferMode;
 
 /**
- * Measures one operation with one side that runs in a JVM, and prints a line of {@link Times} for
- * each size. The arguments are the side (the mode for a redistribution), operation, ranks, seconds
- * for each size, and sizes in bytes. For {@code wait}, each size is BYTES:NANOSECONDS. If the
- * side's name ends with {@code -processes}, the program is one of the processes that a launcher
+ * Measures one operation in a JVM, and prints a line of {@link Times} for each size. The arguments
+ * are the {@link org.windlass.bench.side.Side} (the mode for a redistribution), operation, ranks,
+ * seconds for each size, and sizes in bytes. For {@code wait}, each size is BYTES:NANOSECONDS. If
+ * the side's name ends with {@code -processes}, the program is one of the processes that a launcher
  * starts, and the process of rank 0 prints.
  */
 final class SideMain {
@@ -35,7 +35,7 @@ final class SideMain {
 
   private SideMain() {}
 
-  /** A size, with the time to wait for {@code wait}. */
+  /** A size, and the nanoseconds to wait if the side is {@code wait}. */
   private record Size(long bytes, long waitNanos) {
     static Size parse(String word) {
       String[] words = word.split(":");

@@ -45,7 +45,7 @@ final class Table {
     }
   }
 
-  /** Appends 99th percentiles, and counts those that are near their medians. */
+  /** Appends the 99th percentiles, and counts those that are close to their medians. */
   private void tails() {
     List<Contender> peers =
         List.of(Contender.OPENMPI, Contender.OPENMPI_BOUND, Contender.WAIT).stream()
@@ -90,7 +90,7 @@ final class Table {
     return all.toString();
   }
 
-  /** Appends the time with processes as a multiple of the time with threads. */
+  /** Appends the ratio of the time with processes to the time with threads. */
   private void launches() {
     List<Ratio> all = new ArrayList<>();
     for (int buffers = 0; buffers < Contender.PROCESSES.size(); buffers++) {

@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The verdict on Windlass with one kind of buffers at one cell. It compares Windlass with the best
- * peer and with the floor. All medians are in microseconds.
+ * Says how Windlass with one kind of buffers compares with the best peer and the floor at one cell.
+ * All times are medians in microseconds.
  *
  * @param floor NaN if the operation moves no bytes
  */
@@ -18,7 +18,7 @@ record Verdict(
   private static final double OF_LARGER = 1.15;
   private static final long SMALL_BYTES = 4 << 10;
 
-  /** Returns the verdicts on those of Windlass's rows for which a peer has a time too. */
+  /** Returns the verdicts for those of Windlass's rows whose cell a peer has measured too. */
   static List<Verdict> of(List<Row> rows) {
     return rows.stream()
         .filter(row -> Contender.OURS.contains(row.contender()) && row.note().isEmpty())
@@ -60,7 +60,7 @@ record Verdict(
         || peer <= NEAR_FLOOR * floor && median <= OF_LARGER * Math.max(peer, floor);
   }
 
-  /** Returns true for 2 ranks and less than 4 KiB, which includes barriers. */
+  /** Returns true for 2 ranks and less than 4 KiB. A barrier has 0 bytes. */
   boolean isSmall() {
     return cell.ranks() == 2 && cell.bytes() < SMALL_BYTES;
   }

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/**
- * The commands of {@code scripts/bench}, which compare the library with others and with other
- * builds.
- */
+/** The commands of {@code scripts/bench}, which compare it with other libraries and builds. */
 @NullMarked
 package org.windlass.bench.compare;
 

@@ -49,7 +49,7 @@ public final class Buffers implements AutoCloseable {
     return tensor.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
   }
 
-  /** Throws if a buffer that {@code option} asks for is too large to verify. */
+  /** Throws InvalidArgumentException if a buffer of {@code bytes} bytes is too large to verify. */
   public static void requireAddressable(String option, long bytes) {
     if (bytes > Integer.MAX_VALUE) {
       throw new InvalidArgumentException(

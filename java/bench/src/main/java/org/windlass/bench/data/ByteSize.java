@@ -26,7 +26,7 @@ public final class ByteSize {
         option + ": '" + text + "' is no size; write a number from 1 on, or one with K, M or G");
   }
 
-  /** Returns the shortest text that {@link #parse} reads as {@code bytes}. */
+  /** Returns the shortest text that {@link #parse} reads as this number of bytes. */
   public static String format(long bytes) {
     for (int unit = 3; unit > 0; unit--) {
       if (bytes != 0 && bytes % (1L << 10 * unit) == 0) {

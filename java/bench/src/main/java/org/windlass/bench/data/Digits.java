@@ -8,38 +8,40 @@ import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 
 /**
- * Generates and checks values for operations that do arithmetic. Each element is one of eight small
- * numbers, selected by its digit, which each iteration rotates. The result of reductions and casts
- * depends only on the digit. Eight expected elements therefore suffice to check a tensor of any
- * size.
+ * Generates and checks values for operations that do arithmetic. Each element has a digit, a number
+ * from 0 to 7, which each iteration rotates. A table gives the digit's value: a small number. The
+ * result of reductions and casts depends only on the digit. Eight expected values therefore suffice
+ * to check a tensor of any size.
  */
 public final class Digits {
   static final int COUNT = 8;
   private static final long GOLDEN = 0x9e3779b97f4a7c15L;
 
-  /** Difference between the digits of one element on two ranks that hold terms of it. */
+  /** Difference modulo 8 between an element's digits in two consecutive terms of a reduction. */
   private static final int TERM_STEP = 3;
 
   private Digits() {}
 
-  /** Returns the digit in iteration 0 of the element at {@code index} of a global tensor. */
+  /** Returns the digit that the element at {@code index} of a global tensor has in iteration 0. */
   public static int of(long index) {
     return (int) (index * GOLDEN >>> 61);
   }
 
-  /** Returns the digit of a term of an element, for ranks that hold terms. */
+  /** Returns the digit in iteration 0 of the element at {@code index} in term {@code term}. */
   public static int of(long index, int term) {
     return of(index) + TERM_STEP * term & COUNT - 1;
   }
 
-  /** Returns the bits of an element for each digit: small integers, exact in every dtype. */
+  /** Returns the bits of the value of each digit: a small integer, exact in every dtype. */
   public static long[] encode(DType dtype, ReduceOp op) {
     return encode(values(dtype, op), dtype);
   }
 
   /**
-   * Returns the bits of a reduced element for each digit of its first term. The {@code terms} terms
-   * are reduced in ascending order, rounded to {@code dtype}, and cast along {@code casts}.
+   * Returns the bits of a reduced element, for each digit that the element has in term 0.
+   *
+   * @param terms number of terms, which are reduced in ascending order and rounded to {@code dtype}
+   * @param casts dtypes to which the result is then cast, one after another
    */
   public static long[] encodeReduced(DType dtype, ReduceOp op, int terms, DType... casts) {
     double[] values = values(dtype, op);
@@ -75,7 +77,7 @@ public final class Digits {
     };
   }
 
-  /** Rounds to the accumulator of {@code dtype}: f64 for f64, f32 for other floats. */
+  /** Rounds to the precision in which {@code dtype} is reduced: f64, or f32 for other floats. */
   private static double accumulated(DType dtype, double value) {
     return dtype == DType.F64 || !dtype.isFloating() ? value : (float) value;
   }
@@ -107,7 +109,7 @@ public final class Digits {
     return cast;
   }
 
-  /** Returns the low 64 bits of an integer. An infinite value is a power of two beyond 2^64. */
+  /** Returns the low 64 bits of an integer; 0 for infinity, an even larger power of two. */
   private static long wrapped(double value) {
     return Double.isInfinite(value) ? 0 : new BigDecimal(value).toBigInteger().longValue();
   }
@@ -134,7 +136,12 @@ public final class Digits {
     }
   }
 
-  /** Writes the elements whose digits in iteration 0 are {@code digits}. Allocates nothing. */
+  /**
+   * Writes elements. Allocates nothing.
+   *
+   * @param digits each element's digit in iteration 0
+   * @param bits the bits for each digit
+   */
   public static void write(
       ByteBuffer memory, byte[] digits, long[] bits, int elementBytes, long iteration) {
     for (int i = 0; i < digits.length; i++) {
@@ -142,7 +149,11 @@ public final class Digits {
     }
   }
 
-  /** Writes all of {@code memory} as a term of the elements from 0 on. Allocates nothing. */
+  /**
+   * Fills {@code memory} with term {@code term} of the elements from index 0 on. Allocates nothing.
+   *
+   * @param bits the bits for each digit
+   */
   public static void write(
       ByteBuffer memory, int term, long[] bits, int elementBytes, long iteration) {
     int count = memory.limit() / elementBytes;
@@ -152,8 +163,11 @@ public final class Digits {
   }
 
   /**
-   * Returns the first element that differs from the value of its digit in {@code iteration}, or -1
-   * if there is none. {@code memory} holds the elements from {@code first} on.
+   * Compares elements with their expected values.
+   *
+   * @param first index in the global tensor of the first element in {@code memory}
+   * @param bits the expected bits for each digit
+   * @return index in {@code memory} of the first wrong element, or -1 if all are right
    */
   public static int mismatch(
       ByteBuffer memory, long first, long[] bits, int elementBytes, long iteration) {
@@ -167,7 +181,11 @@ public final class Digits {
   }
 
   /**
-   * Returns the first element that differs from the value of its digit in {@code iteration}, or -1.
+   * Compares elements with their expected values.
+   *
+   * @param digits each element's digit in iteration 0
+   * @param bits the expected bits for each digit
+   * @return index of the first wrong element, or -1 if all are right
    */
   public static int mismatch(
       ByteBuffer memory, byte[] digits, long[] bits, int elementBytes, long iteration) {

@@ -12,17 +12,20 @@ import org.windlass.error.VerificationFailedException;
 
 /**
  * Generates the tokens of a mixture of experts. Each rank has equally many tokens, and each token
- * goes to {@code topK} random experts, which are the same in every run. Experts leave their rows
- * unchanged, and each row has weight one eighth. A combine therefore gives every token times
- * {@code topK / 8}, which is exact.
+ * goes to {@code topK} random experts, which are the same in every run. Experts return tokens
+ * unchanged, and each copy of a token has weight one eighth. A combine therefore gives every token
+ * times {@code topK / 8}, which is exact.
  *
+ * @param tokens number of tokens of each rank
+ * @param hidden number of elements of a token
+ * @param topK number of experts of each token
  * @param experts number of experts of all ranks
  */
 public record ExpertTraffic(
     int ranks, int tokens, int hidden, int topK, int experts, DType dtype) {
   public static final float WEIGHT = 0.125f;
 
-  /** Number of values that a token's elements cycle through: multiples of 8, always exact. */
+  /** Number of different values, all multiples of 8, that a token's elements repeat in turn. */
   private static final int VALUES = 8;
 
   private static final int SEED = 20261125;
@@ -50,7 +53,7 @@ public record ExpertTraffic(
     return tokens * topK;
   }
 
-  /** Returns the router's choice on a rank, [tokens, topK]. The experts of a token differ. */
+  /** Returns the experts of a rank's tokens, [tokens, topK]. A token's experts all differ. */
   public int[] ids(int rank) {
     Random random = new Random(SEED + rank);
     int[] ids = new int[slots()];
@@ -67,7 +70,7 @@ public record ExpertTraffic(
     return ids;
   }
 
-  /** Returns the choices of all ranks, of shape [ranks, tokens, topK]. */
+  /** Returns the experts of all ranks' tokens, of shape [ranks, tokens, topK]. */
   public int[] idsOfAll() {
     return IntStream.range(0, ranks).flatMap(rank -> IntStream.of(ids(rank))).toArray();
   }
@@ -78,8 +81,8 @@ public record ExpertTraffic(
     private final ByteBuffer memory;
 
     /**
-     * Bytes that contain {@link #hidden} consecutive elements from any of the first {@link #VALUES}
-     * on. The sums have the same form.
+     * Bytes of the repeated values, long enough for a token that starts at any of the first {@link
+     * #VALUES} elements. The expected sums have the same form.
      */
     private final byte[] values;
 

@@ -20,9 +20,9 @@ public final class Floor {
   private Floor() {}
 
   /**
-   * Measures a collective, whose sums are of f32.
+   * Measures a collective. Reductions add f32 elements.
    *
-   * @param operation number of the operation in the C ABI
+   * @param operation code of the operation in the C ABI
    * @param bytes size as {@code windlass bench} counts it
    */
   public static double operationMicros(int operation, int ranks, long bytes, int iterations) {
@@ -37,7 +37,7 @@ public final class Floor {
         });
   }
 
-  /** Measures a contiguous copy of {@code bytes} of source, with a cast if the dtypes differ. */
+  /** Measures a contiguous copy of {@code bytes} source bytes, with a cast if the dtypes differ. */
   public static double copyMicros(long bytes, DType from, DType to, int iterations) {
     return copiesMicros(bytes, 1, from, to, iterations);
   }
@@ -47,6 +47,7 @@ public final class Floor {
    * not slow down later code: there is no memory to free, and caches hold no dirty lines.
    *
    * @param memory twice the longer of source and copy, plus 128 bytes; its contents are overwritten
+   * @param bytes bytes of the source
    */
   public static double copyMicros(
       Tensor memory, long bytes, DType from, DType to, int iterations) {
@@ -55,7 +56,11 @@ public final class Floor {
     return micros;
   }
 
-  /** Measures several contiguous copies of a source, with a cast if the dtypes differ. */
+  /**
+   * Measures {@code copies} contiguous copies of one source, with a cast if the dtypes differ.
+   *
+   * @param bytes bytes of the source
+   */
   public static double copiesMicros(long bytes, int copies, DType from, DType to, int iterations) {
     return copies(0, 0, bytes, copies, from, to, iterations);
   }
@@ -77,7 +82,7 @@ public final class Floor {
   }
 
   /**
-   * Measures a dispatch of tokens to experts and a combine of equally many rows.
+   * Measures a dispatch of tokens to experts, and a combine of what the experts return.
    *
    * @param ids experts of all ranks' tokens, of shape [ranks, tokens, topK]; -1 for none
    */

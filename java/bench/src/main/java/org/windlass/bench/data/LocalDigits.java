@@ -7,11 +7,15 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 
-/** Computes the digits of a rank's local tensor, in the order of its elements. */
+/** Computes the {@link Digits} that select the test values of a rank's local tensor. */
 public final class LocalDigits {
   private LocalDigits() {}
 
-  /** Returns the digit of each element that {@code rank} holds of a tensor. */
+  /**
+   * Returns the digits in iteration 0 of the elements that {@code rank} holds, in local order.
+   *
+   * @param shape the global shape
+   */
   public static byte[] of(Layout layout, long[] shape, int rank) {
     Region region = layout.localRegion(shape, rank);
     Buffers.requireAddressable("--shape", region.numel());
@@ -45,7 +49,7 @@ public final class LocalDigits {
     } while (d >= 0);
   }
 
-  /** Returns the reduction term that {@code rank} holds, in row-major order. */
+  /** Returns the index of the term that {@code rank} holds; 0 without a partial placement. */
   static int term(Layout layout, int rank) {
     int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
     int term = 0;
@@ -57,7 +61,7 @@ public final class LocalDigits {
     return term;
   }
 
-  /** Returns the number of terms of an element: 1 without a partial placement. */
+  /** Returns the number of terms of each element; 1 without a partial placement. */
   public static int terms(Layout layout) {
     return IntStream.range(0, layout.mesh().ndim())
         .filter(m -> layout.placements().get(m) instanceof Placement.Partial)

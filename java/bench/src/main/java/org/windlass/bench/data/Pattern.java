@@ -6,9 +6,9 @@ import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 
 /**
- * Writes bytes that show where they come from. Each depends on the rank that wrote it, its position
- * in that rank's input, and the iteration. The pattern suits operations that move bits without
- * arithmetic.
+ * Writes bytes that identify their origin. Each byte depends on the rank that wrote it, its
+ * position in that rank's input, and the iteration. The pattern suits operations that move bits
+ * without arithmetic.
  */
 public final class Pattern {
   private static final long POSITION = 0x9e3779b97f4a7c15L;
@@ -52,9 +52,12 @@ public final class Pattern {
   }
 
   /**
-   * Returns the first position in [from, from + length) of {@code memory} with a wrong byte, or -1.
-   * The expected bytes are those from {@code position} on of the input of {@code rank}.
-   * {@code memory} is little-endian.
+   * Compares bytes with those of a rank's input.
+   *
+   * @param memory little-endian buffer; the {@code length} bytes at {@code from} are compared
+   * @param rank rank whose input is expected
+   * @param position offset in that input of the first expected byte
+   * @return offset in {@code memory} of the first wrong byte, or -1 if all are right
    */
   public static int mismatch(
       ByteBuffer memory, int from, int length, int rank, long position, long iteration) {

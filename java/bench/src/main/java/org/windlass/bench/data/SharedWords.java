@@ -12,10 +12,7 @@ import org.windlass.internal.memory.PaddedWords;
 public final class SharedWords extends PaddedWords implements AutoCloseable {
   private final Window window;
 
-  /**
-   * Creates the words. The call is collective. Each rank closes its own object, and may not use it
-   * after that.
-   */
+  /** Creates the words. The call is collective. Each rank closes its own object after use. */
   public SharedWords(Communicator comm, int count) {
     this(comm.window(bytes(count)), count);
   }

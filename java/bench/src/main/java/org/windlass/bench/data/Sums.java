@@ -51,14 +51,16 @@ public final class Sums {
     return Arrays.equals(possible, rounded);
   }
 
-  /** Writes the whole input of {@code rank} in {@code iteration}. Allocates nothing. */
+  /** Writes the whole input that {@code rank} has in {@code iteration}. Allocates nothing. */
   public void rewrite(ByteBuffer input, int rank, long iteration) {
     Digits.write(input, rank, inputBits, dtype.bytes(), iteration);
   }
 
   /**
-   * Returns the first wrong element of {@code sums}, or -1 if there is none. The expected values
-   * are the sums over all ranks of their inputs' elements from {@code first} on.
+   * Compares {@code sums} with the sums over all ranks of their inputs.
+   *
+   * @param first index in the inputs of the first element of {@code sums}
+   * @return index in {@code sums} of the first wrong element, or -1 if all are right
    */
   public int mismatch(ByteBuffer sums, long first, long iteration) {
     return Digits.mismatch(sums, first, sumBits, dtype.bytes(), iteration);

@@ -5,7 +5,7 @@ import org.windlass.DType;
 import org.windlass.kernel.Target;
 
 /**
- * The case that a bench measures, without the size.
+ * The subject of a measurement, without the size.
  *
  * @param launch kind of ranks, {@code threads} or {@code processes}
  * @param buffers location of tensors: {@code window}, {@code plain} or {@code device}

@@ -26,7 +26,7 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
     return workload.receivedBytes() / (times().median() * 1e3);
   }
 
-  /** Returns the line as JSON. A sampler throws for a wrong byte, so it is verified. */
+  /** Returns the result as JSON. It says "verified", since a sampler throws for a wrong byte. */
   public String toJson() {
     Times times = times();
     Map<String, Object> fields =
@@ -80,7 +80,7 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
         + seenLine();
   }
 
-  /** Returns the workload's other observations on a separate line, if there are any. */
+  /** Returns a separate line with the workload's other observations, if there are any. */
   private String seenLine() {
     if (measurement.seen().isEmpty()) {
       return "";

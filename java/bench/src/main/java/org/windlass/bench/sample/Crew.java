@@ -11,12 +11,12 @@ import org.windlass.Tensor;
 import org.windlass.Window;
 
 /**
- * The ranks of this process that a sampler drives. A crew exchanges decisions and stamps with the
- * samplers of other processes, whose ranks run the same workload. Without other processes, it uses
- * its own values.
+ * The ranks of this process that a sampler drives. A crew exchanges decisions and time stamps with
+ * the samplers of other processes, whose ranks run the same workload. If there are no other
+ * processes, the crew exchanges nothing.
  */
 final class Crew implements AutoCloseable {
-  /** Number of iterations whose stamps a rank sends at once. */
+  /** Number of iterations whose time stamps a rank sends at once. */
   private static final int CHUNK = 1024;
 
   private final LocalGroup group;
@@ -27,7 +27,7 @@ final class Crew implements AutoCloseable {
   /**
    * Opens the crew. The call is collective over all processes.
    *
-   * @param limit how long the first process may keep the others waiting for a decision
+   * @param limit how long the process of rank 0 may keep the others waiting for a decision
    */
   Crew(LocalGroup group, Duration limit) {
     this.group = group;
@@ -58,7 +58,7 @@ final class Crew implements AutoCloseable {
     return group.size() == ranks;
   }
 
-  /** Returns true if this process has rank 0, decides for all and knows all stamps. */
+  /** Returns true if this process has rank 0. It decides for all, and gets all time stamps. */
   boolean isFirst() {
     return group.communicators().get(0).rank() == 0;
   }
@@ -67,7 +67,7 @@ final class Crew implements AutoCloseable {
     return talks.get(own.rank() - group.communicators().get(0).rank());
   }
 
-  /** Returns the value that the process of rank 0 passed, once all processes have called this. */
+  /** Returns the {@code value} of the process of rank 0, once all processes have called this. */
   long decided(long value) {
     if (isWhole()) {
       return value;
@@ -85,7 +85,7 @@ final class Crew implements AutoCloseable {
         .get(0);
   }
 
-  /** Sends the stamps of all ranks to the process of rank 0. The call is collective. */
+  /** Sends the time stamps of all ranks to the process of rank 0. The call is collective. */
   void gather(Stamps stamps) {
     if (isWhole()) {
       return;

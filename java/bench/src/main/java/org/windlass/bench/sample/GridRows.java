@@ -6,8 +6,9 @@ import java.util.List;
 import org.windlass.gpu.CudaGrids;
 
 /**
- * The rows of a table of grids as text. A row names the GPU and operation, the number of ranks, and
- * the number of ranks on each GPU. It gives a range of bytes and the cores of a rank.
+ * The rows of the library's table of CUDA grids, as text. A row says how many cores (blocks of
+ * threads) a rank takes. It names the GPU, the operation, the number of ranks, the number of ranks
+ * on each GPU, and a range of bytes.
  */
 public record GridRows(List<String> rows) {
   private static final String TITLE = "windlass-cuda-grids 1";
@@ -21,7 +22,7 @@ public record GridRows(List<String> rows) {
     return new GridRows(List.of());
   }
 
-  /** Parses a table without its comments. This process uses it from now on. */
+  /** Parses a table that has no comments. From then on, this process uses the table. */
   public static GridRows of(String text) {
     CudaGrids.use(text);
     return new GridRows(

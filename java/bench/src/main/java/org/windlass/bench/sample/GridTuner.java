@@ -13,15 +13,15 @@ import org.windlass.gpu.CudaDriver;
 import org.windlass.gpu.CudaGrids;
 
 /**
- * Measures an operation on target cuda with 1, 2, 4 and so on cores for each rank, up to as many as
- * run at a time. If ranks live in several processes, each process has a tuner and makes the same
- * calls. Only the results in the process of rank 0 are complete.
+ * Measures an operation on target cuda with 1, 2, 4 and so on cores (blocks of threads) for each
+ * rank, up to the number that can run at a time. If ranks live in several processes, each process
+ * has a tuner and makes the same calls. Only the results in the process of rank 0 are complete.
  */
 public final class GridTuner implements AutoCloseable {
   /** Largest number of cores that a rank takes without a table. */
   private static final int MOST_CORES = 64;
 
-  /** Largest ratio to the smallest median up to which fewer cores are preferred. */
+  /** A median of up to this multiple of the smallest is acceptable. The fewest cores are chosen. */
   private static final double SLACK = 1.03;
 
   /** Largest number of bytes that a row can cover. */
@@ -33,11 +33,11 @@ public final class GridTuner implements AutoCloseable {
   private final CudaDriver.Device device;
   private final int mostCores;
 
-  /** The result with one number of cores. */
+  /** The median time with one number of cores. */
   public record Tried(int cores, double medianMicros) {}
 
   /**
-   * The result at one size.
+   * The results at one size.
    *
    * @param bytes size as given on the command line
    * @param rowBytes size as a table counts it: the larger of a rank's input and output
@@ -67,7 +67,7 @@ public final class GridTuner implements AutoCloseable {
     }
   }
 
-  /** Creates a tuner for the ranks of this process, which use its tables from now on. */
+  /** Creates a tuner for the ranks of this process, which use the tuner's tables from then on. */
   public GridTuner(LocalGroup group, Operation operation) {
     this.operation = operation;
     this.ranks = group.communicators().get(0).size();
@@ -85,7 +85,7 @@ public final class GridTuner implements AutoCloseable {
     this.mostCores = Math.max(1, Math.min(MOST_CORES, CudaGrids.cores(0) / sharers));
   }
 
-  /** Returns the start of the rows of a GPU: compute capability and number of multiprocessors. */
+  /** Returns how a GPU's rows begin: compute capability and number of multiprocessors. */
   private static String kind(CudaDriver.Device device) {
     return device.major() + "." + device.minor() + " " + device.multiprocessors();
   }
@@ -99,7 +99,7 @@ public final class GridTuner implements AutoCloseable {
     return key + " " + from + " " + to + " " + cores;
   }
 
-  /** Returns the kind of the GPUs in a table, and their name. */
+  /** Returns how a table names the GPUs' kind, and the product name of the GPUs. */
   public String gpu() {
     return kind(device) + ", " + device.name();
   }
@@ -118,8 +118,8 @@ public final class GridTuner implements AutoCloseable {
 
   /**
    * Returns {@code rows} with these choices in place of the rows of this GPU, operation and ranks.
-   * A choice applies to all smaller sizes. Between two measured sizes, the boundary is their
-   * geometric mean. Sizes above the largest get no row.
+   * Each choice gets a row for its size and smaller ones, down to the row before. Between two
+   * measured sizes, the boundary is their geometric mean. Sizes above the largest get no row.
    */
   public GridRows into(GridRows rows, List<Choice> choices) {
     return into(rows, key(), choices);
@@ -153,7 +153,7 @@ public final class GridTuner implements AutoCloseable {
     return choices.get(choices.size() - 1);
   }
 
-  /** Makes this process use the table that its environment names again. */
+  /** Makes this process use the table again that its environment variable names. */
   @Override
   public void close() {
     CudaGrids.useVariable();

@@ -6,8 +6,8 @@ import org.windlass.bench.data.SharedWords;
 import org.windlass.error.DeadlineExceededException;
 
 /**
- * A barrier of the ranks, threads or processes, before a sample. It is neutral: one atomic counter
- * and one sense word, without a protocol of the library under measurement.
+ * Starts all ranks, threads or processes, at the same time before a sample. It uses one atomic
+ * counter and one sense word, so it favours no library under measurement.
  */
 public final class LineUp {
   /** Number of {@link SharedWords} that a line-up uses. */
@@ -19,7 +19,7 @@ public final class LineUp {
   /** Time in nanoseconds that a rank spins before it yields, if each rank has a core. */
   private static final long SPIN_NS = 2_000;
 
-  /** Number of polls after which a rank checks that the others can still arrive. */
+  /** Number of polls after which a rank checks whether the others can still arrive. */
   private static final int PATIENCE = 4096;
 
   private final SharedWords words;
@@ -41,7 +41,7 @@ public final class LineUp {
     this.spinNs = parties <= cores ? SPIN_NS : 0;
   }
 
-  /** Returns once all ranks have called it as often. Throws if one cannot arrive in time. */
+  /** Returns once all ranks have called this equally often. Throws if a rank cannot arrive. */
   public void await() {
     int sense = words.peek(SENSE);
     if (words.increment(ARRIVED) == parties) {

@@ -26,15 +26,16 @@ import org.windlass.bench.workload.Workload.RankWork;
 import org.windlass.report.Report;
 
 /**
- * Takes samples of a workload. In an iteration every rank rewrites its input, stamps {@code ready},
- * lines up, calls, and stamps {@code leave}. A sample is max(leave) - max(ready).
+ * Takes samples of a workload. In an iteration every rank rewrites its input, records the time
+ * {@code ready}, waits in a {@link LineUp}, calls, and records the time {@code leave}. A sample is
+ * max(leave) - max(ready) over the ranks.
  *
- * <p>Rounds of the operation and of its floor alternate, so that both see the same machine.
- * Iterations run in batches, each sized by the one before, to keep the time limit on a busy
- * machine.
+ * <p>Rounds of the operation and of its physical floor alternate, so that both meet the same
+ * conditions. Iterations run in batches. The time of a batch determines the size of the next one,
+ * to keep the time limit on a busy machine.
  *
  * <p>If ranks live in several processes, each process has a sampler. The sampler of rank 0 decides
- * for all of them and has the result. All stamps are of the host's one clock.
+ * for all of them and has the result. All times are of the host's one clock.
  */
 public final class Sampler {
   private static final int BATCHES = 5;
@@ -47,13 +48,13 @@ public final class Sampler {
 
   private static final CompilationMXBean COMPILATION = ManagementFactory.getCompilationMXBean();
 
-  /** Largest share of a measurement that a warm JVM may spend on compilation. */
+  /** A JVM counts as warm if compilation took at most this fraction of a measurement. */
   private static final double SETTLED = 0.03;
 
   /** Largest number of warm-ups of a process. All JVMs compile on the same cores. */
   private static final int MOST_WARM_UPS = 4;
 
-  /** Limit of the time of all rounds, warm-up and floors, as a multiple of the requested time. */
+  /** Limit for the time of all rounds, warm-up and floors, as a multiple of the requested time. */
   private static final int MOST_TIMES = 20;
 
   private final LocalGroup group;
@@ -85,13 +86,13 @@ public final class Sampler {
   /**
    * Result of one measurement.
    *
-   * @param batches stamps of the operation
+   * @param batches time stamps of the operation
    * @param samples samples of the operation, ascending, in nanoseconds
    * @param emptySamples samples of an empty call, ascending, in nanoseconds
    * @param streamNanos mean time of back-to-back calls, in nanoseconds
    * @param floorMicros floor in microseconds; empty if the operation moves no bytes
    * @param algorithm algorithm that the operation ran; empty if it has only one
-   * @param seen the workload's observations of the ranks' last calls
+   * @param seen the workload's further observations of the ranks' last calls
    */
   public record Measurement(
       List<Stamps> batches,
@@ -104,7 +105,7 @@ public final class Sampler {
 
   /**
    * Measures and discards the result until the JVMs of all processes have compiled the code, at
-   * most a few times. Otherwise the first cell of a process would measure interpreted code. The
+   * most {@link #MOST_WARM_UPS} times. Otherwise the first result would be of interpreted code. The
    * call is collective over all processes.
    */
   public void warmUp() {
@@ -201,7 +202,7 @@ public final class Sampler {
         workload.seen(group.communicators().get(0).report()));
   }
 
-  /** Returns the floor. One process measures it, and the others return NaN. */
+  /** Returns the floor in microseconds. One process measures it, and the others return NaN. */
   private double floor(int iterations) {
     if (workload.isOnDevices()) {
       return floorOfDevices(iterations);
@@ -231,7 +232,7 @@ public final class Sampler {
     return micros;
   }
 
-  /** Returns the algorithm of rank 0's last call, which all ranks use; empty if it has only one. */
+  /** Returns the algorithm of rank 0's last call; empty if the operation has only one. */
   private Optional<Algorithm> algorithm() {
     return group.communicators().get(0).report().ranks().get(0).recent().stream()
         .findFirst()
@@ -243,13 +244,13 @@ public final class Sampler {
     return batches.stream().mapToInt(Stamps::iterations).sum();
   }
 
-  /** Returns the batches of the second half of {@code time}. The first compiles the loop. */
+  /** Collects batches for {@code time} seconds, and discards those of the first half as warm-up. */
   private List<Stamps> warmed(double time, IntFunction<Stamps> batch) {
     collect(time / 2, 1, batch);
     return collect(time / 2, 1, batch);
   }
 
-  /** Collects batches for {@code time} seconds, with at least {@code fewest} iterations in all. */
+  /** Collects batches for {@code time} seconds, and at least {@code fewest} iterations. */
   private List<Stamps> collect(double time, int fewest, IntFunction<Stamps> batch) {
     List<Stamps> batches = new ArrayList<>();
     long start = System.nanoTime();
@@ -273,7 +274,7 @@ public final class Sampler {
     return batches;
   }
 
-  /** Runs one unmeasured call, since memory and threads are cold, and then samples. */
+  /** Runs one call without measuring it, since memory and threads are cold, and then samples. */
   private Stamps sample(int iterations) {
     Stamps stamps = new Stamps(workload.ranks(), iterations);
     long first = next;
@@ -313,7 +314,7 @@ public final class Sampler {
     return stamps;
   }
 
-  /** Runs back-to-back calls between two stamps, with one line-up before them. */
+  /** Measures {@code calls} back-to-back calls between two time stamps. */
   private Stamps stream(int calls) {
     Stamps stamps = new Stamps(workload.ranks(), calls);
     forEachRank(
@@ -339,7 +340,6 @@ public final class Sampler {
     return nanos / calls;
   }
 
-  /** Checks the outputs of the last iteration of {@link #sample}. */
   private void verify() {
     long last = next - 1;
     forEachRank((work, rank) -> work.verify(last));

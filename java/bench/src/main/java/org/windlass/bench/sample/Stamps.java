@@ -42,7 +42,6 @@ public final class Stamps {
     return leave[rank][PAD + iteration];
   }
 
-  /** Returns max(leave) - max(ready) over the ranks, in nanoseconds. */
   long sample(int iteration) {
     // Subtract one stamp from all: values may wrap, since the clock's origin is arbitrary.
     long origin = ready(0, iteration);
@@ -55,7 +54,6 @@ public final class Stamps {
     return lastLeave - lastReady;
   }
 
-  /** Returns the samples of all iterations of all batches, ascending, in nanoseconds. */
   static long[] sortedSamples(List<Stamps> batches) {
     return batches.stream()
         .flatMapToLong(batch -> IntStream.range(0, batch.iterations).mapToLong(batch::sample))
@@ -63,7 +61,7 @@ public final class Stamps {
         .toArray();
   }
 
-  /** Returns the smallest sample that is at least as large as {@code share} of all samples. */
+  /** Returns the smallest sample that a fraction {@code share} of all samples do not exceed. */
   static long quantile(long[] sorted, double share) {
     int rank = (int) Math.ceil(share * sorted.length);
     return sorted[Math.min(sorted.length, Math.max(1, rank)) - 1];

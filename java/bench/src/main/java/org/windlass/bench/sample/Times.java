@@ -7,9 +7,9 @@ import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 
 /**
- * The times that a side took for a cell, in microseconds, with NaN for missing ones. The text form
- * is the numbers in this order, separated by spaces. An earlier build under {@code --against} may
- * omit {@code emptyP99}.
+ * The times that a contender took for a cell, in microseconds, with NaN for missing ones. As text,
+ * they are the numbers in this order, separated by spaces. An earlier build under {@code --against}
+ * may omit {@code emptyP99}.
  */
 public record Times(
     double median,

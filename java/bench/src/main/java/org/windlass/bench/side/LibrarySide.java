@@ -40,7 +40,7 @@ public record LibrarySide(Algorithm algorithm, boolean plain) implements Side {
         buffers::close);
   }
 
-  /** Returns the operation on these tensors, as a function of the root. */
+  /** Returns a function that runs the operation on these tensors. Its argument is the root. */
   static IntConsumer call(
       Communicator comm, Operation operation, Tensor in, Tensor out, Algorithm algorithm) {
     return switch (operation) {

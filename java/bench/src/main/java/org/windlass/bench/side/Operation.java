@@ -8,11 +8,10 @@ import org.windlass.bench.data.Floor;
 import org.windlass.internal.Native;
 
 /**
- * A collective that fills buffers. A buffer has one row of the bench's {@code bytes}, or one row
- * for each rank.
+ * A collective on buffers. A buffer has one row of the bench's {@code bytes}, or one for each rank.
  */
 public enum Operation {
-  /** All-to-all: row r of the input goes to rank r, whose output has a row from each rank. */
+  /** All-to-all: row r of the input goes to rank r. Row s of the output comes from rank s. */
   ALL_TO_ALL(true, true, Native.WL_OP_ALL_TO_ALL),
   /** Broadcasts in place. The root is {@link #ROOT} in samples, and rotates in a stream. */
   BROADCAST(false, false, Native.WL_OP_BROADCAST),
@@ -40,7 +39,7 @@ public enum Operation {
     return this == REDUCE_SCATTER || this == ALL_REDUCE;
   }
 
-  /** Returns the bytes of a rank's input, with rows of {@code bytes}. */
+  /** Returns the bytes of a rank's input, whose rows have {@code bytes} bytes each. */
   public long inputBytes(int ranks, long bytes) {
     return inputPerRank ? Math.multiplyExact(ranks, bytes) : bytes;
   }
@@ -58,9 +57,9 @@ public enum Operation {
   }
 
   /**
-   * Returns the bytes that the rank that receives most receives from others. In an all-reduce,
-   * ranks are taken to share the sums evenly. Each then receives the terms of its share and the
-   * sums of the other shares.
+   * Returns the bytes that the rank which receives most receives from other ranks. In an
+   * all-reduce, ranks are taken to share the sums evenly. Each then receives the terms of its share
+   * and the sums of the other shares.
    */
   public long receivedBytes(int ranks, long bytes) {
     return switch (this) {
@@ -70,7 +69,7 @@ public enum Operation {
     };
   }
 
-  /** Returns the median time in which pinned threads only move the bytes. */
+  /** Returns the median time in microseconds in which pinned threads only move the bytes. */
   public double floorMicros(int ranks, long bytes, int iterations) {
     return Floor.operationMicros(code, ranks, bytes, iterations);
   }

@@ -6,9 +6,9 @@ import java.util.function.IntConsumer;
 import org.windlass.Communicator;
 import org.windlass.DType;
 
-/** A side that carries out an operation: the library, or an implementation to compare it with. */
+/** An implementation of collectives that is measured: the library's, or another one. */
 public interface Side {
-  /** Returns the barrier of all ranks for the rank of {@code comm}. */
+  /** Returns the implementation's barrier, to be called by the rank of {@code comm}. */
   Runnable barrier(Communicator comm);
 
   /** Returns true if tensors lie in the memory of devices. Device copies are then the floor. */
@@ -17,8 +17,9 @@ public interface Side {
   }
 
   /**
-   * Makes the buffers of the rank of {@code comm}, with rows of {@code bytes}. The call is
-   * collective.
+   * Allocates the buffers of the rank of {@code comm}. The call is collective.
+   *
+   * @param bytes bytes of a row; see {@link Operation}
    */
   Rank open(Communicator comm, Operation operation, long bytes, DType dtype);
 
@@ -30,13 +31,13 @@ public interface Side {
 
     ByteBuffer output();
 
-    /** Transfers the written input to the location where the operation reads it. */
+    /** Transfers the written input to the memory from which the operation reads it. */
     default void bring() {}
 
-    /** Fetches the output from the location where the operation has written it. */
+    /** Fetches the output from the memory to which the operation writes it. */
     default void fetch() {}
 
-    /** Makes the device only copy the bytes, for a side on devices. Overwrites the output. */
+    /** Copies as many bytes on the device as the operation moves, to measure the floor. */
     default void copy() {}
 
     /** Runs the operation once. {@code root} is the root of a broadcast. */
@@ -46,7 +47,7 @@ public interface Side {
     void close();
   }
 
-  /** A rank whose call, a function of the root, works on its buffers directly. */
+  /** A rank whose operation works on its buffers directly; its argument is the root. */
   record OnHost(ByteBuffer input, ByteBuffer output, IntConsumer operation, Runnable free)
       implements Rank {
     @Override

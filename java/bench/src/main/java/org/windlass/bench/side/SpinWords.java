@@ -36,7 +36,7 @@ final class SpinWords {
     return (int) WORD.getAndAdd(words, (word + 1) * PAD, 1) + 1;
   }
 
-  /** Returns once the word has reached {@code value}. Writes before that are then visible. */
+  /** Returns once the word is at least {@code value}. Writes before its publication are visible. */
   void await(int word, int value) {
     for (int looks = 0; (int) WORD.getAcquire(words, (word + 1) * PAD) - value < 0; looks++) {
       if (looks < pauses) {

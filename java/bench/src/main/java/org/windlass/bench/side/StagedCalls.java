@@ -18,7 +18,7 @@ final class StagedCalls {
   private final byte[][][] bytes;
   private final float[][][] floats;
 
-  /** Turn that the broadcast's root has staged, then the turn that each rank has read. */
+  /** Word 0: last broadcast that the root has staged. Word 1 + r: last one that rank r read. */
   private final SpinWords turns;
 
   StagedCalls(int ranks, boolean coreForEach, SpinBarrier barrier) {
@@ -30,8 +30,10 @@ final class StagedCalls {
   }
 
   /**
-   * Allocates the arrays of {@code rank} and returns its calls. Every rank has to call this before
-   * the first operation.
+   * Allocates the arrays of {@code rank} and returns its operation, whose argument is the root.
+   * Every rank has to call this before the first operation.
+   *
+   * @param row bytes of a row; see {@link Operation}
    */
   IntConsumer open(int rank, Operation operation, ByteBuffer in, ByteBuffer out, int row) {
     for (int half = 0; half < 2; half++) {
@@ -51,7 +53,11 @@ final class StagedCalls {
     };
   }
 
-  /** Copies the row at {@code from} of every rank's input to the output. */
+  /**
+   * Returns an operation that copies one row from every rank's input to the output.
+   *
+   * @param from byte offset of the row in each input
+   */
   private IntConsumer move(int rank, ByteBuffer in, ByteBuffer out, int row, int from) {
     int[] half = {0};
     return root -> {
@@ -64,7 +70,7 @@ final class StagedCalls {
     };
   }
 
-  /** Adds all ranks' inputs from {@code first} on. */
+  /** Returns an operation that adds all ranks' inputs from element {@code first} on. */
   private IntConsumer sum(int rank, FloatBuffer in, FloatBuffer out, int first) {
     float[] sums = new float[out.limit()];
     int[] half = {0};
@@ -84,8 +90,8 @@ final class StagedCalls {
   }
 
   /**
-   * Broadcasts the root's buffer. A reader waits only for the root. A root waits for readers of the
-   * array that it overwrites.
+   * Returns the broadcast of the root's buffer. A reader waits only for the root. A root waits for
+   * readers of the array that it overwrites.
    */
   private IntConsumer broadcast(int rank, ByteBuffer buffer) {
     int[] last = {0};

@@ -11,12 +11,11 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * An accumulation in one place: every rank adds {@code bytes} of its own to the same tensor in rank
- * 0's window and notifies rank 0. All ranks add at once, and rank 0 waits for all of them. In a
- * stream the owner rotates.
+ * An accumulation into one tensor: every rank adds {@code bytes} bytes of its own to the same
+ * tensor in rank 0's window and notifies rank 0. All ranks add at once, and rank 0 waits for all of
+ * them. In a stream the rank that owns the tensor rotates.
  *
- * @param plain whether the added tensors lie in the rank's own memory; the target is always a
- *     window
+ * @param plain whether added tensors lie in the rank's own memory; the target is a window
  */
 public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean plain)
     implements Workload {
@@ -36,7 +35,7 @@ public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean pla
     return new OneSidedWork(comm, bytes, dtype, plain) {
       private final Sums terms = new Sums(dtype, ranks);
 
-      /** Number of operations so far that each rank owned. */
+      /** For each rank, the number of operations so far whose target it owned. */
       private final int[] turns = new int[ranks];
 
       @Override
@@ -75,7 +74,7 @@ public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean pla
     return (ranks - 1) * bytes;
   }
 
-  /** Reads each term once, and reads and writes the tensor once for each. */
+  /** Returns the time to read each term, and to read and write the target for each term. */
   @Override
   public OptionalDouble floorMicros(int iterations) {
     return OptionalDouble.of(Floor.copyMicros(ranks * bytes, dtype, dtype, iterations));

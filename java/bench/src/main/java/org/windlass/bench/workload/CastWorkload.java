@@ -14,7 +14,7 @@ import org.windlass.bench.data.Floor;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
 
-/** A cast on every rank, of {@code bytes} of its own from one dtype to another. */
+/** A cast on every rank, of {@code bytes} source bytes of its own, from one dtype to another. */
 public record CastWorkload(int ranks, long bytes, DType from, DType to, boolean plain)
     implements Workload {
 

@@ -13,7 +13,7 @@ import org.windlass.bench.side.Operation;
 import org.windlass.bench.side.Side;
 import org.windlass.error.VerificationFailedException;
 
-/** A collective on rows of {@code bytes}, run by one side. */
+/** A collective by one {@link Side}, on rows of {@code bytes} bytes. */
 public record CollectiveWorkload(
     Side side, Operation operation, int ranks, long bytes, DType dtype) implements Workload {
   public CollectiveWorkload {
@@ -75,7 +75,7 @@ public record CollectiveWorkload(
     };
   }
 
-  /** Checks the output of {@code rank}. The exception has the first difference. */
+  /** Checks the output of {@code rank}. The exception's message names the first wrong element. */
   public void verify(ByteBuffer output, int rank, long iteration) {
     Sums sums = sums();
     if (sums != null) {
@@ -112,7 +112,7 @@ public record CollectiveWorkload(
     return operation.receivedBytes(ranks, bytes);
   }
 
-  /** Returns no floor for sums of other dtypes than f32, since the floor sums f32. */
+  /** Returns empty for sums of other dtypes than f32, since the floor adds f32. */
   @Override
   public OptionalDouble floorMicros(int iterations) {
     return !operation.sums() || dtype == DType.F32

@@ -17,10 +17,10 @@ import org.windlass.experts.ExpertRouting;
 import org.windlass.report.Report;
 
 /**
- * A dispatch of tokens to experts, which leave them unchanged, and the combine. The time includes
+ * A dispatch of tokens to experts, which return them unchanged, and the combine. The time includes
  * sorting, counts and offsets.
  *
- * @param plain whether tokens and sums lie in the rank's own memory; rows always lie in windows
+ * @param plain whether tokens and sums lie in the rank's own memory; rows lie in windows
  */
 public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain)
     implements ExpertWorkload {
@@ -72,7 +72,7 @@ public record DispatchCombineWorkload(ExpertTraffic traffic, boolean plain)
     };
   }
 
-  /** Returns means over all ranks' last calls: time that moves rows, and time that waits. */
+  /** Returns means over all ranks' last calls: the time spent moving rows, and the time waiting. */
   @Override
   public Map<String, Object> seen(Report report) {
     Map<String, Object> fields = new LinkedHashMap<>();

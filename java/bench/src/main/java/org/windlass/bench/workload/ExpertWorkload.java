@@ -22,7 +22,7 @@ interface ExpertWorkload extends Workload {
     return traffic().tokenBytes();
   }
 
-  /** Counts the rows of the rank that receives most, including the returned ones. */
+  /** Returns the bytes, in both directions, of the rank that receives most. */
   @Override
   default long receivedBytes() {
     ExpertTraffic traffic = traffic();

@@ -9,26 +9,23 @@ import org.windlass.Tensor;
 import org.windlass.Window;
 
 /**
- * One rank's part of a one-sided operation: its own tensor, a tensor that peers write to, and
- * signals.
+ * One rank's part of a one-sided operation: the tensor that it sends, a tensor that peers write to,
+ * and signals.
  */
 abstract class OneSidedWork implements Workload.RankWork {
   final int rank;
   final Window window;
   final Signals signals;
 
-  /** Tensor that the rank sends. */
   final Tensor own;
 
-  /** Tensor that the rank's peers write to. */
   final DistributedTensor reached;
 
   /**
    * Allocates the tensors. The call is collective.
    *
    * @param bytes size of each tensor
-   * @param plain whether the sent tensor lies in the rank's own memory; the target is always a
-   *     window
+   * @param plain whether the sent tensor lies in the rank's own memory; the target is a window
    */
   OneSidedWork(Communicator comm, long bytes, DType dtype, boolean plain) {
     long count = bytes / dtype.bytes();

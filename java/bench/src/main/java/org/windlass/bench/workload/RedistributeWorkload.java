@@ -26,8 +26,8 @@ import org.windlass.transfer.Transfer;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * A redistribution of a tensor from one layout to another, through a transfer that is registered
- * once.
+ * A redistribution of a tensor from one layout to another, by a transfer that is registered once
+ * and runs many times.
  */
 public record RedistributeWorkload(
     TensorSpec from,
@@ -128,7 +128,7 @@ public record RedistributeWorkload(
     }
   }
 
-  /** A rank's local tensor, its memory, and the digit of each element. */
+  /** A rank's local tensor, its memory, and the {@link Digits digit} of each element. */
   private record Side(Tensor tensor, ByteBuffer memory, byte[] digits) {}
 
   public void verify(ByteBuffer target, byte[] digits, int rank, long iteration) {
@@ -176,10 +176,10 @@ public record RedistributeWorkload(
   }
 
   /**
-   * Returns the floor: contiguous copies or copy-casts with the same traffic. Every target element
-   * is written once, and each element is read once from each rank that holds a term of it. Above
-   * {@link #FLOOR_BYTES}, only that many bytes are moved, and the time is scaled up. So many bytes
-   * exceed the caches too.
+   * Returns the floor in microseconds: contiguous copies or casts with the same traffic. Every
+   * target element is written once, and each element is read once from each rank that holds a term
+   * of it. If the traffic exceeds {@link #FLOOR_BYTES}, only that many bytes are moved, and the
+   * time is scaled up. These bytes still exceed the caches.
    */
   @Override
   public OptionalDouble floorMicros(int iterations) {

@@ -17,9 +17,9 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * The operation of {@link DispatchCombineWorkload}, implemented with all-to-all-v. There is a
- * vectorised permutation before and after the exchange of rows, in both directions. The counts of
- * experts are exchanged first.
+ * The operation of {@link DispatchCombineWorkload}, implemented with all-to-all-v. Rows are
+ * permuted before and after the exchange, in both directions. The counts of rows for each expert
+ * are exchanged first.
  *
  * @param plain whether tokens and sums lie in the rank's own memory; rows always lie in windows
  */
@@ -94,7 +94,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain)
         weigh();
       }
 
-      /** Sorts slots by expert, in the order of tokens, and counts the elements for each rank. */
+      /** Sorts the tokens' copies by expert, in token order, and counts elements for each rank. */
       private void sortTokens() {
         Arrays.fill(own, 0);
         for (int id : ids) {
@@ -114,7 +114,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain)
         }
       }
 
-      /** Computes where each received row goes, and the inverse. Returns the number of rows. */
+      /** Computes each received row's new index, and the inverse. Returns the number of rows. */
       private int sortRows() {
         countsOfAll.copyTo(others);
         int row = 0;
@@ -182,7 +182,6 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain)
     };
   }
 
-  /** Integers of a rank, shared by Java and the native side. */
   private record Ints(ByteBuffer memory, IntBuffer values) {
     static Ints of(int count) {
       ByteBuffer memory = Structs.allocate(Math.multiplyExact(count, Integer.BYTES));

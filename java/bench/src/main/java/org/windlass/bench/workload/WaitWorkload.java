@@ -5,8 +5,8 @@ import org.windlass.Communicator;
 
 /**
  * A wait in place of an operation: each rank reads the clock until a time has passed. Only the
- * machine makes its samples longer than that. An operation with the same median therefore cannot
- * have a shorter tail.
+ * machine makes its samples longer than that time. So an operation with the same median cannot have
+ * a shorter tail.
  *
  * @param bytes size of the operation that the wait replaces
  * @param nanos time to wait, in nanoseconds

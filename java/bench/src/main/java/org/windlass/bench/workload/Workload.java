@@ -6,21 +6,21 @@ import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.report.Report;
 
-/** One operation at one size: the sampler runs it, and the result describes it. */
+/** One operation at one size. The {@link org.windlass.bench.sample.Sampler} runs it. */
 public interface Workload {
   /** One rank's part. The sampler calls it only from that rank's thread. */
   interface RankWork extends AutoCloseable {
-    /** Writes this rank's input of {@code iteration}, if it has one. Allocates nothing. */
+    /** Writes this rank's input for {@code iteration}, if it has an input. Allocates nothing. */
     default void rewrite(long iteration) {}
 
     void call();
 
-    /** Runs the operation as number {@code index} of a stream. A root rotates with the index. */
+    /** Runs the {@code index}-th operation of a back-to-back stream. A root rotates with it. */
     default void stream(int index) {
       call();
     }
 
-    /** Makes the device only move the bytes, if {@link #isOnDevices}. Overwrites the output. */
+    /** Copies as many bytes on the device as the operation moves. Overwrites the output. */
     default void copy() {}
 
     /**
@@ -35,7 +35,7 @@ public interface Workload {
     void close();
   }
 
-  /** Makes one rank's buffers. The call is collective. */
+  /** Allocates one rank's buffers. The call is collective. */
   RankWork open(Communicator comm);
 
   int ranks();
@@ -55,17 +55,17 @@ public interface Workload {
     return "";
   }
 
-  /** Returns further fields of the result that describe the operation. */
+  /** Returns further fields of the JSON result, which describe the operation. */
   default Map<String, Object> details() {
     return Map.of();
   }
 
-  /** Returns further fields of the result from the ranks' last calls, after the measurement. */
+  /** Returns further fields of the JSON result, which the ranks' last calls determine. */
   default Map<String, Object> seen(Report report) {
     return Map.of();
   }
 
-  /** Returns the bytes that the rank that receives most receives from others. */
+  /** Returns the bytes that the rank which receives most receives from other ranks. */
   default long receivedBytes() {
     return 0;
   }

@@ -4,17 +4,16 @@ package org.windlass.reshard.check;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Pairs a dimension of a weight with the dimension of its scales that runs along it.
+ * Pairs a dimension of a quantized weight with the dimension of its scales that runs along it.
  *
- * @param weight the dimension of the weight as it is stored
- * @param scale the dimension of the scales
- * @param block the fewest elements that have a whole number of scales, if numbers are packed into
- *     words in one or both tensors
- * @param count that number of scales; 1 for numbers that are not packed
+ * @param weight index of the weight's dimension, as it is stored
+ * @param scale index of the scales' dimension
+ * @param block number of stored elements along the weight's dimension that share {@code count}
+ *     scales, the fewest for which that is a whole number
+ * @param count that number of scales; more than 1 only if numbers are packed into words
  * @param isUsual whether known formats have such blocks
  */
 record Along(int weight, int scale, long block, long count, boolean isUsual) {
-  /** Returns the scales of some elements. */
   Span scales(Span elements) {
     return new Span(
         elements.start() / block * count, (elements.end() + block - 1) / block * count);
@@ -24,31 +23,31 @@ record Along(int weight, int scale, long block, long count, boolean isUsual) {
     return new Along(weight, scale, block, count, isUsual);
   }
 
-  /** Returns this pair for packed elements: {@code words} words hold {@code elements} elements. */
+  /** Returns the pair for a weight that packs {@code elements} numbers into {@code words} words. */
   Along packed(long words, long elements) {
     long common = gcd(block * words, count * elements);
     return new Along(
         weight, scale, block * words / common, count * elements / common, isUsual);
   }
 
-  /** Describes the block and its scales, for a complaint. */
   String shown() {
     return "a block of " + block + " that has " + (count == 1 ? "one scale" : count + " of them");
   }
 
   /**
-   * Returns whether words of 32 bits can be full of numbers. Either each word holds the same count
-   * of numbers, or each number has the same count of bits.
+   * Returns whether {@code numbers} numbers can fill {@code words} words of 32 bits exactly. Either
+   * each word holds the same count of numbers, or each number has the same count of bits.
    */
   static boolean isPacked(long words, long numbers) {
     return words > 0 && words <= numbers && (numbers % words == 0 || words * 32 % numbers == 0);
   }
 
   /**
-   * Returns how {@code scales} lie along {@code elements} of dimension {@code d}; null if they do
-   * not.
+   * Returns how {@code scales} scales lie along the {@code elements} elements of dimension {@code
+   * d}. Returns null if the counts do not fit.
    *
-   * @param usual the block of other tensors; a smaller dimension is part of one such block
+   * @param usual the block size of most tensors of the checkpoint. A dimension with one scale
+   *     counts as part of one such block
    * @param isInWords whether a word holds several elements, so that a block may end inside a word
    */
   static @Nullable Along of(int d, long elements, long scales, long usual, boolean isInWords) {

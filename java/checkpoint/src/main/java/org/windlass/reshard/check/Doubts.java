@@ -30,10 +30,10 @@ public final class Doubts {
 
   private final Map<String, Set<String>> tensors = new LinkedHashMap<>();
 
-  /** Tensors to which a rule's dtype does not apply, by the rule's place in the file. */
+  /** Tensors whose dtype a rule names without effect, keyed by the rule's position in the file. */
   private final Map<String, List<String>> unchanged = new LinkedHashMap<>();
 
-  /** Places of rules with a dtype that applies to other tensors of the rule. */
+  /** Positions in the file of rules whose dtype has an effect on other tensors. */
   private final Set<String> casting = new HashSet<>();
 
   /** Adds a tensor to the warning {@code what}. */
@@ -52,7 +52,7 @@ public final class Doubts {
     tensors.forEach((what, names) -> listener.accept(listed(List.copyOf(names)) + ": " + what));
   }
 
-  /** Returns a text with some of several tensors and their number. */
+  /** Returns a text with the first few names and, if there are more, their number. */
   public static String listed(List<String> names) {
     List<String> some = names.subList(0, Math.min(LISTED, names.size()));
     return (names.size() == 1 ? "tensor" : names.size() + " tensors") + " \""
@@ -61,7 +61,7 @@ public final class Doubts {
   }
 
   /**
-   * Checks the move of a tensor.
+   * Adds the warnings about the move of a tensor.
    *
    * @param rule the rule for the tensor, if there is one
    * @param readsCut whether the source layout cuts the stored tensor
@@ -108,9 +108,10 @@ public final class Doubts {
   }
 
   /**
-   * Warns if a tensor seems to be fused and the target does not keep its parts. That is so if the
-   * source layout cuts runs of a dimension separately, and the target cuts the dimension in another
-   * way. An FSDP strided cut of a dimension that a later mesh dimension cuts does not count.
+   * Warns if a tensor seems to be fused of several and the target layout does not keep its parts.
+   * That is so if the source layout is strided along a dimension, and the target cuts the dimension
+   * in another way. An FSDP strided shard of a dimension that a later mesh dimension shards does
+   * not count.
    *
    * @return whether it warned
    */
@@ -149,7 +150,7 @@ public final class Doubts {
     return false;
   }
 
-  /** Returns the number of pieces into which plain shards cut a dimension. */
+  /** Returns the number of pieces into which shards that are not strided cut a dimension. */
   private static long plainPieces(Layout layout, int dim) {
     long pieces = 1;
     for (int m = 0; m < layout.mesh().ndim(); m++) {
@@ -160,7 +161,7 @@ public final class Doubts {
     return pieces;
   }
 
-  /** Notes that scales keep their dtype, even if a rule gives them another one. */
+  /** Warns if a rule gives scales another dtype, since scales keep their own. */
   public void lookAtKept(SourceTensor scale, Rule rule) {
     if (rule.dtype().isPresent() && rule.dtype().get() != scale.dtype()) {
       add(
@@ -169,7 +170,6 @@ public final class Doubts {
     }
   }
 
-  /** Warns if a weight that is fused of several is cut as if it were one. */
   private void lookAtFused(TensorMove move, boolean readsCut, boolean writesCut) {
     String name = move.source().name();
     int[] fused = fusedDimensions(name, move.source().shape().length);
@@ -190,7 +190,7 @@ public final class Doubts {
     }
   }
 
-  /** Returns the dimensions along which a tensor of that name may be fused. */
+  /** Returns the indices of the dimensions along which a tensor of that name may be fused. */
   private static int[] fusedDimensions(String name, int ndim) {
     if (ndim <= 1) {
       return IntStream.range(0, ndim).toArray();
@@ -226,7 +226,7 @@ public final class Doubts {
                     && partial.op() == ReduceOp.SUM);
   }
 
-  /** Warns if ranks get pieces of a part that may end inside a head. */
+  /** Warns if ranks get pieces of a part that may end inside an attention head. */
   private void lookAtParts(TensorMove move, Rule.Form.Parts parts, Rule rule) {
     int pieces =
         move.target().division().layouts().stream()

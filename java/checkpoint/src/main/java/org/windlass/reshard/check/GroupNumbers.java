@@ -20,7 +20,8 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Checks the groups of a GPTQ weight's inputs, which its {@code g_idx} numbers.
+ * Checks the tensor {@code g_idx} of a GPTQ weight, which gives each input of the weight the number
+ * of its group. All inputs of a group share their scales.
  *
  * <p>If the groups follow the order of the inputs, they are cut with the inputs. In another order
  * (act-order), any input may belong to any group. Then a rank takes the scales of all groups, and
@@ -32,7 +33,6 @@ public final class GroupNumbers {
   private final Map<String, TensorMove> moves = new HashMap<>();
   private final Map<String, List<TensorMove>> joined = new HashMap<>();
   private final Map<String, SourceTensor> numbersOf = new HashMap<>();
-  /** Moves of the scales, by weight. */
   private final Map<String, List<TensorMove>> scalesOf = new HashMap<>();
   private final Doubts doubts = new Doubts();
 
@@ -45,12 +45,10 @@ public final class GroupNumbers {
     }
   }
 
-  /** Returns whether a tensor of that name holds group numbers. */
   static boolean isName(String name) {
     return name.endsWith("g_idx");
   }
 
-  /** Returns whether a tensor of that name holds the shape of a packed weight. */
   static boolean isShape(String name) {
     return name.endsWith("weight_shape");
   }
@@ -61,8 +59,8 @@ public final class GroupNumbers {
   }
 
   /**
-   * Returns the stored dimension of a weight's inputs: the rows in GPTQ, and the columns of other
-   * packed weights.
+   * Returns the index of a stored weight's dimension that runs over its inputs: 0 (rows) in GPTQ,
+   * the last one (columns) in other packed weights.
    */
   static int inputs(SourceTensor weight) {
     return weight.name().endsWith("qweight") ? 0 : weight.shape().length - 1;
@@ -71,8 +69,9 @@ public final class GroupNumbers {
   /**
    * Checks the group numbers of all weights.
    *
-   * @param warnings receives a warning if numbers count the groups of the whole weight and files
-   *     have only some of them
+   * @param writesWhole whether the target layouts leave the written tensors whole
+   * @param warnings receives a warning if group numbers refer to the whole weight, but a file holds
+   *     only some of its groups
    * @throws InvalidArgumentException naming the tensor and a rule that would work
    */
   public static void check(
@@ -104,7 +103,7 @@ public final class GroupNumbers {
     return Objects.requireNonNull(moves.get(tensor.name()));
   }
 
-  /** Returns the moves that are joined in the target of {@code move}. */
+  /** Returns the moves whose tensors a rule joins with that of {@code move}. */
   private List<TensorMove> parts(TensorMove move) {
     return Objects.requireNonNull(joined.get(move.target().name()));
   }
@@ -142,7 +141,7 @@ public final class GroupNumbers {
     }
   }
 
-  /** Checks that the numbers name exactly the groups of the scales. */
+  /** Throws unless the group numbers range over exactly the groups that have scales. */
   private void checkGroups(Scales.Pair pair) {
     long[] numbers = values(pair.scale());
     long groups = groups(pair.weight());
@@ -156,7 +155,7 @@ public final class GroupNumbers {
     }
   }
 
-  /** Returns the number of groups in a weight's scales, or 0 if none lie along its inputs. */
+  /** Returns the number of groups in a weight's scales, or 0 if no scales run along its inputs. */
   private long groups(SourceTensor weight) {
     return scalesOf.getOrDefault(weight.name(), List.of()).stream()
         .map(scale -> scale.source().shape())
@@ -167,8 +166,8 @@ public final class GroupNumbers {
   }
 
   /**
-   * Returns whether all numbers are -1. Some libraries write that if the groups follow the order of
-   * the inputs.
+   * Returns whether all group numbers are -1. Some libraries write -1 if the groups follow the
+   * order of the inputs.
    */
   private static boolean isUnset(long[] numbers) {
     return LongStream.of(numbers).allMatch(number -> number == -1);
@@ -210,7 +209,7 @@ public final class GroupNumbers {
     }
   }
 
-  /** Returns whether files have only some of the groups of that weight's scales. */
+  /** Returns whether a file holds only some of the groups of that weight's scales. */
   private boolean isCut(SourceTensor weight) {
     int inputs = inputs(weight);
     return !writesWhole
@@ -228,7 +227,6 @@ public final class GroupNumbers {
         .anyMatch(rank -> target.held(rank).shape()[written] != target.shape()[written]);
   }
 
-  /** Returns whether groups of one size follow one another. */
   private boolean isInOrder(Scales.Pair pair) {
     long[] numbers = values(pair.scale());
     long groups = groups(pair.weight());
@@ -244,7 +242,6 @@ public final class GroupNumbers {
     return true;
   }
 
-  /** Returns all values of a tensor, from the files that hold its parts. */
   private long[] values(SourceTensor tensor) {
     long[] all = new long[Math.toIntExact(TargetTensor.elements(tensor.shape()))];
     if (!in.byRank()) {

@@ -24,13 +24,11 @@ import org.windlass.reshard.tensor.TensorMove;
  * equal, which can happen to a router's biases. It also reports values outside the range of the
  * dtype, and a count (such as of steps) that becomes another number.
  *
- * <p>"Most" is more than nine in ten, with fewer than {@link #FEW} left. Values around 0, such as a
- * weight's, keep more distinct values in a dtype of 16 bits. They share codes because there are
- * many of them, and not because they are close together. bf16 has the exponents of f32, so values
- * beyond it are looked for in tensors of at most {@link #CHUNK} elements.
+ * <p>Most values become equal if a cast leaves at most a tenth of the distinct values, and fewer
+ * than {@link #FEW}. Larger tensors are checked by {@link org.windlass.reshard.move.Overflows}.
  */
 public final class LostValues {
-  /** Size limit in elements. Larger tensors are checked while they move. */
+  /** Most elements of a tensor that is checked here. Larger tensors are checked while they move. */
   private static final int MOST_ELEMENTS = 65_536;
 
   private static final int KEPT = 10;
@@ -38,8 +36,8 @@ public final class LostValues {
   private static final int CHUNK = 1024;
 
   /**
-   * Upper limit of the factor by which a cast rounds a value above 1. f8e5m2, the coarsest dtype,
-   * has two bits behind the first.
+   * Upper limit of the factor by which rounding in a cast changes a value. The coarsest dtype,
+   * f8e5m2, has two bits of mantissa.
    */
   private static final double ROUNDED = 1.13;
 
@@ -48,7 +46,6 @@ public final class LostValues {
   private final Different before = new Different(KEPT * FEW);
   private final Different after = new Different(FEW);
 
-  /** Memory for one whole tensor, as it is stored. */
   private final Tensor memory = Tensor.allocate(DType.U8, (long) MOST_ELEMENTS * Long.BYTES);
 
   private final ByteBuffer stored = bytes(memory);
@@ -58,7 +55,7 @@ public final class LostValues {
     this.in = in;
   }
 
-  /** Counts different numbers, up to a limit. */
+  /** Counts the different numbers among those added, up to a limit. */
   private static final class Different {
     private final int limit;
     private final long[] table;
@@ -94,8 +91,8 @@ public final class LostValues {
   }
 
   /**
-   * Returns whether a tensor is small enough to be read before anything moves. The sum of Partial
-   * terms is known only after the move.
+   * Returns whether a tensor is small enough to be checked before anything moves. A Partial tensor
+   * is not, because its sum is known only after the move.
    */
   public static boolean has(TensorMove move) {
     return TargetTensor.elements(move.source().shape()) <= MOST_ELEMENTS
@@ -105,8 +102,8 @@ public final class LostValues {
   }
 
   /**
-   * Reads the tensors that are cast to a smaller range, even if only for the transfer, and reports
-   * lost values.
+   * Reads the tensors that are cast to a dtype of a smaller range, even if only on the wire, and
+   * reports lost values.
    */
   public static void look(Checkpoint in, List<TensorMove> moves, Consumer<String> warnings) {
     List<TensorMove> casts =
@@ -144,7 +141,6 @@ public final class LostValues {
     }
   }
 
-  /** Reads the ranks' parts of a tensor, each part once. */
   private void readParts(SourceTensor tensor) {
     Set<List<List<Runs.Run>>> parts = new HashSet<>();
     for (int rank : tensor.from().mesh().ranks()) {
@@ -156,7 +152,6 @@ public final class LostValues {
     }
   }
 
-  /** Reads the first elements of a tensor, if they have not been read yet. */
   private void read(SourceTensor tensor, int elements) {
     int bytes = elements * tensor.dtype().bytes();
     if (stored.position() < bytes) {
@@ -166,8 +161,8 @@ public final class LostValues {
   }
 
   /**
-   * Returns whether a cast makes a value too large. Casts keep the order of values, so only the
-   * largest value matters.
+   * Returns whether a cast exceeds the range of the target dtype for some value. Casts keep the
+   * order of values, so only the largest value matters.
    */
   private boolean isTooLarge(
       SourceTensor tensor, DType wire, DType to, double limit, int elements) {
@@ -250,13 +245,13 @@ public final class LostValues {
         memory.address() + offset, memory.bytes() - offset, memory, dtype, count);
   }
 
-  /** Returns the written values of some elements. */
+  /** Returns {@code count} elements from index {@code first} on, as they will be written. */
   private Tensor cast(DType dtype, DType wire, DType to, int first, int count) {
     Tensor sent = Tensor.allocate(wire, count).copyFrom(stored(dtype, first, count));
     return Tensor.allocate(to, count).copyFrom(sent);
   }
 
-  /** Returns a tensor's memory. */
+  /** Returns a buffer over a tensor's memory. */
   public static ByteBuffer bytes(Tensor tensor) {
     return Tensor.of(tensor.address(), tensor.bytes(), tensor, DType.U8, tensor.bytes())
         .asByteBuffer()

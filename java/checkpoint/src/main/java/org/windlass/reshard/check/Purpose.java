@@ -9,35 +9,33 @@ import java.util.regex.Pattern;
  * Transformer Engine stores a record of its own in {@code _extra_state}.
  */
 public enum Purpose {
-  /** Holds scales or zero points of another tensor, or values from which they are computed. */
+  /** Scales or zero points of another tensor, or values from which scales are computed. */
   SCALE(
       "(?:.*_)?(?:[qw]?scales?(?:[_0-9].*)?|scaling(?:_factors?)?|zero_points?|q?zeros?|g_idx"
           + "|a(?:bs)?max(?:_.*)?|scb|quant_map|bitsandbytes__.*|weight_shape|weight_format"
           + "|biases|codebooks)"),
-  /**
-   * Holds several weights, one after another along a dimension. Ranks cut each weight separately.
-   */
+  /** Several weights along a dimension of one tensor. Ranks cut each weight separately. */
   FUSED(
       "(?:qkv|kv|gate_up|in)_proj(?:_qkvz?|_ba|_weight|_bias)?|(?:(?:to|linear|fused)_)?q?kv|wqkv"
           + "|query_key_value|w_pack|c_attn|w13(?:_weight|_bias)?|gate_up|dense_h_to_4h"),
-  /** Must stay whole: HQQ's integers, which pack distant rows, and the bytes of a record. */
+  /**
+   * Tensors that must stay whole: HQQ's integers, which pack distant rows together, and the bytes
+   * of a serialized record.
+   */
   WHOLE("(?-i:W_q)|_extra_state[0-9]*"),
-  /** Stores few values that differ little, which a shorter dtype would make equal. */
+  /** Few values that differ little. A dtype with fewer bits would make them equal. */
   PRECISE("e_score_correction_bias|a_log|dt_bias|(?:.*_)?inv_freq|(?:.*_)?(?:router|gate)[._](?:expert_)?bias"),
-  /** Serves any other purpose. */
   OTHER(".*");
 
-  /** Scales of activations, or of a cache of keys and values. */
+  /** Matches the names of scales of activations, or of a cache of keys and values. */
   private static final Pattern OF_ACTIVATIONS =
       Pattern.compile(
           "(?:[qkv]|kv|input|output|act(?:ivation)?|prob|attn_output|pre_quant)_scales?", Pattern.CASE_INSENSITIVE);
 
-  /**
-   * Scales of a weight's inputs. They lie along the last dimension, and each rank has all of them.
-   */
+  /** Names of scales along a weight's inputs, its last dimension. Each rank has all of them. */
   private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
 
-  /** Ends of names that identify the part of a module and not its purpose. */
+  /** Matches the end of a name that says which part of a module it is, not its purpose. */
   private static final Pattern PART = Pattern.compile("(?<=.)\\.(?:weight|bias|qweight|weight_packed)$");
 
   private final Pattern usual;
@@ -68,17 +66,14 @@ public enum Purpose {
     throw new IllegalStateException(name);
   }
 
-  /** Returns whether a tensor of that name holds scales of activations. */
   static boolean isOfActivations(String name) {
     return OF_ACTIVATIONS.matcher(last(name)).matches();
   }
 
-  /** Returns whether a tensor of that name holds scales of a weight's inputs. */
   static boolean isOfInputs(String name) {
     return OF_INPUTS.matcher(last(name)).matches();
   }
 
-  /** Returns the text behind the last dot. */
   static String last(String name) {
     return name.substring(name.lastIndexOf('.') + 1);
   }

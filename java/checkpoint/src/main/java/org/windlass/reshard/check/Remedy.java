@@ -17,7 +17,7 @@ import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
-/** Suggests rules that a complaint names as a solution. The rules match names of IN. */
+/** Finds rules that would avoid an error, to suggest in its message. They match names of IN. */
 public final class Remedy {
   private final Function<String, Optional<Rule>> ruleOf;
   private final IntFunction<Set<Integer>> plainFiles;
@@ -27,7 +27,8 @@ public final class Remedy {
    * Creates the suggestions for the moves of a request.
    *
    * @param ruleOf returns the rule that a tensor of IN has, if any
-   * @param plainFiles returns the files for a rule's layout of this many ranks without {@code @}
+   * @param plainFiles returns the file numbers that a layout of this many ranks writes if a rule
+   *     gives it without {@code @}
    */
   public Remedy(
       Function<String, Optional<Rule>> ruleOf,
@@ -70,7 +71,7 @@ public final class Remedy {
     return DeviceMesh.of(ranks).ranks(listed).layout(Placement.replicate()).qualified();
   }
 
-  /** Returns the keys of a rule, restricted to the tensors that are joined with {@code source}. */
+  /** Returns the keys of a rule like {@code rule}, but only for {@code source}'s assembly. */
   private String copy(Rule rule, String source) {
     String match =
         rule.joins()

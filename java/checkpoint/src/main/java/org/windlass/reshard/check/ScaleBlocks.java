@@ -33,13 +33,13 @@ public final class ScaleBlocks {
   private final Map<String, List<String>> joined = new HashMap<>();
   private final Map<String, List<String>> written = new HashMap<>();
   private final Map<String, String> weightOf = new HashMap<>();
-  /** Number of inputs of each packed weight, from the length of its g_idx. */
+  /** Number of inputs of each packed weight, keyed by name: the length of its g_idx. */
   private final Map<String, Long> inputs = new HashMap<>();
   private final Set<List<Object>> checked = new HashSet<>();
   private final boolean byRank;
   private final boolean writesWhole;
   private final Remedy remedy;
-  /** Most common block, for tensors within a single block; 0 if no tensor has several blocks. */
+  /** Most common block size, in elements. 0 if every tensor has a single block. */
   private final long usual;
 
   private ScaleBlocks(
@@ -87,8 +87,7 @@ public final class ScaleBlocks {
    * @param byRank whether the source layouts cut the stored tensors
    * @param writesWhole whether the target layouts leave the written tensors whole
    * @param remedy names rules that would work
-   * @throws InvalidArgumentException naming a weight, its scales, their block and a rule that would
-   *     work
+   * @throws InvalidArgumentException naming a weight, its scales, the block and a rule that works
    */
   public static void check(
       Scales scales, List<TensorMove> moves, boolean byRank, boolean writesWhole, Remedy remedy) {
@@ -102,14 +101,14 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Checks that a scale without a unique weight is not cut, unless it is an ordinary tensor. */
+  /** Throws if a scale without a unique weight is cut, unless it is an ordinary tensor. */
   private void checkAlone(boolean isOfWeights, SourceTensor scale) {
     if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
       moves(scale).forEach(move -> checkWhole(move.target(), move.target()));
     }
   }
 
-  /** Checks that all files of {@code weight} have the whole {@code scale}. */
+  /** Throws unless each file that has a piece of {@code weight} has the whole {@code scale}. */
   private void checkWhole(TargetTensor scale, TargetTensor weight) {
     if (writesWhole) {
       return;
@@ -186,7 +185,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Returns whether these layouts and shapes are still unchecked. A model has few of them. */
+  /** Returns whether such layouts and shapes are unchecked. A model has few different ones. */
   private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
     return checked.add(
         List.of(
@@ -202,7 +201,7 @@ public final class ScaleBlocks {
     return List.of(tensor.division(), tensor.firstFile(), tensor.shapeList());
   }
 
-  /** Returns the dimensions along which both are written. */
+  /** Returns the pairs with the dimension indices of the written tensors. */
   private static List<Along> written(List<Along> along, List<Integer> weight, List<Integer> scale) {
     List<Along> written = new ArrayList<>();
     for (Along each : along) {
@@ -214,7 +213,7 @@ public final class ScaleBlocks {
     return written;
   }
 
-  /** Checks that every file with a part of a weight also has some of its scales. */
+  /** Throws unless every file with a piece of the weight also has some of its scales. */
   private void checkThere(TargetTensor weight, TargetTensor scale) {
     if (writesWhole) {
       return;
@@ -242,7 +241,7 @@ public final class ScaleBlocks {
     return Objects.requireNonNull(moves.get(tensor.name()));
   }
 
-  /** Returns the names of the tensors that are joined in the target of {@code move}. */
+  /** Returns the names of the tensors that a rule joins with that of {@code move}. */
   private List<String> parts(TensorMove move) {
     return Objects.requireNonNull(joined.get(move.target().name()));
   }
@@ -255,7 +254,7 @@ public final class ScaleBlocks {
     return parts(move).size() > 1;
   }
 
-  /** Checks that a weight and its scales are written to one module if they are read from one. */
+  /** Throws if a weight and its scales have one module in IN, and different ones in OUT. */
   private void checkNames(Scales.Pair pair) {
     if (!Scales.module(pair.weight().name()).equals(Scales.module(pair.scale().name()))) {
       return;
@@ -271,7 +270,6 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Checks that a rule joins the scales in the same way as their weights. */
   private void checkJoined(TensorMove weight, TensorMove scale) {
     List<String> weights = parts(weight);
     List<String> scales = parts(scale);
@@ -293,10 +291,10 @@ public final class ScaleBlocks {
   }
 
   /**
-   * Returns the dimensions of a weight along which its scales lie. The list is empty if one scale
+   * Returns the dimensions of a weight along which its scales run. The list is empty if one scale
    * applies to the whole tensor. The result is empty if the shapes do not match.
    *
-   * @param usual the block of other tensors; a smaller dimension is part of one such block
+   * @param usual the block size of most tensors, in elements
    */
   private Optional<List<Along>> along(Scales.Pair pair, long usual) {
     long[] weight = pair.weight().shape();
@@ -328,7 +326,7 @@ public final class ScaleBlocks {
     return Optional.of(all);
   }
 
-  /** Returns how scales lie along the elements of dimension {@code d}; null if they do not. */
+  /** Returns how scales run along dimension {@code d}; null if the counts don't fit. */
   private @Nullable Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
     SourceTensor weight = pair.weight();
     long words = weight.shape()[d];
@@ -341,7 +339,6 @@ public final class ScaleBlocks {
     return Along.of(d, elements, scales, usual, isOfInputs && weight.dtype() == DType.I32);
   }
 
-  /** Checks that both keep the order of the dimensions along which they lie. */
   private static void checkOrder(TensorMove weight, TensorMove scale, List<Along> written) {
     if (scale.source().shape().length != weight.source().shape().length
         || Arrays.stream(scale.source().shape()).allMatch(extent -> extent == 1)
@@ -359,7 +356,7 @@ public final class ScaleBlocks {
                     + other + "; give both the same \"stack\""));
   }
 
-  /** Checks that a part of a weight is whole blocks, and that its scales become those of the part. */
+  /** Throws unless a part of a weight has whole blocks, and takes exactly their scales along. */
   private static void checkJoint(TensorMove weight, TensorMove scale, Along along) {
     List<TensorMove.Segment> own = weight.segments(along.weight());
     List<TensorMove.Segment> scales = scale.segments(along.scale());
@@ -391,7 +388,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Checks the ranks' pieces of the stored tensors. The shape of a piece shows its block. */
+  /** Checks the ranks' pieces of the stored tensors. The shape of a piece shows its block size. */
   private void checkStored(Scales.Pair pair, List<Along> along) {
     Layout weights = pair.weight().from();
     Layout scales = pair.scale().from();
@@ -421,7 +418,7 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Checks that a rank's part of a weight ends between blocks, and that it holds their scales. */
+  /** Throws unless a rank's piece of a weight ends between blocks and the rank has their scales. */
   private void checkHeld(
       TargetTensor weight, TargetTensor scale, int rank, List<Along> all) {
     Runs held = weight.held(rank);

@@ -31,9 +31,8 @@ public final class Scales {
   record Pair(SourceTensor weight, SourceTensor scale) {}
 
   private final Map<String, String> first = new LinkedHashMap<>();
-  /** Every tensor with a name of that purpose. */
+  /** Every tensor whose name has the purpose {@link Purpose#SCALE}. */
   private final List<SourceTensor> named = new ArrayList<>();
-  /** Weights to which each scale may belong. */
   private final Map<SourceTensor, List<SourceTensor>> weights = new LinkedHashMap<>();
 
   /** Finds the scales among the tensors of a checkpoint. */
@@ -61,7 +60,7 @@ public final class Scales {
     }
   }
 
-  /** Returns the scales whose name continues the name of the weight. */
+  /** Returns the scales whose names begin with the name of the weight. */
   private static List<SourceTensor> under(
       NavigableMap<String, SourceTensor> scales, String weight) {
     List<SourceTensor> under = new ArrayList<>();
@@ -72,7 +71,7 @@ public final class Scales {
     return under;
   }
 
-  /** Returns the scales whose name is the module's name and an ending. */
+  /** Returns the scales whose names have no further dot after the module's name. */
   private static List<SourceTensor> ofModule(
       NavigableMap<String, SourceTensor> scales, String module) {
     if (module.isEmpty()) {
@@ -93,15 +92,15 @@ public final class Scales {
     return name.substring(0, name.lastIndexOf('.') + 1);
   }
 
-  /** Returns a tensor that holds scales of that weight, if any does. */
+  /** Returns the name of a tensor that holds scales of that weight; empty if none does. */
   public Optional<String> of(SourceTensor weight) {
     return Optional.ofNullable(first.get(weight.stored()));
   }
 
   /**
    * Returns whether a tensor keeps its dtype. That is so if it holds scales of another tensor or of
-   * activations, or is called "scales" in a checkpoint of quantized tensors. A single "scale" may
-   * be a norm's weight.
+   * activations. It is also so for a tensor named "scales" in a checkpoint of quantized tensors,
+   * but not for "scale", which may be a norm's weight.
    */
   public boolean keep(SourceTensor tensor) {
     return hold(tensor)
@@ -109,15 +108,14 @@ public final class Scales {
         || (!weights.isEmpty() && tensor.name().endsWith("scales"));
   }
 
-  /** Returns whether a tensor holds scales of another one. */
   boolean hold(SourceTensor tensor) {
     return weights.containsKey(tensor);
   }
 
   /**
-   * Returns every tensor that holds scales, with its weight. Of several possible weights, it is the
-   * one whose name has the longest common prefix. If several weights have equally long prefixes,
-   * the tensor is left out.
+   * Returns every tensor that holds scales, with its weight. If several weights are possible, the
+   * one whose name shares the longest prefix is taken. If several share equally long ones, the
+   * tensor is left out.
    */
   List<Pair> pairs() {
     List<Pair> pairs = new ArrayList<>();
@@ -135,8 +133,8 @@ public final class Scales {
   }
 
   /**
-   * Refuses to join scales if each rank of IN has one scale for its whole piece. They are not
-   * scales of the whole weight.
+   * Throws InvalidArgumentException if scales are joined of which each rank of IN has one, for its
+   * own piece. They are not scales of the whole weight.
    */
   static void checkNotJoinedOfOnes(Scales.Pair pair) {
     Layout from = pair.scale().from();
@@ -152,7 +150,7 @@ public final class Scales {
     }
   }
 
-  /** Refuses zeros behind a weight or its scales, which a format may take for values. */
+  /** Throws if a rule appends zeros to a weight or its scales: they could count as values. */
   void checkNotPadded(List<TensorMove> moves) {
     Set<String> pairs = new HashSet<>();
     pairs().forEach(pair -> pairs.addAll(List.of(pair.weight().name(), pair.scale().name())));
@@ -169,9 +167,10 @@ public final class Scales {
   }
 
   /**
-   * Looks at pairs of which rules leave out one tensor.
+   * Warns or throws if rules leave out only one tensor of a weight and its scales.
    *
    * @param isWritten returns whether a tensor is written
+   * @param ignoreScales whether the request allows casts of tensors that have scales
    * @throws InvalidArgumentException naming a weight that is written without its scales
    */
   public void lookAtDropped(Predicate<String> isWritten, boolean ignoreScales, Doubts doubts) {
@@ -190,7 +189,6 @@ public final class Scales {
     }
   }
 
-  /** Returns the length of the names' common prefix, in characters. */
   private static int common(SourceTensor a, SourceTensor b) {
     int shorter = Math.min(a.name().length(), b.name().length());
     int common = 0;
@@ -200,7 +198,7 @@ public final class Scales {
     return common;
   }
 
-  /** Returns the tensors that belong to no single weight. */
+  /** Returns the tensors with scales that belong to no weight for certain. */
   List<SourceTensor> alone() {
     Set<SourceTensor> paired = new HashSet<>();
     pairs().forEach(pair -> paired.add(pair.scale()));

@@ -19,9 +19,9 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Checks the tensors of a module of which a rule splits or pads one. The outputs of a weight, of its
- * bias and of its LoRA factors belong together, so all are split or padded alike, or a rank has all
- * of them.
+ * Checks modules of which a rule splits or pads a tensor. The outputs of a weight, of its bias and
+ * of its LoRA factors belong together. So all these tensors must be split or padded alike, or each
+ * rank must have all outputs of those that are not.
  */
 public final class Siblings {
   private static final Pattern OWN =
@@ -33,8 +33,8 @@ public final class Siblings {
    * Checks all moves.
    *
    * @param ruleOf returns the rule that a tensor of IN has, if any
-   * @throws InvalidArgumentException naming a tensor that is cut otherwise than another one of its
-   *     module
+   * @param writesWhole whether the target layouts leave the written tensors whole
+   * @throws InvalidArgumentException naming two tensors of a module that are cut differently
    */
   public static void check(
       List<TensorMove> moves, Function<String, Optional<Rule>> ruleOf, boolean writesWhole) {
@@ -83,7 +83,6 @@ public final class Siblings {
     }
   }
 
-  /** Returns whether a rule splits or pads a stored dimension. */
   private static boolean changes(TensorMove move, Rule rule, int dim) {
     int written = move.axes().stored().indexOf(dim);
     TargetTensor target = move.target();
@@ -92,7 +91,7 @@ public final class Siblings {
         : target.division().padded().get(written) != target.shape()[written];
   }
 
-  /** Returns whether ranks have the same indices of a dimension of two tensors, or all of them. */
+  /** Returns whether each rank has the same indices of two dimensions, or all of them. */
   private static boolean isAlike(
       List<TensorMove> own, int dim, List<TensorMove> others, int otherDim, boolean writesWhole) {
     boolean isAlike = own.size() == others.size();

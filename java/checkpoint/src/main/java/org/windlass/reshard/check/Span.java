@@ -6,9 +6,9 @@ import java.util.List;
 import java.util.stream.Collectors;
 import org.windlass.reshard.tensor.Runs;
 
-/** Represents a range of indices of a dimension. */
+/** Represents the indices {@code start} to {@code end} (exclusive) of a dimension. */
 record Span(long start, long end) {
-  /** Returns the spans of runs, after merging adjacent runs. */
+  /** Returns the global indices that runs cover. Adjacent runs become one span. */
   static List<Span> of(List<Runs.Run> runs) {
     List<Span> spans = new ArrayList<>();
     for (Runs.Run run : runs) {
@@ -25,7 +25,6 @@ record Span(long start, long end) {
     return spans;
   }
 
-  /** Describes some scales, for a complaint. */
   static String text(List<Span> spans, Span whole) {
     if (spans.isEmpty()) {
       return "no scales";

@@ -8,11 +8,12 @@ import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.TargetTensor;
 
 /**
- * Represents a box of a tensor in a file, and the same box in a block of memory. It reads the file
- * and does not map it, so a file that another process truncates meanwhile causes an exception.
+ * Copies a box (a range of indices in each dimension) between a tensor in a file and a block of
+ * memory. It reads the file and does not map it, so a file that another process truncates meanwhile
+ * causes an exception.
  */
 final class FileBox {
-  /** Size of the memory for {@link #read}. */
+  /** Size in bytes of the scratch memory for {@link #read}. */
   static final int SCRATCH_BYTES = 256 << 10;
 
   // Limit for one read of a thread.
@@ -25,7 +26,7 @@ final class FileBox {
   // Rows from this size on are worth a call each.
   private static final long ROW_BYTES = 32 << 10;
 
-  /** Moves the bytes of some rows. */
+  /** Moves bytes that are contiguous in the file and in the block. Takes both byte offsets. */
   private interface Rows {
     void move(long inFile, long inBlock);
   }
@@ -37,20 +38,18 @@ final class FileBox {
   private final long[] block;
   private final long[] place;
 
-  /** Dimension along which rows lie; -1 if there is one row. */
+  /** Index of the dimension along which contiguous rows follow one another; -1 for one row. */
   private final int rows;
 
   private final long row;
 
   /**
-   * Creates a box.
+   * Creates a box. The tensor in the file and the block are both row-major.
    *
-   * @param elementBytes bytes of an element
    * @param file the extents of the tensor in the file
-   * @param start the first indices of the box in the file
-   * @param shape the extents of the box
+   * @param start the box's first index in the file, for each dimension
    * @param block the extents of the block
-   * @param place the first indices of the box in the block
+   * @param place the box's first index in the block, for each dimension
    */
   FileBox(
       long elementBytes, long[] file, long[] start, long[] shape, long[] block, long[] place) {
@@ -76,12 +75,11 @@ final class FileBox {
     this.row = bytes;
   }
 
-  /** Returns whether rows are long enough to be moved by a call each. */
+  /** Returns whether contiguous rows are long enough to read or write each with its own call. */
   boolean hasLongRows() {
     return rows < 0 || row >= ROW_BYTES;
   }
 
-  /** Returns the number of bytes of the box. */
   long bytes() {
     return TargetTensor.elements(shape) * elementBytes;
   }
@@ -90,7 +88,7 @@ final class FileBox {
     return rows < 0 ? 1 : shape[rows];
   }
 
-  /** Reads the box, and counts the system calls for {@code team}. */
+  /** Reads the box into {@code memory}, and counts the system calls for {@code team}. */
   void read(SafetensorsFile source, String name, ByteBuffer memory, ByteBuffer scratch, Team team) {
     long apart = strideOf(file, rows);
     long blockApart = strideOf(block, rows);
@@ -127,7 +125,7 @@ final class FileBox {
   /**
    * Writes the box, and counts its bytes for {@code team}.
    *
-   * @param watch looks at the values, unless it is null
+   * @param watch looks for overflowed values, unless it is null
    */
   void write(Output.Place target, ByteBuffer memory, Overflows.@Nullable Watch watch, Team team) {
     forEach(
@@ -149,7 +147,7 @@ final class FileBox {
     return memory.clear().limit((int) (from + Math.min(bytes, most))).position((int) from);
   }
 
-  /** Passes the first of every {@code group} rows along the dimension of the rows. */
+  /** Calls {@code action} for every {@code group}-th row along the dimension of the rows. */
   private void forEach(long group, Rows action) {
     long[] index = new long[rows + 1];
     do {
@@ -176,7 +174,7 @@ final class FileBox {
     return stride;
   }
 
-  /** Returns the byte offset of {@code first}, moved by {@code index} in the leading dimensions. */
+  /** Returns the byte offset of element {@code first + index}; the last dimensions are 0. */
   private long offset(long[] first, long[] extents, long[] index) {
     long offset = 0;
     for (int d = 0; d < extents.length; d++) {

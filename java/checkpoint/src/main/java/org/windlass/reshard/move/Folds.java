@@ -11,14 +11,15 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
-/** Reduces terms in the order and with the accumulator of the collectives. */
+/** Reduces the terms of Partial tensors in the same order and precision as the collectives. */
 final class Folds {
   private Folds() {}
 
   /**
-   * Reduces the first dimension of a tensor.
+   * Reduces a tensor along its first dimension.
    *
    * @param target receives the result, in the dtype of {@code terms}
+   * @param terms the tensor; index i of its first dimension is term i
    */
   static void fold(Tensor target, Tensor terms, ReduceOp op) {
     int count = (int) terms.size(0);

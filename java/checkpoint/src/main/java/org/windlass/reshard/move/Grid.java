@@ -5,18 +5,19 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Cuts a tensor into tiles of equal extents, which are smaller at the end of a dimension.
+ * Cuts a tensor into tiles: boxes of equal extents, which are smaller at the end of a dimension.
  *
  * @param extents the extents of the tensor
  * @param step the extents of a tile
  */
 record Grid(long[] extents, long[] step) {
   /**
-   * Cuts a tensor so that a tile has rows of at least {@code least} elements in each of several
-   * orders, and then the longest rows in the last order.
+   * Cuts a tensor into tiles that have long contiguous rows in every file. A tile first grows until
+   * its rows have {@code least} elements in each order. Then the rows in the last order grow.
    *
-   * @param orders the dimensions as they lie in files, innermost first
-   * @param most the largest number of elements of a tile that is not a single one
+   * @param orders the orders of dimensions in files, each innermost dimension first
+   * @param least number of elements
+   * @param most most elements of a tile, unless a tile has a single element
    */
   static Grid of(long[] extents, List<List<Integer>> orders, long least, long most) {
     long[] step = new long[extents.length];
@@ -32,7 +33,7 @@ record Grid(long[] extents, long[] step) {
     return new Grid(extents, step);
   }
 
-  /** Extends tiles until they have rows of {@code least} elements, or {@code most} elements. */
+  /** Extends {@code step} until rows have {@code least} elements or tiles have {@code most}. */
   private static void grow(
       long[] step, long[] extents, List<Integer> order, long least, long most) {
     long row = 1;
@@ -54,7 +55,6 @@ record Grid(long[] extents, long[] step) {
     return (extents[dim] + step[dim] - 1) / step[dim];
   }
 
-  /** Returns the number of tiles. */
   long count() {
     long count = 1;
     for (int d = 0; d < step.length; d++) {
@@ -63,7 +63,7 @@ record Grid(long[] extents, long[] step) {
     return count;
   }
 
-  /** Returns the first indices of a tile. Tiles are numbered in row-major order. */
+  /** Returns the first index of a tile in each dimension. Tiles are numbered in row-major order. */
   long[] start(long number) {
     long[] start = new long[step.length];
     for (int d = step.length - 1; d >= 0; d--) {
@@ -73,7 +73,6 @@ record Grid(long[] extents, long[] step) {
     return start;
   }
 
-  /** Returns the extents of the tile that begins at {@code start}. */
   long[] shape(long[] start) {
     long[] shape = step.clone();
     Arrays.setAll(shape, d -> Math.min(step[d], extents[d] - start[d]));

@@ -14,19 +14,20 @@ import org.windlass.reshard.tensor.TensorMove;
 /**
  * Moves tensors from files to files.
  *
- * <p>It cuts each target into tiles. A few threads take tiles, one after another, until none is
- * left. A thread reads what a tile needs, and writes what each rank has of it. So the work depends
- * on the bytes, and not on the number of ranks in the layouts.
+ * <p>It cuts each target into tiles, which are boxes of elements. A few threads take tiles, one
+ * after another, until none is left. A thread reads the sources of a tile and writes each rank's
+ * share of the tile. So the work depends on the bytes, and not on the number of ranks in the
+ * layouts.
  */
 public final class Mover {
-  /** Size of a tile in memory, if none is requested. It stays in the caches until it is written. */
+  /** Default size of a tile in bytes. A tile stays in the caches until it is written. */
   private static final long TILE_BYTES = 8L << 20;
 
   private static final long MOST_TILE_BYTES = 512L << 20;
 
   /**
-   * Holds the bytes that ranks took from files of other ranks, and those from their own, in the
-   * dtype in which they cross ranks.
+   * Holds the bytes that target ranks took from files of other ranks, and from their own files.
+   * Both count in the wire dtype.
    */
   public record Moved(long sentBytes, long localBytes) {}
 
@@ -101,7 +102,7 @@ public final class Mover {
     share(comm, mover);
   }
 
-  /** Waits for all ranks, and collects what they have counted and found. */
+  /** Waits for all ranks, and shares their byte counts and overflowed tensors. */
   private void share(Communicator comm, TileMover mover) {
     team.took(mover.sentBytes(), mover.localBytes());
     overflows.share(team, comm);

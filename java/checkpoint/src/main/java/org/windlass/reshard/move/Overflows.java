@@ -33,26 +33,27 @@ import org.windlass.reshard.tensor.TensorMove;
  * Finds large tensors with values that a cast to a dtype of a smaller range makes infinite or the
  * largest finite value.
  *
- * <p>Threads check the values that they write while these are in their caches. Only a tensor with
- * such values is compared with its source. {@link LostValues} checks small tensors.
+ * <p>Threads check values as they write them, while the values are in the CPU's caches. Only a
+ * tensor with such values is then compared with its source. {@link LostValues} checks small
+ * tensors.
  */
 public final class Overflows {
   private static final int CHUNK = 65_536;
 
   /**
-   * Upper limit of the factor by which a cast rounds a value above 1. f8e5m2, the coarsest dtype,
-   * has two bits behind the first.
+   * Upper limit of the factor by which rounding in a cast changes a value. The coarsest dtype,
+   * f8e5m2, has two bits of mantissa.
    */
   private static final double ROUNDED = 1.13;
 
-  /** Finds values of a target that its source may not have. */
+  /** Looks in the written values for those that may come from an overflow. */
   static final class Watch {
     private static final int WORDS = 1024;
     private static final int STRIDE = 8;
 
     private static final ThreadLocal<long[]> READ = ThreadLocal.withInitial(() -> new long[WORDS]);
 
-    /** All bits except the signs of the elements in a word, and the wanted magnitude in each. */
+    /** Mask of a word's bits without signs, and a word with the wanted magnitude per element. */
     private final long magnitudes;
 
     private final long sought;
@@ -80,7 +81,7 @@ public final class Overflows {
       return bits;
     }
 
-    /** Checks a buffer that begins with an element. */
+    /** Checks the elements of a buffer, which starts at the first byte of an element. */
     void look(ByteBuffer bytes) {
       ByteBuffer rest = bytes.duplicate().order(ByteOrder.LITTLE_ENDIAN);
       LongBuffer all = rest.asLongBuffer();
@@ -109,9 +110,9 @@ public final class Overflows {
     }
 
     /**
-     * Returns whether an element has the wanted magnitude. The difference of any other magnitude
+     * Returns whether an element has the magnitude to find. The difference of any other magnitude
      * carries into the sign bit. The loop is written out because the compiler that runs reshards
-     * does not unroll.
+     * does not unroll it.
      */
     private boolean isIn(long[] words, int count) {
       long low = magnitudes;
@@ -136,7 +137,7 @@ public final class Overflows {
   private final List<TensorMove> moves = new ArrayList<>();
   private final Map<TargetTensor, Watch> watches = new LinkedHashMap<>();
 
-  /** Selects the moves to check. */
+  /** Selects the moves to check: those of large tensors that are cast to a smaller range. */
   public Overflows(Checkpoint in, List<TensorMove> all) {
     this.in = in;
     for (TensorMove move : all) {
@@ -153,12 +154,12 @@ public final class Overflows {
     }
   }
 
-  /** Returns the watch for a target, or null if there is nothing to find. */
+  /** Returns the watch for a target, or null if its values can't overflow. */
   @Nullable Watch watch(TargetTensor target) {
     return watches.get(target);
   }
 
-  /** Shares the findings of all processes with this one. Every rank calls it. */
+  /** Collects the overflowed tensors that all processes found. Every rank calls it. */
   void share(Team team, Communicator comm) {
     if (team.isWhole() || watches.isEmpty()) {
       return;
@@ -174,7 +175,7 @@ public final class Overflows {
   }
 
   /**
-   * Compares the tensors with findings with their sources, and reports lost values.
+   * Compares the tensors that may have overflowed with their sources, and reports lost values.
    *
    * @param check throws an exception if the run must end
    */
@@ -209,7 +210,6 @@ public final class Overflows {
         });
   }
 
-  /** Returns the number of values of a source that become other values. */
   private long count(TensorMove move, Runnable check) {
     SourceTensor source = move.source();
     if (!in.byRank()) {

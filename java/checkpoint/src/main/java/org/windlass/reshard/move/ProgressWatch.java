@@ -121,7 +121,6 @@ final class ProgressWatch {
     }
   }
 
-  /** Calls the listener, which may leave its thread interrupted. */
   private void tell(long bytes) {
     try {
       listener.accept(bytes);
@@ -130,9 +129,7 @@ final class ProgressWatch {
     }
   }
 
-  /**
-   * Returns whether the thread ends within {@code limit}. An interrupted caller stays interrupted.
-   */
+  /** Returns whether the thread ends within {@code limit}. An interrupt of the caller stays set. */
   private static boolean ended(Thread thread, Duration limit) {
     long start = System.nanoTime();
     long left = limit.toNanos();

@@ -5,13 +5,11 @@ import java.nio.ByteBuffer;
 import org.windlass.DType;
 import org.windlass.Tensor;
 
-/** Provides the memory of a thread, which it uses again for each tile. */
+/** Provides scratch memory to one thread, which reuses it for each tile. */
 final class Room {
   private static final long ALIGNMENT = 64;
 
-  /** Represents a piece of the memory, aligned for any dtype. */
   record Piece(Tensor memory, ByteBuffer bytes) {
-    /** Returns the piece as a tensor. */
     Tensor as(DType dtype, long... shape) {
       return Tensor.of(memory.address(), memory.bytes(), memory.memory(), dtype, shape);
     }
@@ -21,7 +19,7 @@ final class Room {
   private ByteBuffer bytes = memory.asByteBuffer();
   private long used;
 
-  /** Frees all pieces, and ensures room for about this number of bytes. */
+  /** Frees all pieces, and allocates at least about {@code expected} bytes. */
   void reset(long expected) {
     used = 0;
     if (memory.bytes() < expected) {
@@ -30,17 +28,17 @@ final class Room {
     }
   }
 
-  /** Returns the number of bytes in use, for {@link #free}. */
+  /** Returns the number of bytes in use. {@link #free} takes it as its mark. */
   long used() {
     return used;
   }
 
-  /** Frees the pieces that were taken since {@code mark} bytes were in use. */
+  /** Frees the pieces that were taken after {@link #used} returned {@code mark}. */
   void free(long mark) {
     used = mark;
   }
 
-  /** Takes a piece, which lasts until the next {@link #reset}. */
+  /** Takes {@code size} bytes, valid until {@link #reset} or a {@link #free} that covers them. */
   Piece take(long size) {
     long from = used;
     used += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

@@ -19,12 +19,11 @@ import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Finds the files that hold the elements of a move's source. For each term of its reduction, or the
- * only one, several files together hold the tensor. Of replicas, the first counts. Indices are
- * those of {@link ByteIndices}.
+ * Finds the files that hold the source of a move. Several files together hold a tensor. A Partial
+ * tensor has several terms, each held so. Of replicas, only the first is used. Indices are those of
+ * {@link ByteIndices}.
  */
 final class SourceFiles {
-  /** Describes the part of a term in one file. */
   private record Part(SafetensorsFile file, Runs runs) {}
 
   private final TensorMove move;
@@ -47,7 +46,7 @@ final class SourceFiles {
     terms.addAll(byTerm.values());
   }
 
-  /** Adds the files that hold one part of a fused tensor, or all of another one. */
+  /** Adds the files of one part of a fused tensor, or of a tensor without parts. */
   private void add(
       Checkpoint in, SourceTensor tensor, Map<List<Integer>, List<Part>> byTerm, int part) {
     Layout layout = tensor.division().layouts().get(part);
@@ -77,12 +76,12 @@ final class SourceFiles {
     return move;
   }
 
-  /** Returns the segments of the move. */
+  /** Returns the ranges of indices that move. */
   List<TensorMove.Segment> segments() {
     return indices.segments(move);
   }
 
-  /** Returns the extents of the source in written order. */
+  /** Returns the source's extents, in the order of the target's dimensions. */
   long[] shape() {
     return indices.shape(move.shape());
   }
@@ -92,7 +91,6 @@ final class SourceFiles {
     return terms.size();
   }
 
-  /** Returns the dtype of the elements in memory. */
   DType dtype() {
     return indices.memory();
   }
@@ -104,12 +102,12 @@ final class SourceFiles {
     return wire == own || !staged && wire == move.target().dtype() ? dtype() : wire;
   }
 
-  /** Returns the bytes in which an element of {@link #dtype} crosses ranks. */
+  /** Returns the number of bytes that an element of {@link #dtype} has in the wire dtype. */
   long wireBytes() {
     return Math.max(move.effectiveWire().bits() / Byte.SIZE, 1);
   }
 
-  /** Returns whether the target has the values of the source as they are, in the same order. */
+  /** Returns whether the source's values are written unchanged and in the same order. */
   boolean isPlain(boolean staged) {
     return !staged
         && terms() == 1
@@ -118,7 +116,7 @@ final class SourceFiles {
         && move.axes().keepOrder();
   }
 
-  /** Returns the bytes that an element takes in memory until it is copied to the target's. */
+  /** Returns the bytes of memory for an element until it is copied to the target's memory. */
   long elementBytes() {
     return (terms() > 1 ? terms() + 1L : 1) * dtype().bytes() + wireBytes();
   }
@@ -126,7 +124,9 @@ final class SourceFiles {
   /**
    * Reads a box of the stored tensor.
    *
-   * @param into receives the box of each term, one after another
+   * @param start the first index in each dimension
+   * @param shape the extents of the box
+   * @param into receives the box once for each term, one after another
    */
   void read(long[] start, long[] shape, ByteBuffer into, ByteBuffer scratch, Team team) {
     long[] block = leading(terms(), shape);
@@ -148,7 +148,6 @@ final class SourceFiles {
     }
   }
 
-  /** Returns {@code rest} with an additional first value. */
   static long[] leading(long first, long[] rest) {
     long[] all = new long[rest.length + 1];
     all[0] = first;

@@ -15,19 +15,19 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Binds the moves that fill a target to the files at both ends. Indices are those of {@link
+ * Lists the source and target files of the moves that fill one target. Indices are those of {@link
  * ByteIndices}. Thread-safe.
  */
 final class TargetFiles {
-  /** Size of a source's rows that costs as much as the call that reads it. */
+  /** Bytes of a source file whose reading takes as long as the system call for it. */
   private static final long ROW_BYTES = 4 << 10;
 
   /**
-   * Describes a part of the target that one or several ranks hold.
+   * Describes a share of the target that one or several ranks hold.
    *
-   * @param dtype the dtype of the elements in memory
-   * @param places where each rank's part is written
-   * @param own for each source, what the ranks hold of it themselves
+   * @param runs the indices of the share
+   * @param places where each rank's copy of the share is written
+   * @param own for each source, the indices that the ranks hold in their own files
    */
   record Part(Runs runs, DType dtype, List<Output.Place> places, List<List<Runs>> own) {}
 
@@ -54,11 +54,7 @@ final class TargetFiles {
     return target;
   }
 
-  /**
-   * Cuts the target into tiles.
-   *
-   * @param bytes the size limit of a tile in memory
-   */
+  /** Cuts the target into tiles of at most {@code bytes} bytes of memory. */
   Grid grid(long bytes) {
     List<List<Integer>> orders = new ArrayList<>();
     long least = 1;
@@ -83,7 +79,7 @@ final class TargetFiles {
     return sources;
   }
 
-  /** Returns the parts of the target that differ. */
+  /** Returns the different shares of the target. Ranks with the same share have one entry. */
   synchronized List<Part> parts() {
     if (parts == null) {
       Map<List<List<Runs.Run>>, Part> byRuns = new LinkedHashMap<>();

@@ -24,15 +24,14 @@ import org.windlass.internal.memory.PaddedWords;
 import org.windlass.report.Report;
 
 /**
- * Groups the ranks of this process that work on a run, and the state that they share with other
- * processes.
+ * Groups this process's ranks that work on a run, and state shared with other processes.
  *
- * <p>The state contains counters that distribute the work, signs of life, and the progress of the
- * process of rank 0. Only that process creates OUT. The state is in a window, and every process
- * maps all parts of it.
+ * <p>The state contains counters that distribute the work, heartbeats, and the progress of the
+ * process of rank 0. Only that process creates OUT. The state is in a {@link org.windlass.Window},
+ * and every process maps all ranks' parts of it.
  */
 public final class Team implements AutoCloseable {
-  /** Time limit that is longer than any step. Only a watch ends work without progress. */
+  /** Time limit longer than any step. A {@link ProgressWatch} ends work without progress. */
   public static final Duration NO_LIMIT = Duration.ofDays(7);
 
   /** Largest number of threads of a process that read and write. More are not faster. */
@@ -51,12 +50,12 @@ public final class Team implements AutoCloseable {
   private static final int PROCESS = 8;
   private static final int WORDS = 9;
 
-  /** Values of {@link #STAGE}: the files exist; OUT has its name. */
+  /** Values of the word {@link #STAGE}: the files exist; OUT has its name. */
   private static final int MADE = 1;
 
   private static final int NAMED = 2;
 
-  /** Size of the path after the words of rank 0's part, including its length field. */
+  /** Size in bytes of the path that rank 0 shares after its words, including the length field. */
   private static final int PATH_BYTES = 8 << 10;
 
   private static final Duration BEAT = Duration.ofMillis(50);
@@ -131,27 +130,24 @@ public final class Team implements AutoCloseable {
     }
   }
 
-  /** Returns the ranks of this process. */
   LocalGroup group() {
     return group;
   }
 
-  /** Returns the number of ranks in all processes. */
   int size() {
     return first.size();
   }
 
-  /** Returns whether all ranks live in this process. */
   boolean isWhole() {
     return group.size() == size();
   }
 
-  /** Returns whether this is the process of rank 0, which creates OUT. */
+  /** Returns whether rank 0 belongs to this process, which then creates OUT. */
   public boolean isFirst() {
     return first.rank() == 0;
   }
 
-  /** Returns whether a rank of this process reads and writes. */
+  /** Returns whether a rank of this process reads and writes: the first MOST_WORKERS ranks. */
   boolean works(Communicator own) {
     return own.rank() - first.rank() < MOST_WORKERS;
   }
@@ -161,17 +157,15 @@ public final class Team implements AutoCloseable {
     return words.addLong(TILES, 1);
   }
 
-  /** Counts written bytes, for the watches of all processes. */
+  /** Adds to the number of written bytes, which {@link ProgressWatch} reads in every process. */
   void moved(long bytes) {
     words.addLong(MOVED, bytes);
   }
 
-  /** Returns the number of bytes that all processes have written. */
   long moved() {
     return words.peekLong(MOVED);
   }
 
-  /** Counts bytes that ranks took from files of other ranks, and from their own. */
   void took(long sentBytes, long localBytes) {
     words.addLong(SENT, sentBytes);
     words.addLong(LOCAL, localBytes);
@@ -187,30 +181,29 @@ public final class Team implements AutoCloseable {
     return words.peekLong(LOCAL);
   }
 
-  /** Counts a system call that has read something, for the watches of all processes. */
+  /** Counts a system call that has read bytes. {@link ProgressWatch} reads the number. */
   void called() {
     words.increment(CALLS);
   }
 
-  /** Returns the number of counted calls of all processes. */
   int calls() {
     return words.peek(CALLS);
   }
 
-  /** Ends all waits of the ranks, unless the team has failed already. */
+  /** Aborts all waits of the ranks with this reason, unless the team has failed already. */
   public void abort(String reason) {
     first.abort(reason);
   }
 
-  /** Returns the failure that has ended the team; empty while it lives. */
+  /** Returns the failure that has ended the team; empty while there is none. */
   Optional<WindlassException> failure() {
     return first.failure();
   }
 
   /**
-   * Returns the ranks for which other ranks wait now, as the end of a message. The text is empty if
-   * no rank waits. If there are several, it names stopped ranks, or otherwise ranks that do not
-   * wait themselves.
+   * Returns the end of a message that names the ranks for which other ranks wait now. These are the
+   * suspended ranks, if there are any, and otherwise the ranks that do not wait themselves. The
+   * text is empty if no rank waits.
    */
   String awaited() {
     List<Report.Rank> all = first.report().ranks();
@@ -241,8 +234,9 @@ public final class Team implements AutoCloseable {
   }
 
   /**
-   * Reports to the other processes that OUT's files exist, and their path. The first process calls
-   * it.
+   * Reports to the other processes that OUT's files exist. The process of rank 0 calls it.
+   *
+   * @param content the path of the files
    */
   public void made(Path content) {
     byte[] path = content.toString().getBytes(StandardCharsets.UTF_8);
@@ -253,17 +247,17 @@ public final class Team implements AutoCloseable {
     words.publish(STAGE, MADE);
   }
 
-  /** Reports to the other processes that OUT has its name. The first process calls it. */
+  /** Reports to the other processes that OUT has its name. The process of rank 0 calls it. */
   public void named() {
     words.publish(STAGE, NAMED);
   }
 
   /**
-   * Waits until OUT's files exist. The other processes call it.
+   * Waits until OUT's files exist. The processes without rank 0 call it.
    *
    * @param check throws the exception that ends the wait
    * @return the path of the files
-   * @throws DeadlineExceededException if the first process is silent for the length of the deadline
+   * @throws DeadlineExceededException if the process of rank 0 is silent for that long
    */
   public Path awaitMade(Runnable check) {
     await(MADE, check);
@@ -273,7 +267,7 @@ public final class Team implements AutoCloseable {
     return Path.of(new String(bytes, StandardCharsets.UTF_8));
   }
 
-  /** Waits until OUT has its name, as {@link #awaitMade} waits. */
+  /** Waits until OUT has its name. Throws as {@link #awaitMade} does. */
   public void awaitNamed(Runnable check) {
     await(NAMED, check);
   }
@@ -310,8 +304,8 @@ public final class Team implements AutoCloseable {
   }
 
   /**
-   * Sends signs of life while the first process creates files, verifies, and syncs. Those have no
-   * deadline.
+   * Sends heartbeats while the process of rank 0 creates files, verifies, and syncs, since those
+   * steps have no deadline.
    */
   private void beat() {
     while (!isClosed) {
@@ -327,7 +321,6 @@ public final class Team implements AutoCloseable {
     windows.forEach(Window::close);
   }
 
-  /** Waits for a thread that ends soon. */
   private static void join(Thread thread) {
     boolean interrupted = false;
     while (thread.isAlive()) {

@@ -18,16 +18,15 @@ import org.windlass.reshard.tensor.TensorMove;
 
 /** Moves tiles in the memory of one thread: reads, reduces, casts and writes them. */
 final class TileMover {
-  /** Size limit of a source's values in memory, if the target does not have them as they are. */
+  /** Most bytes of a source's values in memory at a time, if the values are cast or reordered. */
   private static final long READ_BYTES = 512 << 10;
 
   /**
-   * Represents a box of a source and of a target.
+   * Represents a box of elements of a source that move to a box of a target.
    *
-   * @param index the number of the source among those of the target
-   * @param from the first indices in the source, in written order
-   * @param start the first indices in the target
-   * @param shape the extents
+   * @param index the index of the source among the target's sources
+   * @param from the box's first index in the source, for each written dimension
+   * @param start the box's first index in the target, for each dimension
    */
   private record Box(int index, SourceFiles source, long[] from, long[] start, long[] shape) {
     Box within(long[] place, long[] extents) {
@@ -39,13 +38,13 @@ final class TileMover {
     }
   }
 
-  /** Holds the values of a box: the memory, and a view of it in written order. */
+  /** Holds the values of a box: its bytes, and a tensor over them in written order. */
   private record Values(Tensor view, ByteBuffer bytes) {}
 
   /**
-   * Holds what a part of the target has of a tile until it is written.
+   * Holds the elements of a tile that one part of the target has, until they are written.
    *
-   * @param piece the box in the part
+   * @param piece the box of those elements in the part
    */
   private record Window(TargetFiles.Part part, Runs.Box piece, Room.Piece memory) {}
 
@@ -73,22 +72,18 @@ final class TileMover {
     this.staged = staged;
   }
 
-  /** Returns the number of bytes that ranks took from other ranks' files. */
   long sentBytes() {
     return sentBytes;
   }
 
-  /** Returns the number of bytes that ranks took from their own files. */
   long localBytes() {
     return localBytes;
   }
 
-  /** Returns the number of bytes that this mover has written. */
   long writtenBytes() {
     return written;
   }
 
-  /** Moves a tile. */
   void move(Tiles.Tile tile) {
     // Pages that no tile touches take no memory.
     room.reset(2 * (bytes + READ_BYTES));
@@ -107,7 +102,6 @@ final class TileMover {
     }
   }
 
-  /** Returns the boxes that fill a tile. */
   private static List<Box> boxes(Tiles.Tile tile) {
     List<Box> boxes = new ArrayList<>();
     List<SourceFiles> sources = tile.files().sources();
@@ -122,7 +116,7 @@ final class TileMover {
     return boxes;
   }
 
-  /** Returns the box of a segment of a move in a tile. */
+  /** Returns the box of a segment within a tile, with extents 0 if they do not overlap. */
   private static Box box(
       int index, SourceFiles source, TensorMove.Segment segment, Tiles.Tile tile) {
     long[] extents = source.shape();
@@ -140,7 +134,7 @@ final class TileMover {
     return new Box(index, source, from, start, shape);
   }
 
-  /** Reads a box, and writes each part's piece of it from the same memory if its rows are long. */
+  /** Moves unchanged values. Writes long rows directly from the memory that was read. */
   private void moveAsItIs(Tiles.Tile tile, Box box) {
     Values values = load(box);
     for (TargetFiles.Part part : tile.files().parts()) {
@@ -167,10 +161,10 @@ final class TileMover {
   }
 
   /**
-   * Collects the pieces of as many parts as fit the memory, and writes them.
+   * Collects and writes the pieces of as many parts as fit the memory.
    *
-   * @param first the number of the first part
-   * @return the number of the part after the last
+   * @param first the index of the first part
+   * @return the index after the last part that was written
    */
   private int moveByWindows(Tiles.Tile tile, List<Box> boxes, int first) {
     long mark = room.used();
@@ -201,7 +195,6 @@ final class TileMover {
     return next;
   }
 
-  /** Reads a box in pieces, and copies them to windows. */
   private void collect(Box box, List<Window> windows) {
     List<List<Integer>> order = List.of(box.source().move().axes().order());
     long most = Math.min(READ_BYTES, bytes) / box.source().elementBytes();
@@ -218,7 +211,6 @@ final class TileMover {
     }
   }
 
-  /** Reads the values of a box, reduces them, and casts them to the wire dtype. */
   private Values load(Box box) {
     SourceFiles source = box.source();
     Axes axes = source.move().axes();
@@ -248,7 +240,6 @@ final class TileMover {
     return new Window(part, piece, room.take(elements * part.dtype().bytes()));
   }
 
-  /** Copies boxes that a part has of a box to the part's window. */
   private static void copy(Values values, Box box, List<Runs.Box> held, Window window) {
     Tensor all = window.memory().as(window.part().dtype(), window.piece().shape());
     for (Runs.Box each : held) {
@@ -278,7 +269,6 @@ final class TileMover {
         part.dtype().bytes(), part.runs().shape(), piece.local(), piece.shape(), block, place);
   }
 
-  /** Writes a piece to the file of each rank that has the part. */
   private void write(
       Tiles.Tile tile, TargetFiles.Part part, FileBox inFile, ByteBuffer memory) {
     TargetTensor target = tile.files().target();
@@ -290,7 +280,7 @@ final class TileMover {
     }
   }
 
-  /** Counts what the ranks of a part take from files of other ranks, and from their own. */
+  /** Counts the bytes that the ranks of a part take from other ranks' files and their own. */
   private void count(TargetFiles.Part part, Box box, List<Runs.Box> held) {
     Axes axes = box.source().move().axes();
     long wireBytes = box.source().wireBytes();

@@ -12,11 +12,11 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Deals tiles of all targets to the threads of all processes. Every process numbers the tiles in
- * the same way. Thread-safe.
+ * Assigns the tiles of all targets to the threads of all processes. Every process numbers the tiles
+ * in the same way. Thread-safe.
  */
 final class Tiles {
-  /** Represents a box of a target that one thread moves. */
+  /** Represents a box of a target that one thread moves, by its first indices and its extents. */
   record Tile(TargetFiles files, long[] start, long[] shape) {}
 
   private final Checkpoint in;
@@ -28,7 +28,7 @@ final class Tiles {
   private @Nullable TargetFiles files;
   private @Nullable Grid grid;
   private int nextMove;
-  /** Number of tiles up to the end of the current target. */
+  /** Number of tiles in all targets up to the current one, inclusive. */
   private long end;
 
   /**
@@ -45,7 +45,7 @@ final class Tiles {
     this.bytes = bytes;
   }
 
-  /** Returns a tile that no other thread gets, or null if there is none. */
+  /** Returns a tile that no other thread of any process gets, or null if none is left. */
   synchronized @Nullable Tile next() {
     long number = team.nextTile();
     while (number >= end) {

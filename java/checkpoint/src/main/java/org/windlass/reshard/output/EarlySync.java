@@ -10,8 +10,7 @@ import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.error.WindlassException;
 
 /**
- * Syncs written data to the disk while more data is being written, so that little is left to sync
- * at the end.
+ * Syncs written data to the disk while more is being written, so that little is left at the end.
  */
 public final class EarlySync implements AutoCloseable {
   // One round over all files pays off for this number of bytes. In shorter rounds, many rows of
@@ -48,8 +47,8 @@ public final class EarlySync implements AutoCloseable {
   }
 
   /**
-   * Waits for the sync that was started, and throws its failure only once, because an exception
-   * cannot suppress itself.
+   * Waits for the sync that was started. Throws its failure the first time only, because an
+   * exception cannot suppress itself.
    */
   private void settle() {
     Future<?> over = running;

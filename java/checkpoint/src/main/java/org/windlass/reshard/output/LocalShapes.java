@@ -11,19 +11,18 @@ import org.windlass.reshard.tensor.Division;
 import org.windlass.reshard.tensor.TargetTensor;
 
 /**
- * Computes the shapes of the ranks' parts of targets. Many targets are alike, so it remembers some
- * results.
+ * Computes the shapes of the ranks' local tensors. Many targets are alike, so it caches results.
  */
 final class LocalShapes {
   private static final int MOST = 100_000;
 
-  /** Shapes by rank, of a division and then of the whole tensor. Equal divisions are one object. */
+  /** Local shapes, keyed by division, global shape and rank. Equal divisions are one object. */
   private final Map<Division, Map<List<Long>, Map<Integer, List<Long>>>> known =
       new IdentityHashMap<>();
 
   private int count;
 
-  /** Returns the shape of the part that a rank holds; empty if the rank is not of the mesh. */
+  /** Returns the shape of a rank's local tensor; empty if the rank is not in the target's mesh. */
   Optional<List<Long>> of(TargetTensor target, int rank) {
     if (!target.to().mesh().contains(rank)) {
       return Optional.empty();
@@ -44,7 +43,7 @@ final class LocalShapes {
     return Arrays.stream(target.held(rank).shape()).boxed().toList();
   }
 
-  /** Returns the size in bytes of the part that a rank of the mesh holds. */
+  /** Returns the size in bytes of a rank's local tensor. The rank must be in the target's mesh. */
   long bytes(TargetTensor target, int rank) {
     long elements = 1;
     for (long extent : of(target, rank).orElseThrow()) {

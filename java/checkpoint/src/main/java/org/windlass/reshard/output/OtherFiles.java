@@ -28,7 +28,7 @@ public record OtherFiles(List<Path> copied, List<String> leftOut) {
   private static final List<String> ENDINGS =
       List.of(".json", ".jsonl", ".txt", ".model", ".tiktoken", ".jinja", ".py", ".md");
   private static final List<String> BEGINNINGS = List.of("tokenizer", "LICENSE", "NOTICE");
-  /** Names of indices of weights in any format. They list files that OUT does not have. */
+  /** Matches the names of indices of weights in any format. Their files are not in OUT. */
   private static final Pattern INDEX = Pattern.compile(".*\\.index(?:\\.[^.]+)?\\.json");
 
   /**

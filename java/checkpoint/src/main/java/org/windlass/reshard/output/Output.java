@@ -33,10 +33,10 @@ public final class Output {
   private final boolean whole;
   private final LocalShapes shapes = new LocalShapes();
 
-  /** Files by their numbers, if tensors are not whole. */
+  /** Files keyed by file number, if OUT has a file for each rank. */
   private final Map<Integer, SafetensorsWriter> byRank = new LinkedHashMap<>();
 
-  /** Files of whole tensors by the number of the first tensor in each. */
+  /** Files of whole tensors, keyed by the index of the first tensor in each. */
   private final TreeMap<Integer, SafetensorsWriter> byFirst = new TreeMap<>();
 
   private long bytes;
@@ -47,7 +47,12 @@ public final class Output {
     this.whole = request.writesWhole();
   }
 
-  /** Creates every file at its final size, or opens the files that another process has created. */
+  /**
+   * Creates every file at its final size, or opens the files that another process has created.
+   *
+   * @param writer creates or opens the files
+   * @param list the moves, whose targets the files hold
+   */
   public static Output create(OutputFiles writer, ReshardRequest request, MoveList list) {
     Output output = new Output(request, list);
     if (request.maxShardBytes().isPresent()) {
@@ -118,12 +123,12 @@ public final class Output {
     return whole;
   }
 
-  /** Returns the number of bytes that are written of all tensors, including replicas. */
+  /** Returns the number of tensor bytes in all files, including replicas. */
   public long bytes() {
     return bytes;
   }
 
-  /** Returns the number of bytes that are written of a tensor, including replicas. */
+  /** Returns the number of bytes of a tensor in all files, including replicas. */
   public long bytes(TargetTensor target) {
     if (whole) {
       return target.bytes();
@@ -136,27 +141,31 @@ public final class Output {
   }
 
   /**
-   * Returns the ranks whose parts of a target are written: all of its layout, or the lowest if the
-   * target is written whole.
+   * Returns the ranks whose copies of a target are written: all ranks of its layout, or only the
+   * lowest if the target is written whole.
    */
   public List<Integer> ranks(TargetTensor target) {
     List<Integer> all = target.to().mesh().ranks();
     return whole ? List.of(Collections.min(all)) : all;
   }
 
-  /** Returns what the file of a rank has of a target. */
+  /** Returns the indices of a target that the file of a rank holds. */
   public Runs held(TargetTensor target, int rank) {
     return whole ? Runs.whole(target.shape()) : target.held(rank);
   }
 
   /**
-   * Describes where a rank's part of a tensor is written.
+   * Describes where a rank's local tensor is written.
    *
-   * @param begin the offset of the part's first byte from the end of the file's header
+   * @param begin the offset of its first byte, in bytes from the end of the file's header
    */
   public record Place(SafetensorsWriter file, long begin) {}
 
-  /** Returns the places of the tensors, which are asked for in their order. */
+  /**
+   * Returns a function that gives the place of a target for each rank. It throws
+   * IllegalStateException unless it is applied to all targets, in the order of {@link
+   * MoveList#targets}.
+   */
   public Function<TargetTensor, Map<Integer, Place>> places() {
     return new Function<>() {
       private final Map<SafetensorsWriter, Long> ends = new HashMap<>();

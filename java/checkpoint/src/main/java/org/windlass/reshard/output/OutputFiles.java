@@ -14,16 +14,13 @@ import org.windlass.checkpoint.SafetensorsWriter;
  * another one.
  */
 public sealed interface OutputFiles {
-  /** Returns the safetensors file of that name in the folder. */
   SafetensorsWriter file(String name, List<Item> items, Map<String, String> metadata);
 
-  /** Returns the only safetensors file of a checkpoint that is a single file. */
   SafetensorsWriter single(List<Item> items, Map<String, String> metadata);
 
-  /** Writes a small file in the folder. */
   void text(String name, byte[] bytes);
 
-  /** Creates the files with a writer. */
+  /** Creates the files with the writer of this process. */
   record Made(CheckpointWriter writer) implements OutputFiles {
     @Override
     public SafetensorsWriter file(String name, List<Item> items, Map<String, String> metadata) {
@@ -41,10 +38,7 @@ public sealed interface OutputFiles {
     }
   }
 
-  /**
-   * Opens the files that a writer of another process has created. They are open until this object
-   * is closed.
-   */
+  /** Opens the files that a writer of another process has created. Closing this closes them. */
   final class Opened implements OutputFiles, AutoCloseable {
     private final Path content;
     private final List<SafetensorsWriter> files = new ArrayList<>();

@@ -23,7 +23,7 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.reshard.tensor.TiedNames;
 
-/** Checks the layouts that a request gives to the tensors without a layout of their own. */
+/** Checks a request's default layouts, which apply to tensors without a layout of their own. */
 final class DefaultLayouts {
   private final Checkpoint in;
   private final ReshardRequest request;
@@ -50,7 +50,7 @@ final class DefaultLayouts {
     this.warnings = warnings;
   }
 
-  /** Checks that default layouts shard dimensions that tensors have. */
+  /** Throws if a default layout shards a dimension that no tensor has. */
   void check(SourceTensors sources, List<SourceTensor> tensors, List<TensorMove> moves) {
     Map<String, Integer> read = new LinkedHashMap<>();
     Set<Integer> cut = new HashSet<>();
@@ -85,9 +85,9 @@ final class DefaultLayouts {
    * Checks one default layout.
    *
    * @param which the default as the user wrote it
-   * @param dimensions the number of dimensions of each tensor that takes the default
-   * @param most the most dimensions of any tensor, with or without a rule
-   * @param cut the dimensions along which any tensor is cut
+   * @param dimensions the number of dimensions of each tensor that takes the default, keyed by name
+   * @param most the largest number of dimensions of any tensor, with or without a rule
+   * @param cut the indices of the dimensions along which any tensor is cut
    */
   private void checkDefault(
       String which,
@@ -116,7 +116,7 @@ final class DefaultLayouts {
     }
   }
 
-  /** Checks that a request names the layouts that its checkpoint needs. */
+  /** Throws if a request lacks a layout that IN needs, or has one that IN can't have. */
   void checkRequest() {
     if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
       throw new InvalidArgumentException("to() is missing; reshard takes a target layout");
@@ -138,7 +138,6 @@ final class DefaultLayouts {
     }
   }
 
-  /** Checks that every tensor has a source layout and a target layout. */
   void checkCovered(SourceTensors sources) {
     List<String> noFrom = new ArrayList<>();
     List<String> noTo = new ArrayList<>();

@@ -13,11 +13,13 @@ import org.windlass.layout.Placement;
 import org.windlass.reshard.tensor.Rule;
 
 /**
- * Represents a target layout. Ranks that it names have the files of their numbers. If it names no
- * ranks, they follow the ranks of the source, and their files are numbered from 0.
+ * Represents a target layout and the numbers of the files that its ranks write. If the text names
+ * ranks, they are the file numbers. Otherwise the ranks are numbered after those of the source, and
+ * the files from 0.
  *
- * @param text the text that the user wrote
- * @param files the numbers of the files
+ * @param text the layout as the user wrote it
+ * @param firstFile the number to subtract from a rank to get its file number
+ * @param files the file numbers
  */
 record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
   static Goal of(String text, Layout highest) {
@@ -26,8 +28,8 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
   }
 
   /**
-   * Returns the goal of a text in a rule. If it names no ranks, it uses the ranks of this default
-   * goal.
+   * Returns the goal for a rule's layout text {@code own}. If the text names no ranks, this goal's
+   * ranks are used.
    */
   Goal of(Rule rule, String own) {
     return of(own, rule.layout("to", own, to), firstFile);
@@ -40,7 +42,6 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
     return new Goal(text, to, first, files);
   }
 
-  /** Returns the list of files for a warning. */
   String listed() {
     int least = Collections.min(files);
     int most = Collections.max(files);
@@ -50,9 +51,10 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
   }
 
   /**
-   * Returns the numbers of the files that a rule without ranks writes for {@code ranks} ranks.
+   * Returns the file numbers of a rule's layout for {@code ranks} ranks that it does not name.
    *
-   * @param defaultTo the target layout whose ranks such rules use; without one, files count from 0
+   * @param defaultTo the default target layout, whose ranks such a rule uses; if empty, the file
+   *     numbers start at 0
    */
   static Set<Integer> plainFiles(int ranks, Optional<Goal> defaultTo) {
     Layout plain = DeviceMesh.of(ranks).layout(Placement.replicate());

@@ -45,10 +45,9 @@ import org.windlass.reshard.tensor.TiedNames;
  * checked before a byte moves.
  */
 public final class MoveList {
-  /** Key of the file's metadata in a header. No tensor may have this name. */
+  /** Key of a header's metadata. No tensor may have this name. */
   private static final String METADATA = "__metadata__";
 
-  /** Pairs the rule for a tensor with the captures of its pattern. */
   private record Match(Rule rule, Map<String, String> captured) {}
 
   private final Checkpoint in;
@@ -61,13 +60,13 @@ public final class MoveList {
   private Scales scales = new Scales(List.of());
   private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
-  /** Equal divisions, which many targets share. */
+  /** Equal divisions, keyed by themselves, so that many targets share one object. */
   private final Map<Division, Division> divisions = new HashMap<>();
 
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
   private Map<String, String> metadata = Map.of();
 
-  /** Goals from the {@code to} keys of rules, by the place of the rule and the text. */
+  /** Goals of the rules' {@code to} keys, keyed by the rule's position in the file and the text. */
   private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();
 
   private MoveList(
@@ -207,9 +206,7 @@ public final class MoveList {
     doubts.tell(warnings);
   }
 
-  /**
-   * Returns the source layout with the highest rank. Targets without ranks are numbered after it.
-   */
+  /** Returns the source layout with the highest rank. Target ranks without numbers follow it. */
   private Layout highest(SourceTensors sources) {
     List<Layout> layouts = new ArrayList<>();
     defaultFrom.ifPresent(layouts::add);
@@ -219,7 +216,6 @@ public final class MoveList {
         .orElseThrow();
   }
 
-  /** Adds a tensor to the assembly that its rule names. */
   private void assemble(SourceTensor tensor, Map<List<String>, Assembly> assemblies) {
     Match match = matches.get(tensor.name());
     if (match == null) {
@@ -309,7 +305,11 @@ public final class MoveList {
     }
   }
 
-  /** Returns the target layouts: one, or one for each part that a tensor is fused of. */
+  /**
+   * Returns the goals of the parts of a fused tensor, or the only one of another tensor. Without a
+   * layout of the rule, it is {@code defaultTo}. Ranks of a rule's layout without a default are
+   * numbered after those of {@code highest}.
+   */
   private List<Goal> goals(Assembly assembly, Optional<Goal> defaultTo, Layout highest) {
     Optional<Rule> rule = Optional.ofNullable(assembly.rule());
     List<Optional<String>> texts =
@@ -335,7 +335,6 @@ public final class MoveList {
     return goals;
   }
 
-  /** Returns how ranks hold the target of an assembly. */
   private Division division(
       Assembly assembly, List<Goal> goals, List<Layout> layouts, long[] shape) {
     Layout to = layouts.get(0);
@@ -373,7 +372,7 @@ public final class MoveList {
   }
 
   /**
-   * Checks the scales that rules leave out, or of which they leave out the weight.
+   * Checks that rules leave out a weight and its scales together.
    *
    * @throws InvalidArgumentException naming a weight whose scales are left out
    */
@@ -385,7 +384,7 @@ public final class MoveList {
     }
   }
 
-  /** Returns a tensor of IN as some file has it, without its layout. */
+  /** Returns a tensor of IN with the shape that it has in the first file that holds it. */
   private SourceTensor stored(String name) {
     SafetensorsEntry entry =
         in.files().stream()
@@ -396,7 +395,6 @@ public final class MoveList {
     return new SourceTensor(name, name, entry.dims(), entry.dtype(), none, false);
   }
 
-  /** Returns the goal of a target layout in a rule. */
   private Goal goal(Rule rule, String text, Optional<Goal> defaultTo, Layout highest) {
     return ruledGoals.computeIfAbsent(
         rule.where() + " " + text,
@@ -406,7 +404,7 @@ public final class MoveList {
                 .orElseGet(() -> Goal.of(text, highest)));
   }
 
-  /** Warns if a rule writes a tensor to files without other tensors. */
+  /** Warns if a rule writes a tensor to files that hold no tensor of the default layout. */
   private void lookAtFiles(SourceTensor source, Rule rule, Goal goal, Optional<Goal> defaultTo) {
     Goal base = defaultTo.orElseGet(() -> ruledGoals.values().iterator().next());
     if (!base.files().containsAll(goal.files())) {
@@ -452,7 +450,7 @@ public final class MoveList {
             });
   }
 
-  /** Checks that a tensor that must stay whole by its name is not cut, joined or transposed. */
+  /** Throws if a tensor is cut, joined or transposed that by its name must stay whole. */
   private void checkWhole(TensorMove move) {
     SourceTensor source = move.source();
     TargetTensor target = move.target();

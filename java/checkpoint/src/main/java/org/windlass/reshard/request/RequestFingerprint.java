@@ -20,7 +20,7 @@ public final class RequestFingerprint {
 
   private RequestFingerprint() {}
 
-  /** Returns the hash of a request, with the headers of IN and the moves. */
+  /** Returns the hash of a request, of IN's headers and of the moves. */
   public static long of(ReshardRequest request, Checkpoint in, MoveList list) {
     RequestFingerprint all = new RequestFingerprint();
     all.add(

@@ -15,11 +15,11 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * Collects the tensors of a target: a single one, or those that a rule joins, each with its
- * capture.
+ * Collects the source tensors of one target: a single tensor, or those that a rule joins. Joined
+ * tensors differ in one capture of the rule's pattern.
  */
 public final class Assembly {
-  /** Says which indices of a source tensor become which of the target. */
+  /** Maps indices of a source tensor to indices of the target. */
   public record Part(SourceTensor source, Axes axes, List<TensorMove.Segment> segments) {}
 
   private final List<String> names;
@@ -28,9 +28,11 @@ public final class Assembly {
   private final Map<String, SourceTensor> members = new LinkedHashMap<>();
 
   /**
-   * Creates the assembly of one tensor without a rule, or by {@code rule}, which may be null.
+   * Creates an empty assembly.
    *
-   * @param splitOff the part of {@code split} that the target is; -1 if it is no part
+   * @param names the names under which the target is written
+   * @param rule the rule for the tensors; null if there is none
+   * @param splitOff the index of the part of a split tensor that the target is; otherwise -1
    */
   public Assembly(List<String> names, @Nullable Rule rule, int splitOff) {
     this.names = names;
@@ -43,7 +45,7 @@ public final class Assembly {
     return names;
   }
 
-  /** Returns the rule whose {@code to} and {@code dtype} apply; may be null. */
+  /** Returns the rule that gives the target's layout and dtype; null if there is none. */
   public @Nullable Rule rule() {
     return rule;
   }
@@ -52,7 +54,12 @@ public final class Assembly {
     return Objects.requireNonNull(rule);
   }
 
-  /** Adds a tensor; {@code capture} is empty if nothing is joined. */
+  /**
+   * Adds a tensor.
+   *
+   * @param capture the text in which joined tensors differ; empty if nothing is joined
+   * @throws InvalidArgumentException if the assembly has a tensor with that capture
+   */
   public void add(String capture, SourceTensor tensor) {
     SourceTensor other = members.putIfAbsent(capture, tensor);
     if (other != null) {
@@ -69,29 +76,28 @@ public final class Assembly {
     return rule != null && rule.joins();
   }
 
-  /** Returns the rule's form; empty if the tensor is written as it is. */
   private Optional<Rule.Form> form() {
     return Optional.ofNullable(rule).flatMap(Rule::form);
   }
 
-  /** Returns the parts that the rule names; empty if it names none. */
+  /** Returns the parts that the rule names; empty if the rule names none. */
   public Optional<Rule.Form.Parts> fused() {
     return Optional.ofNullable(rule).flatMap(Rule::parts);
   }
 
-  /** Returns the part of {@code split} that the target is; -1 if it is no part. */
+  /** Returns the index of the part of a split tensor that the target is; otherwise -1. */
   public int splitOff() {
     return splitOff;
   }
 
-  /** Returns the dimension along which parts lie one after another. */
+  /** Returns the index of the written dimension along which parts lie one after another. */
   public int dim() {
     return form().isPresent() && form().get() instanceof Rule.Form.Stack stack
         ? stack.dim()
         : fused().map(Rule.Form.Parts::dim).orElse(0);
   }
 
-  /** Returns the tensors in order. Each begins at the end of the previous one. */
+  /** Returns the source tensors in the order in which the target holds them. */
   public List<Part> parts() {
     List<Part> parts = new ArrayList<>();
     List<SourceTensor> ordered = ordered();
@@ -114,8 +120,8 @@ public final class Assembly {
   }
 
   /**
-   * Returns each part's extent along {@link #dim}: of the tensors that are joined, or of those into
-   * which one is split.
+   * Returns the extent along {@link #dim} of each tensor that is joined, or of each part into which
+   * the tensor is split.
    */
   public List<Long> extents() {
     List<Long> extents = new ArrayList<>();
@@ -156,7 +162,7 @@ public final class Assembly {
     }
   }
 
-  /** Returns the extents of the whole tensor. */
+  /** Returns the extents of the target, before a split. */
   public long[] shape() {
     SourceTensor first = ordered().get(0);
     long[] shape = Axes.of(rule, first).shape(first.shape());
@@ -185,7 +191,7 @@ public final class Assembly {
     return numbered();
   }
 
-  /** Returns the members by their numbers, which must be consecutive. */
+  /** Returns a stack's tensors, sorted by number. Throws unless numbers are consecutive. */
   private List<SourceTensor> numbered() {
     SortedMap<Integer, SourceTensor> byNumber = new TreeMap<>();
     members.forEach(
@@ -215,7 +221,6 @@ public final class Assembly {
     return (Rule.Form.Stack) given().form().get();
   }
 
-  /** Returns the name that the tensor with a number would have in this stack. */
   private String nameOf(int number) {
     String other = members.values().iterator().next().name();
     return given().match().with(other, given().joined(), Integer.toString(number));

@@ -16,7 +16,7 @@ import org.windlass.layout.Placement;
 /**
  * Maps the dimensions of a written tensor to those of the stored tensor.
  *
- * @param stored for each written dimension the stored one, or {@link #NEW}
+ * @param stored for each written dimension, the index of the stored one, or {@link #NEW}
  */
 public record Axes(List<Integer> stored) {
   /** Marks a dimension of extent 1 that is not stored. */
@@ -64,7 +64,7 @@ public record Axes(List<Integer> stored) {
             + Arrays.toString(tensor.shape()));
   }
 
-  /** Returns these axes with a new dimension at {@code dim}. */
+  /** Returns these axes with a new written dimension at index {@code dim}. */
   Axes withNew(int dim) {
     List<Integer> more = new ArrayList<>(stored);
     more.add(dim, NEW);
@@ -82,7 +82,7 @@ public record Axes(List<Integer> stored) {
     return old.equals(old.stream().sorted().toList());
   }
 
-  /** Returns the written dimensions as they are stored, innermost first. */
+  /** Returns the indices of the written dimensions in stored order, innermost first. */
   public List<Integer> order() {
     List<Integer> order = new ArrayList<>();
     for (int d = stored.size() - 1; d >= 0; d--) {
@@ -94,10 +94,7 @@ public record Axes(List<Integer> stored) {
     return order;
   }
 
-  /**
-   * Converts indices or extents of a written box to those of the stored dimensions, in stored
-   * order.
-   */
+  /** Reorders indices or extents of written dimensions into the order of the stored dimensions. */
   public long[] stored(long[] written) {
     long[] values = new long[(int) stored.stream().filter(d -> d != NEW).count()];
     for (int d = 0; d < written.length; d++) {
@@ -108,12 +105,12 @@ public record Axes(List<Integer> stored) {
     return values;
   }
 
-  /** Returns the written shape. */
+  /** Returns the written shape of a tensor with this stored shape. */
   public long[] shape(long[] shape) {
     return stored.stream().mapToLong(d -> d == NEW ? 1 : shape[d]).toArray();
   }
 
-  /** Returns the layout of the written tensor. */
+  /** Returns the layout of the written tensor if {@code layout} is that of the stored tensor. */
   Layout layout(Layout layout) {
     List<Placement> placements = new ArrayList<>();
     for (Placement placement : layout.placements()) {
@@ -128,7 +125,7 @@ public record Axes(List<Integer> stored) {
     return new Layout(layout.mesh(), placements);
   }
 
-  /** Returns the dimension of a tensor that a placement cuts; -1 if none. */
+  /** Returns the index of the dimension that a placement cuts; -1 if it cuts none. */
   public static int dimension(Placement placement) {
     if (placement instanceof Placement.Shard shard) {
       return shard.dim();
@@ -137,8 +134,8 @@ public record Axes(List<Integer> stored) {
   }
 
   /**
-   * Returns the stored tensor as a view in written order. Dimensions after the stored ones stay
-   * last.
+   * Returns a view of the stored tensor with its dimensions in written order. Additional dimensions
+   * at the end stay last.
    */
   public Tensor view(Tensor tensor) {
     List<Integer> order = stored.stream().filter(d -> d != NEW).toList();

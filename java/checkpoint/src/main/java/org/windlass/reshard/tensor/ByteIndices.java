@@ -7,17 +7,15 @@ import org.windlass.DType;
 import org.windlass.error.UnsupportedException;
 
 /**
- * Converts tensors whose elements take less than a byte to tensors of bytes: an index of the last
- * dimension then counts bytes. Other tensors stay as they are.
- *
- * @param dtype the dtype of the tensors
+ * Converts shapes and indices of tensors whose elements take less than a byte. After the
+ * conversion, the last dimension counts bytes. Other tensors stay unchanged.
  */
 public record ByteIndices(DType dtype) {
   private boolean converts() {
     return dtype.bits() < Byte.SIZE;
   }
 
-  /** Returns the dtype of the converted tensors. */
+  /** Returns the dtype of the elements after the conversion. */
   public DType memory() {
     return converts() ? DType.U8 : dtype;
   }
@@ -64,9 +62,9 @@ public record ByteIndices(DType dtype) {
   }
 
   /**
-   * Checks that a move can be converted.
+   * Throws unless a move can be converted.
    *
-   * @throws UnsupportedException if it transposes, or if a cut does not fall on a byte
+   * @throws UnsupportedException if the move transposes, or if a cut does not fall on a byte
    */
   public void require(TensorMove move) {
     if (!converts()) {

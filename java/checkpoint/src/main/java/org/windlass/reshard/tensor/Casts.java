@@ -5,7 +5,7 @@ import java.util.Objects;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 
-/** Decides which dtypes a redistribution casts: floating ones with arithmetic. */
+/** Decides which dtypes a redistribution casts: the floating dtypes that have arithmetic. */
 public final class Casts {
   private Casts() {}
 
@@ -22,7 +22,7 @@ public final class Casts {
   }
 
   /**
-   * Checks that floating tensors can be cast to a dtype.
+   * Throws unless floating tensors can be cast to a dtype.
    *
    * @return {@code dtype}
    * @throws InvalidArgumentException if they cannot
@@ -37,16 +37,13 @@ public final class Casts {
     return dtype;
   }
 
-  /**
-   * Returns whether a tensor is cast to a dtype of a smaller range, even if only for the transfer.
-   */
+  /** Returns whether a tensor is cast to a dtype of a smaller range, even if only on the wire. */
   public static boolean shrink(TensorMove move) {
     return largest(narrowest(move)) < largest(move.source().dtype());
   }
 
   /**
-   * Returns the dtype of the smallest range to which a tensor is cast, or its own if it is not
-   * cast.
+   * Returns the dtype of smallest range that a tensor's values have: in IN, on the wire or in OUT.
    */
   public static DType narrowest(TensorMove move) {
     DType to = move.target().dtype();

@@ -15,14 +15,14 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * Describes how ranks hold a tensor. If the tensor is fused of parts that are cut separately, a rank
- * holds its piece of every part, one after another. Otherwise one layout cuts the tensor, after
- * zeros have followed it up to the padded extents.
+ * Describes how ranks hold a tensor. A fused tensor has parts that are cut separately, and a rank
+ * holds its piece of every part, one after another. Any other tensor is cut by one layout, after
+ * zeros are appended up to the padded extents.
  *
  * @param padded the extents that the layouts cut
- * @param dim the dimension along which parts lie one after another
+ * @param dim the index of the dimension along which parts lie one after another
  * @param extents each part's extent of {@code dim}; empty for a tensor that is not in parts
- * @param layouts the layout of each part, or of the tensor; all are on the same ranks
+ * @param layouts the layout of each part, or of the tensor; all have the same ranks
  */
 public record Division(List<Long> padded, int dim, List<Long> extents, List<Layout> layouts) {
   public Division {
@@ -39,14 +39,12 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
   /**
    * Returns the division of a tensor that is fused of parts.
    *
-   * @param where the rule and its key, which begin every complaint
-   * @param parts the rule's parts
-   * @param dim the dimension along which they lie
+   * @param where the rule and its key, with which every message begins
+   * @param dim the index of the dimension along which they lie
    * @param extents each part's extent of {@code dim}, in all groups together
-   * @param layouts each part's layout
    * @param shape the extents of the fused tensor
    * @throws InvalidArgumentException if a layout gives ranks different extents of a part, or cuts
-   *     inside a unit
+   *     inside a unit (indices that must stay together)
    */
   public static Division of(
       String where,
@@ -85,7 +83,6 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
         : division;
   }
 
-  /** Returns the division that a {@code layout.json} gives. */
   static Division of(String where, LayoutFile.Entry entry) {
     List<Long> padded = entry.padded().orElse(entry.shape());
     if (entry.parts().isEmpty()) {
@@ -102,7 +99,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     return division;
   }
 
-  /** Returns what a {@code layout.json} says of a tensor that is divided in this way. */
+  /** Returns the entry of a {@code layout.json} for a tensor of this division. */
   public LayoutFile.Entry entry(List<Long> shape, DType dtype) {
     return new LayoutFile.Entry(
         shape,
@@ -129,13 +126,13 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     return extents.isEmpty();
   }
 
-  /** Returns whether zeros follow a tensor of this shape. */
+  /** Returns whether zeros are appended to a tensor of this shape. */
   public boolean isPadded(long[] shape) {
     return IntStream.range(0, shape.length).anyMatch(d -> padded.get(d) != shape[d]);
   }
 
   /**
-   * Checks that the layouts can cut the extents.
+   * Throws InvalidArgumentException unless the layouts can cut the extents.
    *
    * @param tensor the tensor's name, for messages
    */
@@ -145,7 +142,6 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     }
   }
 
-  /** Returns the extents of a part. */
   private long[] partShape(int part) {
     long[] shape = padded.stream().mapToLong(Long::longValue).toArray();
     if (!isPlain()) {
@@ -154,7 +150,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     return shape;
   }
 
-  /** Returns the runs of a tensor of this shape that a rank holds. */
+  /** Returns the indices of a tensor of this shape that a rank holds. */
   Runs held(long[] shape, int rank) {
     Runs held = Runs.of(layout(), partShape(0), rank);
     if (!isPlain()) {
@@ -170,14 +166,14 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     return held;
   }
 
-  /** Returns the runs of one part that a rank holds. */
+  /** Returns those of the indices that lie in part {@code part}, counted from 0. */
   public Runs held(long[] shape, int rank, int part) {
     long begin = extents.stream().limit(part).mapToLong(Long::longValue).sum();
     Runs all = held(shape, rank);
     return isPlain() ? all : all.clipped(dim, begin, begin + extents.get(part));
   }
 
-  /** Returns the layout that leaves groups of {@code size} indices whole. */
+  /** Returns the layout with shards of {@code dim} that keep {@code size} indices together. */
   private static Layout grouped(Layout layout, int dim, long size) {
     List<Placement> placements = new ArrayList<>(layout.placements());
     placements.replaceAll(
@@ -186,8 +182,8 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
   }
 
   /**
-   * Returns the layout of each part. A strided cut of the fused tensor is a plain cut of each part,
-   * if all parts are equal.
+   * Returns the layout that cuts each part, given the layout of the fused tensor. A strided shard
+   * of the fused tensor is a plain shard of each part, if all parts have the same extent.
    */
   private static Layout separate(
       String where, Layout layout, int dim, List<String> names, List<Long> extents) {
@@ -214,7 +210,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     return new Layout(layout.mesh(), placements);
   }
 
-  /** Returns the layout of the whole if {@code layout} cuts each of some equal parts. */
+  /** Returns the layout of the whole tensor that cuts equal parts as {@code layout} does. */
   private static Layout strided(Layout layout, int dim, int parts) {
     return new Layout(
         layout.mesh(),
@@ -245,7 +241,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     }
   }
 
-  /** Checks that a layout does not cut inside units of a dimension. */
+  /** Throws InvalidArgumentException if a layout cuts inside {@code unit} indices. */
   public static void checkUnit(
       String where, String which, Layout layout, int dim, long[] shape, long unit) {
     for (int rank : layout.mesh().ranks()) {
@@ -291,7 +287,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     }
   }
 
-  /** Checks that a rank holds all parts with the same extents, except along {@code dim}. */
+  /** Throws unless each rank's pieces of all parts differ only in their extent of {@code dim}. */
   private void checkFits(String where) {
     for (Layout other : layouts) {
       if (!Set.copyOf(other.mesh().ranks()).equals(Set.copyOf(layout().mesh().ranks()))) {

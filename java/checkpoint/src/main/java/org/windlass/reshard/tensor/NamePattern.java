@@ -13,8 +13,8 @@ import java.util.regex.Pattern;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * Matches whole tensor names with a glob. {@code *} matches any text, including dots. {@code {n}}
- * matches text without a dot, and captures it under that name.
+ * Matches whole tensor names with a glob. {@code *} matches any text, including dots. A capture
+ * such as {@code {n}} matches text without a dot, which it makes available as {@code n}.
  */
 public final class NamePattern {
   private static final Pattern SPECIAL = Pattern.compile("\\*|\\{([A-Za-z0-9_]+)}|[{}]");
@@ -32,8 +32,7 @@ public final class NamePattern {
   /**
    * Parses a glob.
    *
-   * @throws InvalidArgumentException if a brace is not part of a capture, or a capture appears
-   *     twice
+   * @throws InvalidArgumentException if a brace is not part of a capture, or appears twice
    */
   static NamePattern parse(String glob) {
     return parse(glob, Optional.empty());
@@ -63,7 +62,7 @@ public final class NamePattern {
     return new NamePattern(glob, Pattern.compile(regex.toString(), Pattern.DOTALL), captures);
   }
 
-  /** Returns this pattern with its {@code *} captured under a name, if it has exactly one. */
+  /** Returns this pattern with its only {@code *} as a named capture; unchanged otherwise. */
   NamePattern named(String capture) {
     boolean hasOne = glob.indexOf('*') >= 0 && glob.indexOf('*') == glob.lastIndexOf('*');
     return hasOne ? parse(glob, Optional.of(capture)) : this;
@@ -78,12 +77,11 @@ public final class NamePattern {
     return special.group(1);
   }
 
-  /** Returns the captures, in order. */
   List<String> captures() {
     return captures;
   }
 
-  /** Returns the captures of a name if it matches. */
+  /** Returns the captured texts of a tensor name, keyed by capture; empty if it does not match. */
   Optional<Map<String, String>> match(String name) {
     Matcher matcher = regex.matcher(name);
     if (!matcher.matches()) {
@@ -96,7 +94,7 @@ public final class NamePattern {
     return Optional.of(captured);
   }
 
-  /** Returns a matching name with another text for one capture. */
+  /** Returns a matching name after replacing the text of one capture. */
   public String with(String name, String capture, String text) {
     Matcher matcher = regex.matcher(name);
     if (!matcher.matches()) {
@@ -107,10 +105,9 @@ public final class NamePattern {
   }
 
   /**
-   * Returns the captures that a new name contains.
+   * Returns the names of the captures in a rule's new name, such as {@code n} in {@code a.{n}.b}.
    *
-   * @throws InvalidArgumentException if a brace is not part of a capture, or the name holds {@code
-   *     *}
+   * @throws InvalidArgumentException if the name holds {@code *} or a brace outside a capture
    */
   static Set<String> capturesIn(String template) {
     Set<String> captures = new HashSet<>();
@@ -124,7 +121,7 @@ public final class NamePattern {
     return captures;
   }
 
-  /** Returns a new name with its captures filled in. */
+  /** Returns a new name after replacing each capture by its text. */
   public static String fill(String template, Map<String, String> captured) {
     return SPECIAL
         .matcher(template)

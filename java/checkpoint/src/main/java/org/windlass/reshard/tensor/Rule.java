@@ -76,7 +76,7 @@ public record Rule(
         OptionalLong unit,
         boolean isApart)
         implements Form {
-      /** Returns whether one tensor is split, and not several joined. */
+      /** Returns whether the parts are split from one tensor, rather than joined from several. */
       public boolean splits() {
         return !sizes.isEmpty();
       }
@@ -90,6 +90,7 @@ public record Rule(
       /**
        * Returns the indices of one part in the tensor that is read, and in the written one.
        *
+       * @param part the part's index
        * @param extents each part's extent, in all groups together
        */
       List<TensorMove.Segment> segments(int part, List<Long> extents) {
@@ -109,16 +110,17 @@ public record Rule(
     /**
      * Joins all tensors in the order of the captured number, along a new dimension.
      *
+     * @param dim the index of the new dimension, as written
      * @param uneven whether numbers may begin above 0, and stacks of one rule may have different
      *     numbers of tensors
      */
     record Stack(int dim, boolean uneven) implements Form {}
 
     /**
-     * Pads with zeros, along each dimension that a layout cuts.
+     * Appends zeros along each dimension that a layout cuts.
      *
      * @param to extents become a multiple of this number
-     * @param shape the tensor's own extents, if files hold padded ones
+     * @param shape the tensor's own extents, if the files of IN hold padded ones
      */
     record Pad(long to, Optional<List<Long>> shape) implements Form {
       /** Returns the extents that {@code layout} cuts of a tensor of this shape. */
@@ -168,11 +170,11 @@ public record Rule(
   }
 
   /**
-   * Returns the layout of a text of this rule. Without {@code @}, it has the ranks of the default
-   * layout {@code base}.
+   * Parses a layout of this rule. Without {@code @}, the layout has the ranks of the default layout
+   * {@code base}.
    *
    * @param key the rule's key for the text: {@code from} or {@code to}
-   * @throws InvalidArgumentException if a rank would be above the limit
+   * @throws InvalidArgumentException if the text is no layout, or a rank would be above the limit
    */
   public Layout layout(String key, String text, Layout base) {
     Layout own = Layout.parse(text);
@@ -185,8 +187,8 @@ public record Rule(
   }
 
   /**
-   * Moves a layout to the ranks of another one, in their order. If it has more ranks, they are
-   * numbered from the first rank of the other layout on.
+   * Returns a layout on the ranks of {@code base}, in their order. If the layout has more ranks
+   * than {@code base}, they are consecutive numbers from the first rank of {@code base}.
    */
   public static Layout lying(Layout layout, Layout base) {
     int size = layout.mesh().size();
@@ -201,9 +203,8 @@ public record Rule(
   /**
    * Checks that a layout of this rule cuts no dimension that a tensor lacks.
    *
-   * @param tensor the tensor's name in IN
    * @param key the rule's key for the layout: {@code from} or {@code to}
-   * @param ndim the tensor's number of dimensions
+   * @throws InvalidArgumentException if the layout does
    */
   public void requireFit(String key, Layout layout, String tensor, int ndim) {
     for (int m = 0; m < layout.mesh().ndim(); m++) {
@@ -219,7 +220,7 @@ public record Rule(
     }
   }
 
-  /** Returns the captures of a name that the pattern matches. */
+  /** Returns a name's captured texts, keyed by capture; empty if the rule does not apply. */
   public Optional<Map<String, String>> captures(String name) {
     return match.match(name)
         .filter(

@@ -25,8 +25,8 @@ import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
 
 /**
- * Reads the file of {@code --rules}, a JSON list of {@link Rule}s. Complaints name the file, the
- * place in the JSON, and the fault.
+ * Reads the file of {@code --rules}, a JSON list of {@link Rule}s. Error messages name the file,
+ * the position in the JSON, and the fault.
  */
 public final class Rules {
   private final JsonText json;
@@ -99,7 +99,6 @@ public final class Rules {
         form);
   }
 
-  /** Holds the values of a rule's keys. */
   private static final class Fields {
     final Set<String> keys = new LinkedHashSet<>();
     @Nullable NamePattern match;
@@ -119,7 +118,7 @@ public final class Rules {
     Optional<List<Long>> shape = Optional.empty();
   }
 
-  /** Keys that belong to others, by their name; the forms come first. */
+  /** Keys that require one of other keys, which are the values. The keys of forms come first. */
   private static final Map<String, List<String>> BELONGS =
       new TreeMap<>(
           Map.of(
@@ -129,7 +128,7 @@ public final class Rules {
               "uneven", List.of("stack"),
               "unit", List.of("parts", "split")));
 
-  /** Returns what a rule makes of its tensors, after checking that its keys go together. */
+  /** Returns how the rule changes tensors. Throws if its keys do not go together. */
   private Optional<Rule.Form> form(Fields fields) {
     List<String> forms = new ArrayList<>(List.of("drop", "parts", "split", "stack", "pad_to"));
     forms.retainAll(fields.keys);
@@ -219,7 +218,7 @@ public final class Rules {
     return parts;
   }
 
-  /** Returns each part's text: its own, or the only one, or none. */
+  /** Returns a text for each of {@code count} parts: its own, the only one, or none. */
   private static List<Optional<String>> spread(List<String> texts, int count) {
     return IntStream.range(0, count)
         .mapToObj(i -> texts.stream().skip(texts.size() == 1 ? 0 : i).findFirst())
@@ -253,7 +252,6 @@ public final class Rules {
     distinct(what, fields.names);
   }
 
-  /** Reads a layout, or a list of layouts. */
   private List<String> layouts(String what, Function<String, String> parser) throws IOException {
     List<String> texts = new ArrayList<>();
     if (json.isList()) {
@@ -267,7 +265,6 @@ public final class Rules {
     return texts;
   }
 
-  /** Reads the string at the current position and converts it with {@code parser}. */
   private <T> T parsed(String what, Function<String, T> parser) throws IOException {
     return checked(what, json.string(what), parser);
   }
@@ -350,10 +347,10 @@ public final class Rules {
   }
 
   /**
-   * Checks that new names hold every capture except the one in which joined tensors differ.
+   * Throws unless the new names hold every capture except the one in which joined tensors differ.
    *
-   * @return the pattern; in a rule with {@code split}, a capture that only the new names have is
-   *     what the only {@code *} matches
+   * @return the pattern; in a rule with {@code split}, its only {@code *} becomes the capture that
+   *     only the new names have
    */
   private NamePattern checkCaptures(Fields fields) {
     NamePattern match = Objects.requireNonNull(fields.match);

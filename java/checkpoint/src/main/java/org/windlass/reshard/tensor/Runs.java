@@ -7,26 +7,25 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 
 /**
- * Represents the part of a tensor that a rank holds.
+ * Represents the indices of a tensor that a rank holds.
  *
- * @param dims for each dimension the runs of global indices that lie one after another in the
- *     rank's local tensor, in ascending order
+ * @param dims for each dimension, the runs of consecutive global indices that the rank holds, in
+ *     ascending order; they lie one after another in the rank's local tensor
  * @param shape the local tensor's extents
  */
 public record Runs(List<List<Run>> dims, long[] shape) {
-  /** Maps global indices {@code start} to {@code end} to local indices from {@code local} on. */
+  /** Maps global indices {@code start} to {@code end} (exclusive) to those from {@code local}. */
   public record Run(long start, long end, long local) {}
 
   /**
-   * Represents a box of indices of the local tensor.
+   * Represents a box of elements of the local tensor.
    *
-   * @param global the global index of the box's first element
-   * @param local the first local indices
-   * @param shape the extents
+   * @param global the box's first global index, for each dimension
+   * @param local the box's first local index, for each dimension
    */
   public record Box(long[] global, long[] local, long[] shape) {}
 
-  /** Returns the part that {@code rank} holds under {@code layout}. */
+  /** Returns the indices of a tensor of this global shape that {@code rank} holds. */
   public static Runs of(Layout layout, long[] shape, int rank) {
     Region region = layout.localRegion(shape, rank);
     List<List<Run>> dims = new ArrayList<>();
@@ -43,10 +42,10 @@ public record Runs(List<List<Run>> dims, long[] shape) {
   }
 
   /**
-   * Joins the held parts of several tensors that lie one after another along a dimension, globally
-   * and locally.
+   * Joins the held indices of several tensors that lie one after another along a dimension. They
+   * follow one another in the local tensor too.
    *
-   * @param extents each tensor's extent of the dimension
+   * @param extents each tensor's global extent of the dimension
    */
   static Runs joined(List<Runs> parts, int dim, List<Long> extents) {
     List<Run> runs = new ArrayList<>();
@@ -65,7 +64,7 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return new Runs(dims, shape);
   }
 
-  /** Returns the part of these runs within some indices of a dimension, in the same local tensor. */
+  /** Returns the runs within indices {@code begin} to {@code end} (exclusive) of a dimension. */
   Runs clipped(int dim, long begin, long end) {
     List<List<Run>> clipped = new ArrayList<>(dims);
     clipped.set(dim, cut(dim, begin, end));
@@ -81,7 +80,6 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return new Runs(dims, shape.clone());
   }
 
-  /** Returns the runs of one dimension within {@code begin} to {@code end}. */
   private List<Run> cut(int dim, long begin, long end) {
     List<Run> cut = new ArrayList<>();
     for (Run run : dims.get(dim)) {
@@ -94,7 +92,12 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return cut;
   }
 
-  /** Returns the number of held elements within a box of global indices. */
+  /**
+   * Returns the number of held elements in a box of global indices.
+   *
+   * @param start the box's first index, for each dimension
+   * @param shape the box's extents
+   */
   public long elements(long[] start, long[] shape) {
     long elements = 1;
     for (int d = 0; d < start.length && elements > 0; d++) {
@@ -108,8 +111,8 @@ public record Runs(List<List<Run>> dims, long[] shape) {
   }
 
   /**
-   * Returns the box of local indices within a box of global indices. It has several runs of a
-   * dimension one after another. Its extents are 0 if nothing is held.
+   * Returns the box of local indices that are in a box of global indices. If a dimension has
+   * several runs there, the result covers all of them. Its extents are 0 if nothing is held.
    */
   public Box span(long[] start, long[] shape) {
     int ndim = start.length;
@@ -127,7 +130,7 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return box;
   }
 
-  /** Returns the held boxes within a box of global indices. Each is contiguous in those too. */
+  /** Returns the held boxes in a box of global indices, each contiguous in both indices. */
   public List<Box> within(long[] start, long[] shape) {
     int ndim = start.length;
     List<List<Run>> cut = new ArrayList<>();

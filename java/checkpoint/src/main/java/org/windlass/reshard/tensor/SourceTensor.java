@@ -12,11 +12,8 @@ import org.windlass.layout.Placement;
 /**
  * Describes a tensor of the checkpoint that is read.
  *
- * @param name the tensor's name
- * @param stored the tensor's name in the files, which differs if metadata tie {@code name} to it
- * @param shape the global shape
- * @param dtype the dtype
- * @param division how ranks hold it; its layouts are as they apply to this tensor
+ * @param stored the tensor's name in the files; another one if {@code name} is an alias
+ * @param division how ranks hold the tensor
  * @param defaulted whether a default layout shards a dimension that the tensor lacks
  */
 public record SourceTensor(
@@ -26,7 +23,7 @@ public record SourceTensor(
     return division.layout();
   }
 
-  /** Returns the part of the tensor that a rank of {@link #from} holds. */
+  /** Returns the indices of the tensor that a rank of {@link #from} holds. */
   public Runs held(int rank) {
     return division.held(shape, rank);
   }
@@ -47,7 +44,7 @@ public record SourceTensor(
     return terms;
   }
 
-  /** Checks that the terms of a Partial tensor reduce. */
+  /** Throws UnsupportedException unless the terms of a Partial tensor can be reduced. */
   void requireReduce() {
     if (terms() > Native.WL_MAX_RANKS) {
       throw new UnsupportedException(
@@ -64,7 +61,7 @@ public record SourceTensor(
             });
   }
 
-  /** Returns this tensor under a name that is tied to it. */
+  /** Returns this tensor under an alias of its name. */
   public SourceTensor tied(String name) {
     return new SourceTensor(name, stored, shape, dtype, division, defaulted);
   }

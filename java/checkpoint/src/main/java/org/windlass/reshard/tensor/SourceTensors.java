@@ -25,8 +25,8 @@ import org.windlass.layout.Placement;
 /** Describes the whole tensors of a checkpoint, and checks them against their layouts. */
 public final class SourceTensors {
   /**
-   * Limit for dimensions. An unaligned tensor moves with one more dimension, and a stacked one with
-   * another.
+   * Most dimensions of a tensor. An unaligned tensor moves with one more dimension, and a stacked
+   * one with another.
    */
   static final int MAX_DIMS = Native.WL_MAX_DIMS - 2;
 
@@ -69,7 +69,7 @@ public final class SourceTensors {
         .toList();
   }
 
-  /** Returns the layout that {@code layout.json} gives to a tensor, or to its first part. */
+  /** Returns the layout of a tensor in {@code layout.json}, or that of its first part. */
   private Optional<Layout> stored(String name) {
     return entry(name)
         .flatMap(entry -> entry.layout().or(() -> entry.parts().map(p -> p.layouts().get(0))));
@@ -84,16 +84,16 @@ public final class SourceTensors {
   }
 
   /**
-   * Returns whether a tensor has the default layout. Shards of dimensions that it lacks are R
-   * there.
+   * Returns whether the default layout applies to a tensor. If the layout shards a dimension that
+   * the tensor lacks, the tensor is replicated there.
    */
   public boolean takesDefault(String name) {
     return !ruled.containsKey(name) && stored(name).isEmpty();
   }
 
   /**
-   * Checks that every rank of the source has a file, every file belongs to a source rank, and each
-   * tensor has a layout.
+   * Throws unless every rank of the source has a file, every file belongs to a source rank, and
+   * each tensor has a layout.
    */
   public void checkRankFiles() {
     Set<Integer> found = in.ranks().keySet();
@@ -131,7 +131,7 @@ public final class SourceTensors {
   }
 
   /**
-   * Returns one tensor, which has a layout.
+   * Returns the tensor of that name. It must have a layout.
    *
    * @throws InvalidArgumentException naming the tensor, the rank, and the expected and found values
    */
@@ -179,7 +179,6 @@ public final class SourceTensors {
     return applied;
   }
 
-  /** Checks that a layout of {@code layout.json} fits the tensor. */
   private static void checkStored(String name, Layout stored, long[] shape) {
     try {
       stored.check(name, shape);
@@ -236,8 +235,8 @@ public final class SourceTensors {
   /**
    * Returns how ranks hold a tensor in their files.
    *
-   * @param sums the sums of the ranks' extents
-   * @param local a rank's part
+   * @param sums the global shape, from the ranks' local extents
+   * @param local a rank's local tensor
    */
   private Division division(String name, Layout applied, long[] sums, SafetensorsEntry local) {
     Optional<Rule> rule = ruleOf.apply(name);
@@ -269,7 +268,7 @@ public final class SourceTensors {
     return plain;
   }
 
-  /** Returns a tensor's own extents, without the zeros that ranks may hold behind them. */
+  /** Returns a tensor's shape without the zeros that were appended to it. */
   private long[] ownShape(String name, Division division) {
     List<Long> held = division.padded();
     Optional<LayoutFile.Entry> entry = entry(name);
@@ -326,9 +325,7 @@ public final class SourceTensors {
                     "none"));
   }
 
-  /**
-   * Returns the sums of local extents along the mesh dimensions that shard each tensor dimension.
-   */
+  /** Returns the sums of the local extents along the mesh dimensions that shard them. */
   private long[] globalShape(String name, Layout layout, int ndim) {
     long[] shape = new long[ndim];
     for (int d = 0; d < ndim; d++) {
@@ -343,8 +340,7 @@ public final class SourceTensors {
   }
 
   /**
-   * Returns whether all coordinates of a rank are 0, except those of the mesh dimensions that shard
-   * {@code dim}.
+   * Returns whether a rank's coordinates are 0 in all mesh dimensions that don't shard {@code dim}.
    */
   private static boolean onEdge(Layout layout, int rank, int dim) {
     int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
@@ -399,7 +395,7 @@ public final class SourceTensors {
             });
   }
 
-  /** Returns whether two divisions give every rank the same part, as the same kind of value. */
+  /** Returns whether two divisions give every rank the same indices and kind of value. */
   private static boolean sameHolding(Division a, Division b, long[] shape) {
     List<Integer> ranks = a.layout().mesh().ranks();
     if (a.layout().hasPartial() || b.layout().hasPartial()) {

@@ -12,12 +12,9 @@ import org.windlass.layout.Layout;
  * Describes a tensor of the checkpoint that is written.
  *
  * @param name the tensor's unique name
- * @param shape the global shape
- * @param dtype the dtype
- * @param division how ranks hold it; its layouts are as they apply to this tensor
+ * @param division how ranks hold the tensor
  * @param firstFile the number to subtract from a rank of {@link #to} to get its file number
- * @param defaulted whether a default layout, its own or of a source, shards a dimension that the
- *     tensor lacks
+ * @param defaulted whether a default source or target layout shards a dimension that it lacks
  */
 public record TargetTensor(
     String name,
@@ -31,24 +28,24 @@ public record TargetTensor(
     return division.layout();
   }
 
-  /** Refuses a target that holds terms instead of values. */
+  /** Throws UnsupportedException for a Partial layout: targets hold values, not terms. */
   public static void refusePartial(Layout to) {
     if (to.hasPartial()) {
       throw new InvalidArgumentException(to + ": a target cannot be Partial");
     }
   }
 
-  /** Returns the number of the file that holds a rank's part. */
+  /** Returns the number of the file that holds a rank's local tensor. */
   public int fileOf(int rank) {
     return rank - firstFile;
   }
 
-  /** Returns the division with the numbers of the files instead of ranks. */
+  /** Returns the division with file numbers in place of ranks. */
   public Division shown() {
     return firstFile == 0 ? division : division.fromZero();
   }
 
-  /** Returns the mesh with the numbers of the files instead of ranks. */
+  /** Returns the mesh with file numbers in place of ranks. */
   public DeviceMesh files() {
     return shown().layout().mesh();
   }
@@ -58,7 +55,7 @@ public record TargetTensor(
     return Arrays.stream(shape).boxed().toList();
   }
 
-  /** Returns the runs that a rank of {@link #to} holds, in the order of the whole tensor. */
+  /** Returns the indices of the tensor that a rank of {@link #to} holds. */
   public Runs held(int rank) {
     return division.held(shape, rank);
   }

@@ -10,15 +10,13 @@ import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
 /**
- * Describes the move of one tensor from layout to layout, into its own target or a part of a joined
- * one.
+ * Describes the move of one source tensor to its own target, or to a part of a joined one.
  *
  * @param source the tensor as it is read
  * @param axes the tensor's dimensions in written order
- * @param target the tensor that it becomes, or of which it becomes a part
- * @param dim the written dimension along which parts lie one after another
- * @param segments the indices of {@code dim} that move. A target has zeros where no segment of any
- *     move lies
+ * @param target the tensor that contains it after the move
+ * @param dim the index of the written dimension along which parts lie one after another
+ * @param segments the indices of {@code dim} that move. A target is zero elsewhere
  * @param wire the dtype for the transfer, if one was requested and the tensor is floating
  */
 public record TensorMove(
@@ -31,7 +29,7 @@ public record TensorMove(
   /**
    * Represents consecutive indices along a dimension.
    *
-   * @param source the first index in the source in written order
+   * @param source the first index in the source, whose dimensions are in written order
    * @param target the first index in the target
    * @param length the number of indices
    */
@@ -41,24 +39,24 @@ public record TensorMove(
     segments = List.copyOf(segments);
   }
 
-  /** Returns the indices of a written dimension that move. */
+  /** Returns the indices of the written dimension {@code along} that move. */
   public List<Segment> segments(int along) {
     return along == dim ? segments : List.of(new Segment(0, 0, shape()[along]));
   }
 
-  /** Returns the first index of {@link #dim} in the target. */
+  /** Returns the target's first index along {@link #dim} that this move fills. */
   public long start() {
     return segments.get(0).target();
   }
 
-  /** Returns the extents of the written tensor or part. */
+  /** Returns the source's extents, in the order of the target's dimensions. */
   public long[] shape() {
     return axes.shape(source.shape());
   }
 
   /**
-   * Returns whether a file has only a part of the tensor. If a rule stacks tensors, a cut between
-   * the whole tensors does not count.
+   * Returns whether some target rank has only a part of the tensor. If a rule stacks tensors, a cut
+   * between whole tensors does not count.
    */
   public boolean isCut() {
     for (int rank : target.to().mesh().ranks()) {
@@ -72,20 +70,17 @@ public record TensorMove(
     return false;
   }
 
-  /**
-   * Returns whether a rule joins the tensor with others along an existing dimension, and not in a
-   * stack.
-   */
+  /** Returns whether a rule joins the tensor with others along an existing dimension. */
   public boolean isPart() {
     return !Arrays.equals(shape(), target.shape()) && axes.stored().get(dim) != Axes.NEW;
   }
 
-  /** Returns the source layout in written order. */
+  /** Returns the source layout, with the dimensions in written order. */
   public Layout from() {
     return axes.layout(source.from());
   }
 
-  /** Returns the dtype in which the tensor crosses ranks. */
+  /** Returns the wire dtype, or the source's dtype if none was requested. */
   public DType effectiveWire() {
     return wire.orElseGet(() -> Plan.defaultWire(source.dtype(), target.dtype()));
   }
@@ -104,7 +99,7 @@ public record TensorMove(
     }
   }
 
-  /** Returns the move's name for messages. */
+  /** Returns the name of the tensor or tensors, for messages. */
   public String label() {
     String from = "tensor \"" + source.name() + "\"";
     return source.name().equals(target.name()) ? from : from + " as \"" + target.name() + "\"";

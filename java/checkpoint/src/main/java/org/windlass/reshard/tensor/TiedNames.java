@@ -17,18 +17,18 @@ import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * Resolves names that a checkpoint's metadata tie to the name of a stored tensor.
+ * Resolves aliases: names that a checkpoint's metadata ties to the name of a stored tensor.
  *
  * <p>The {@code save_model} function of safetensors writes such pairs: key and value are the two
- * names. A rule that matches a tied name creates a tensor of that name. The other tied names follow
- * the stored tensor to its new name. None follows a tensor that is written with other dimensions,
- * or as a part of another one.
+ * names. A rule that matches an alias writes a tensor of that name. Other aliases remain aliases of
+ * the stored tensor under its new name. An alias is dropped if the tensor is written with other
+ * dimensions, or as a part of another one.
  */
 public final class TiedNames {
   private final Map<String, String> metadata;
-  /** Stored names of the tensors that are written, by their own names. */
+  /** Names in the files of the tensors that are read, keyed by name or by alias with a rule. */
   private final Map<String, String> stored = new LinkedHashMap<>();
-  /** Other tied names. */
+  /** Aliases that no rule matches. */
   private final Map<String, String> following = new LinkedHashMap<>();
 
   private TiedNames(Map<String, String> metadata) {
@@ -36,8 +36,9 @@ public final class TiedNames {
   }
 
   /**
-   * Returns the tied names of a checkpoint; {@code ruleOf} returns the rule that matches a name. Names
-   * that a rule drops are left out.
+   * Reads the aliases of a checkpoint.
+   *
+   * @param ruleOf returns the rule that matches a name, if any. Dropped names are left out
    */
   public static TiedNames of(Checkpoint in, Function<String, Optional<Rule>> ruleOf) {
     TiedNames tied = new TiedNames(new LinkedHashMap<>(in.metadata()));
@@ -59,7 +60,7 @@ public final class TiedNames {
     return tied;
   }
 
-  /** Returns every tensor that is read, the stored ones first. */
+  /** Returns the names that are read: stored names first, then aliases with a rule. */
   public List<String> tensors() {
     return List.copyOf(stored.keySet());
   }
@@ -75,10 +76,10 @@ public final class TiedNames {
   }
 
   /**
-   * Returns the stored tensor of a name whose rule gives a source layout.
+   * Returns the stored name of an alias whose rule gives a source layout.
    *
-   * @param own the rule for the stored tensor; null if it has none
-   * @throws InvalidArgumentException if {@code own} gives another layout, or none
+   * @param own the rule for the stored name; null if it has none
+   * @throws InvalidArgumentException if {@code own} gives another source layout, or none
    */
   public String requireStored(String name, Rule rule, @Nullable Rule own) {
     if (own == null || !own.from().equals(rule.from())) {
@@ -89,7 +90,7 @@ public final class TiedNames {
     return stored(name);
   }
 
-  /** Returns the metadata of the written files, with the tensors' names there. */
+  /** Returns the metadata of the written files, with aliases of the new names. */
   public Map<String, String> metadata(List<TensorMove> moves, Consumer<String> warnings) {
     Map<String, List<TensorMove>> sources = new LinkedHashMap<>();
     moves.forEach(

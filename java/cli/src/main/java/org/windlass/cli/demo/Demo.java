@@ -34,7 +34,7 @@ public final class Demo {
   /** Number of versions. The first one includes page faults, and is shown separately. */
   private static final int VERSIONS = 9;
 
-  /** Source bytes of the copy-cast that measures the floor. They exceed the caches. */
+  /** Source bytes of the copy with a cast that measures the floor. They exceed the caches. */
   private static final long FLOOR_SAMPLE = 128L << 20;
 
   private final Model model;
@@ -42,10 +42,10 @@ public final class Demo {
   private final PrintWriter out;
   private final ProgressListener listener;
   private final Map<String, List<Weight>> groups = new LinkedHashMap<>();
-  /** Time of each version in microseconds, by group. */
+  /** Time of each version in microseconds, keyed by the group of weights. */
   private final Map<String, double[]> times = new HashMap<>();
 
-  /** Time of the floor's sample in microseconds, taken right after each version. */
+  /** Time of the floor's copy in microseconds, measured right after each version. */
   private final double[] floors = new double[VERSIONS];
   private final AtomicLong moved = new AtomicLong();
   private final AtomicLong checked = new AtomicLong();
@@ -111,7 +111,6 @@ public final class Demo {
     return VERSIONS * model.bytesPerRank() * Model.INFERENCE_RANKS;
   }
 
-  /** A rank's weights, and the transfer of each group. */
   private final class Rank {
     private final Communicator comm;
     private final boolean trains;
@@ -217,7 +216,6 @@ public final class Demo {
         VERSIONS - 1);
   }
 
-  /** Prints a line from the times of each version and of its floor, in microseconds. */
   private void printRow(
       String name, int tensors, long bytes, double[] micros, double[] floor) {
     double[] later = Arrays.copyOfRange(micros, 1, VERSIONS);
@@ -252,9 +250,9 @@ public final class Demo {
   }
 
   /**
-   * Returns the floor of a group for each version, in microseconds. It is a copy-cast of the
-   * written elements at the rate of the sample. If two terms are summed, it includes the second
-   * term's bytes.
+   * Returns the floor of a group of weights for each version, in microseconds. It is the time to
+   * copy and cast the written elements at the speed of the sample. If two terms are summed, it
+   * includes the second term's bytes.
    */
   private double[] floorsOf(List<Weight> weights) {
     double traffic = 0;

@@ -33,7 +33,6 @@ final class Model {
       TRAINER.layout(Placement.partial(), Placement.shard(1));
 
   private final List<Weight> weights = new ArrayList<>();
-  /** Shape of each buffer of an inference rank. */
   private final Map<String, long[]> buffers = new LinkedHashMap<>();
 
   private Model() {}
@@ -71,7 +70,7 @@ final class Model {
     }
   }
 
-  /** Adds a weight below the present rows of {@code buffer}. */
+  /** Adds a weight to {@code buffer}, below the rows of the weights before it. */
   private void add(
       String group, String name, String buffer, Layout from, Placement cut, long[] shape) {
     Layout to = FLEET.layout(cut);
@@ -90,7 +89,6 @@ final class Model {
     return buffers;
   }
 
-  /** Returns the bytes of all buffers of one inference rank, in bf16. */
   long bytesPerRank() {
     return buffers.values().stream()
         .mapToLong(shape -> 2 * LongStream.of(shape).reduce(1, Math::multiplyExact))

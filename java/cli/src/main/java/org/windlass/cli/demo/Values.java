@@ -6,9 +6,9 @@ import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Placement;
 
 /**
- * Computes the values of the demo's weights from tensor, term and element. The trainer's ranks
- * write them, and the inference ranks recompute them for the check. The check does not depend on
- * plans, transfers or kernels.
+ * Computes the values of the demo's weights. A value depends on the tensor, the term and the
+ * element. The trainer's ranks write the values, and the inference ranks compute them again for the
+ * check. The check does not depend on plans, transfers or kernels.
  */
 final class Values {
   private static final int BLOCK = 1 << 18;
@@ -63,7 +63,12 @@ final class Values {
     }
   }
 
-  /** Compares each element of an inference rank's part, and returns the number of bytes. */
+  /**
+   * Throws unless each element of an inference rank's part is right. Returns the number of bytes.
+   *
+   * @param place number of the rank among the inference ranks
+   * @param view the rank's part of the weight
+   */
   static long check(Weight weight, int place, Tensor view) {
     Part part =
         Part.of(weight, weight.to().placements().get(0), place, Model.INFERENCE_RANKS);
@@ -99,12 +104,12 @@ final class Values {
             expected(weight, element) & 0xffff));
   }
 
-  /** Receives consecutive elements of the whole tensor, for a block from {@code from} on. */
+  /** Takes the index in a block of some consecutive elements, their number and global index. */
   private interface Run {
     void take(int from, int length, long element);
   }
 
-  /** One of several equal parts of a tensor: whole, some rows, or some columns. */
+  /** Part of a tensor: ranges of {@code width} elements that begin {@code stride} apart. */
   private record Part(long first, long width, long stride) {
     static Part of(Weight weight, Placement placement, int place, int places) {
       long rows = weight.shape()[0];
@@ -117,7 +122,7 @@ final class Values {
           : new Part(place * (columns / places), columns / places, columns);
     }
 
-    /** Splits elements [at, at + count) into runs that are consecutive in the whole tensor. */
+    /** Splits elements {@code at} to {@code at + count} into ranges consecutive in the tensor. */
     void forEachRun(long at, int count, Run run) {
       for (int from = 0; from < count; ) {
         long column = (at + from) % width;

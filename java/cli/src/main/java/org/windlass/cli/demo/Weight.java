@@ -8,13 +8,9 @@ import org.windlass.layout.Layout;
  * One weight of the demo's model.
  *
  * @param index number of the weight, which determines its values
- * @param name name in a checkpoint
  * @param group line of the demo's table that includes the weight
- * @param shape global shape
- * @param from layout on the trainer
- * @param to layout on the inference ranks
- * @param buffer inference rank's buffer that holds its part
- * @param bufferRow first row of its part in that buffer
+ * @param buffer name of the buffer that holds an inference rank's part of the weight
+ * @param bufferRow first row of that part in the buffer
  */
 record Weight(
     int index,

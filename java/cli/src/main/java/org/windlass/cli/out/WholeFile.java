@@ -26,10 +26,10 @@ public final class WholeFile implements AutoCloseable {
 
   private final Path file;
 
-  /** Path of the final file, with links followed. */
+  /** Path of the final file, after following links. */
   private final Path place;
 
-  /** Path of the temporary file. Equals {@code place} if that is not a regular file. */
+  /** Path of the temporary file; the same as {@code place} if the latter is a device or a pipe. */
   private final Path work;
 
   private final OutputStream out;

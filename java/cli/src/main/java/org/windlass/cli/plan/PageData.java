@@ -28,15 +28,15 @@ import org.windlass.plan.Traffic.Link;
  * traffic between ranks, and the totals of every rank.
  */
 final class PageData {
-  /** Largest number of links. A larger page would keep a browser busy. */
+  /** Largest number of rank pairs with traffic. A larger page would keep a browser busy. */
   private static final int MOST_LINKS = 400_000;
 
-  /** Largest number of intervals of one dimension of one shard. A finer picture is not visible. */
+  /** Largest number of a shard's intervals in one dimension. A finer picture is not visible. */
   private static final int MOST_INTERVALS = 256;
 
   private final PlanRequest request;
 
-  /** Index in {@link #layouts} of each combination of layout and shape. */
+  /** Index in {@link #layouts} of each layout and shape, keyed by their text. */
   private final Map<String, Integer> layoutPlaces = new HashMap<>();
 
   private final List<Map<String, Object>> layouts = new ArrayList<>();
@@ -75,7 +75,7 @@ final class PageData {
         "bound", predicted.map(LinkSpeeds.Prediction::bound));
   }
 
-  /** Returns a tensor, with the sums over all {@code count} tensors of its kind. */
+  /** Returns the JSON of a tensor, with sums over all {@code count} tensors like it. */
   private Map<String, Object> json(PlannedTensor tensor) {
     List<Plan> same = tensor.plans(request.options(), plans.size());
     plans.addAll(same);
@@ -113,8 +113,8 @@ final class PageData {
   }
 
   /**
-   * Returns the mesh, its placements and the shards. For each dimension, it lists the distinct
-   * interval lists, and each rank's index among them, in mesh order.
+   * Returns the JSON of a layout: mesh, placements and shards. For each dimension, it lists the
+   * different lists of intervals, and for each rank in mesh order the index of its list.
    */
   private static Map<String, Object> json(Layout layout, long[] shape) {
     DeviceMesh mesh = layout.mesh();

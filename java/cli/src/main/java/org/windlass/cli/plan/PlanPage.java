@@ -14,7 +14,7 @@ import org.windlass.cli.out.WholeFile;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * Writes a page that shows plans as a file. It is {@code plan.html} with the plans inserted as
+ * Writes a page that shows plans in a browser. It is {@code plan.html} with the plans inserted as
  * JSON, and needs no other file.
  */
 public final class PlanPage {
@@ -28,7 +28,7 @@ public final class PlanPage {
 
   private PlanPage() {}
 
-  /** Returns {@code file} with links followed. It must be new, empty, or a page. */
+  /** Returns {@code file} after following links. Throws if it is neither new, empty nor a page. */
   public static Path place(Path file) {
     try {
       if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
@@ -63,7 +63,7 @@ public final class PlanPage {
     }
   }
 
-  /** Writes the page of some tensors completely, or leaves {@code place} unchanged. */
+  /** Writes the page of some tensors completely, or leaves the file at {@code place} unchanged. */
   public static void write(Path place, PlanRequest request, List<PlannedTensor> tensors) {
     // In a script element, only a '<' could end the JSON.
     String plans = new PageData(request).json(tensors).replace("<", "\\u003c");

@@ -34,7 +34,6 @@ public final class PlanReport {
     this.json = json;
   }
 
-  /** The planned work: one tensor, or the sum of several. */
   private record Planned(
       @Nullable String name,
       @Nullable PlannedTensor tensor,
@@ -173,7 +172,7 @@ public final class PlanReport {
             route.targets().stream().map(rank -> JsonObject.of("rank", rank, "region", region)));
   }
 
-  /** Returns the half-open interval of a dimension, or a list of them if there are several. */
+  /** Returns the interval of a dimension, with an exclusive end, or a list if there are several. */
   private static List<?> json(List<Region.Interval> intervals) {
     List<List<Long>> all =
         intervals.stream().map(each -> List.of(each.start(), each.end())).toList();

@@ -13,10 +13,10 @@ import org.windlass.plan.Totals;
 import org.windlass.plan.Traffic;
 
 /**
- * Options of the plans to show, with what the user gave about hosts and links.
+ * Options for the plans to show, and the user's settings for hosts and links.
  *
  * @param hosts grouping of ranks by host, if given
- * @param speeds speeds for the prediction of a time, if given
+ * @param speeds speeds of links, to predict times, if given
  * @param rank the only rank that is planned; empty for all
  */
 public record PlanRequest(

@@ -17,12 +17,8 @@ import org.windlass.plan.PlanOptions;
 /**
  * A tensor to plan.
  *
- * @param name name of the tensor
- * @param shape global shape
  * @param dtype dtype at both ends
- * @param wire dtype in which it crosses ranks
- * @param from source layout
- * @param to target layout
+ * @param wire dtype of the values while they move between ranks
  * @param count number of such tensors
  */
 public record PlannedTensor(
@@ -56,7 +52,11 @@ public record PlannedTensor(
         entry.count());
   }
 
-  /** Checks that a layout, which the user wrote as {@code given}, fits a tensor. */
+  /**
+   * Throws InvalidArgumentException unless a layout fits a tensor.
+   *
+   * @param given the layout as the user wrote it, for messages
+   */
   public static void requireFit(String name, String given, Layout layout, long... shape) {
     try {
       layout.check(name, shape);
@@ -81,7 +81,11 @@ public record PlannedTensor(
     to.mesh().ranks().forEach(ranks::set);
   }
 
-  /** Returns the plans of all {@code count} tensors, the first at position {@code turn}. */
+  /**
+   * Returns the plans of all {@code count} tensors.
+   *
+   * @param turn number of tensors planned before, which decides which replica sends
+   */
   List<Plan> plans(PlanOptions options, int turn) {
     TensorSpec source = TensorSpec.of(name, dtype, from, shape);
     TensorSpec target = TensorSpec.of(name, dtype, to, shape);

@@ -13,12 +13,12 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Builds command lines of JVMs with the classes, options and settings of this one. Options that are
- * not visible in this process's command line are not visible in the new one either. They are passed
- * in a file.
+ * Builds command lines of JVMs with the classes, options and settings of this JVM. Options that
+ * other users can't see in this process's command line are passed in a file, so that they remain
+ * hidden.
  */
 public final class OwnJvm {
-  /** Options for only one JVM: its ports, and the files of its agents and recordings. */
+  /** Options that two JVMs can't share: ports, and the files of agents and recordings. */
   private static final Pattern ALONE =
       Pattern.compile(
           "-(agentlib|agentpath|javaagent):.*|-Xrun.*|-XX:StartFlightRecording.*"
@@ -28,12 +28,11 @@ public final class OwnJvm {
   private static final List<String> VARIABLES =
       List.of("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS");
 
-  /** Pattern of an option in such a variable, with quotes. */
   private static final Pattern WORD = Pattern.compile("(?:[^\\s\"']|\"[^\"]*\"|'[^']*')+");
 
   private final RunFolder folder;
 
-  /** File with options that others cannot see, or null before it is needed. */
+  /** File with the options that other users cannot see; null before it is needed. */
   private @Nullable Path hidden;
 
   /** Keeps files with options in {@code folder}. */

@@ -10,12 +10,12 @@ import java.util.Arrays;
 import java.util.function.ObjIntConsumer;
 
 /**
- * Copies the lines of one stream of a rank, on a thread of its own. Each line is passed on whole,
- * after the rank in brackets, without changes to its bytes. A missing end of line is added. A line
+ * Copies the lines of one stream of a rank, on its own thread. Each line is passed on as a whole,
+ * after the rank in brackets, and with its bytes unchanged. A missing end of line is added. A line
  * longer than {@link #LONGEST} is split into several lines.
  */
 final class RankLines {
-  /** Largest number of bytes of a line that are held back. */
+  /** Largest number of bytes that are kept back until their line ends. */
   static final int LONGEST = 1 << 18;
 
   private static final int CHUNK = 1 << 14;
@@ -25,19 +25,19 @@ final class RankLines {
   private final byte[] prefix;
   private final Thread reader;
 
-  /** Bytes of a line that has not ended. Guarded by this. */
+  /** Bytes of a line whose end is missing. Guarded by {@code this}. */
   private byte[] held = new byte[CHUNK];
 
   private int length;
 
   private volatile boolean isOver;
 
-  /** Number of completed reads. {@code isWaiting} is true during a read. */
+  /** Number of completed reads. While a read is in progress, {@code isWaiting} is true. */
   private volatile long reads;
 
   private volatile boolean isWaiting;
 
-  /** Starts to read. {@code to} receives an array of whole lines and its length. */
+  /** Starts the thread. {@code to} receives an array of whole lines and its used length. */
   RankLines(int rank, InputStream from, ObjIntConsumer<byte[]> to) {
     this.from = from;
     this.to = to;
@@ -142,10 +142,8 @@ final class RankLines {
 
   /**
    * Waits until everything has been passed on, for as long as the reader takes. Other processes may
-   * keep the stream open after the rank ended. If they are silent, this passes on what was read so
-   * far and ends.
-   *
-   * @param silence time without a read after which the stream counts as silent
+   * keep the stream open after the rank has ended. If they write nothing for {@code silence},
+   * passes on what was read so far and ends.
    */
   void finish(Duration silence) throws InterruptedException {
     long before = -1;

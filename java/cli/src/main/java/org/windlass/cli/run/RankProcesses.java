@@ -29,8 +29,8 @@ import java.util.stream.IntStream;
 
 /**
  * The processes of a job's ranks on this machine. They end together, with all processes that they
- * have started. These have a rank as an ancestor, or {@link #MARK} in their environment if that
- * rank is gone.
+ * have started. These are the ranks' descendants, and all processes with {@link #MARK} in their
+ * environment if the rank that started them has ended.
  */
 public final class RankProcesses implements AutoCloseable {
   public record Rank(int number, long pid) {}
@@ -41,10 +41,10 @@ public final class RankProcesses implements AutoCloseable {
    */
   public record Failure(int rank, long pid, int status) {}
 
-  /** Environment variable of ranks and their child processes. Its value is unique to the job. */
+  /** Environment variable of ranks and their descendants. Its value is unique to the job. */
   static final String MARK = "WINDLASS_RUN";
 
-  /** Number of times that found processes are killed, since they may start others meanwhile. */
+  /** Number of times that remaining processes are killed, since they may start others meanwhile. */
   private static final int KILLS = 20;
 
   /** Time that a killed process may take to end, unless it hangs in the kernel. */
@@ -52,18 +52,18 @@ public final class RankProcesses implements AutoCloseable {
 
   private static final Duration LOOK = Duration.ofMillis(10);
 
-  /** Interval at which a waiting thread checks for stopped ranks while none ends. */
+  /** Interval at which a waiting thread checks for suspended ranks. */
   static final Duration LOOK_AT_STOPPED = Duration.ofMillis(500);
 
-  /** Silence of processes that outlive a rank after which its output counts as complete. */
+  /** If processes that outlive a rank write nothing for this long, its output is complete. */
   private static final Duration SILENCE = Duration.ofMillis(500);
 
-  /** States in /proc/PID/stat. */
+  /** Letters for the state of a process in /proc/PID/stat. */
   private static final char ZOMBIE = 'Z';
 
   private static final char STOPPED = 'T';
 
-  /** Entry of {@code events} for lost output. Other entries are indices of processes. */
+  /** Entry of {@code events} for lost output. Other entries are indices in {@code processes}. */
   private static final int OUTPUT_LOST = -1;
 
   private final int first;
@@ -72,12 +72,12 @@ public final class RankProcesses implements AutoCloseable {
   private final SharedOutput output;
   private final BlockingQueue<Integer> events = new LinkedBlockingQueue<>();
 
-  /** Lock of the thread that ends all processes. */
+  /** Lock that only one thread at a time holds while it ends all processes. */
   private final Object end = new Object();
 
   private boolean hasEnded;
 
-  /** Processes by rank. This and all fields below are guarded by this. */
+  /** Processes in the order of their ranks. {@code this} guards this field and all below. */
   private final List<Process> processes = new ArrayList<>();
 
   private final List<RankLines> lines = new ArrayList<>();
@@ -123,11 +123,11 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   /**
-   * Waits until a rank fails after which the others do not go on, all have ended, or output cannot
-   * be written. In the last case, {@link SharedOutput#loss} has the reason.
+   * Waits until all ranks have ended, a rank fails and {@code goesOn} returns false, or output
+   * cannot be written. In the last case, {@link SharedOutput#loss} has the reason.
    *
-   * @param goesOn called for each rank that fails, as it does
-   * @param look called every {@link #LOOK_AT_STOPPED} while none ends
+   * @param goesOn called for each rank that fails; returns whether the other ranks continue
+   * @param look called every {@link #LOOK_AT_STOPPED} while no rank ends
    * @return the rank that ended last, if it failed
    */
   public Optional<Failure> await(Predicate<Failure> goesOn, Runnable look)
@@ -156,7 +156,7 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /** Returns the ranks that have not ended, if all of them are stopped and others ended. */
+  /** Returns the ranks that have not ended, if all are suspended and others have ended. */
   public List<Rank> stopped() {
     List<Process> all = processes();
     List<Rank> left = new ArrayList<>();
@@ -178,8 +178,8 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   /**
-   * Waits up to {@code within} for ranks to end on their own, except stopped ones. Returns the
-   * ranks that have ended with another status than 0.
+   * Waits up to {@code within} for the ranks that are not suspended to end on their own. Returns
+   * the ranks that have ended with another status than 0.
    */
   public List<Failure> failures(Duration within) {
     long start = System.nanoTime();
@@ -198,7 +198,7 @@ public final class RankProcesses implements AutoCloseable {
         .toList();
   }
 
-  /** Waits until the output of ended ranks is passed on, for as long as its reader takes. */
+  /** Waits until the output of ended ranks is passed on, however long its reader takes. */
   public void finishOutput() throws InterruptedException {
     for (RankLines each : lines()) {
       each.finish(SILENCE);
@@ -217,10 +217,10 @@ public final class RankProcesses implements AutoCloseable {
    * Ends all running processes and passes on their last output. No process can be started
    * afterwards.
    *
-   * <p>Ranks, and then their descendants, get SIGTERM. Stopped processes get SIGKILL, since they
+   * <p>Ranks, and then their descendants, get SIGTERM. Suspended processes get SIGKILL, since they
    * cannot handle a signal. A process that has outlived its rank, such as a log writer, first gets
-   * a fifth of the grace period to end on its own. Last output is awaited for half of the grace
-   * period.
+   * a fifth of the grace period to end on its own. The wait for the last output takes at most half
+   * of the grace period.
    */
   public void end() {
     synchronized (this) {
@@ -288,7 +288,6 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /** Adds running ranks and descendants to {@code found}. Returns true if any runs. */
   private boolean look(Set<ProcessHandle> ranks, Set<ProcessHandle> found) {
     ProcessHandle.allProcesses()
         .filter(each -> isRunning(each) && (depth(ranks, each) >= 0 || isMarked(each)))
@@ -296,7 +295,7 @@ public final class RankProcesses implements AutoCloseable {
     return found.stream().anyMatch(RankProcesses::isRunning);
   }
 
-  /** Returns the number of generations below the nearest rank, or -1 without one. */
+  /** Returns the number of generations below the nearest rank, or -1 if there is none. */
   private static int depth(Set<ProcessHandle> ranks, ProcessHandle process) {
     Optional<ProcessHandle> at = Optional.of(process);
     int depth = 0;
@@ -307,7 +306,7 @@ public final class RankProcesses implements AutoCloseable {
     return at.isPresent() ? depth : -1;
   }
 
-  /** Returns true if the process has the mark in its environment, which may be unreadable. */
+  /** Returns true if the process has {@link #MARK} in its environment, and that can be read. */
   private boolean isMarked(ProcessHandle process) {
     try {
       Path file = Path.of("/proc", "" + process.pid(), "environ");
@@ -324,7 +323,6 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /** Returns true if the process is alive and not a zombie. */
   private static boolean isRunning(ProcessHandle process) {
     return process.isAlive() && state(process) != ZOMBIE;
   }
@@ -333,7 +331,7 @@ public final class RankProcesses implements AutoCloseable {
     return state(process) == STOPPED;
   }
 
-  /** Returns the process's state letter in /proc, or that of a zombie if it is gone. */
+  /** Returns the process's state letter in /proc; {@link #ZOMBIE} if it has ended. */
   private static char state(ProcessHandle process) {
     try {
       Path file = Path.of("/proc", "" + process.pid(), "stat");

@@ -17,19 +17,19 @@ import org.windlass.launch.LaunchStore;
 
 /**
  * Environment variables for ranks on one machine. They contain the ranks' numbers under the names
- * of torchrun and of Windlass, a token, and {@code MASTER_PORT}, a port of the loopback interface
- * for the first rank. They also name the ranks' rendezvous, a store in this process that is open
- * until this is closed.
+ * of torchrun and of Windlass, and a token. {@code MASTER_PORT} is a port of the loopback interface
+ * for rank 0's own use. They also name the store where the ranks find each other. It runs in this
+ * process until this object is closed.
  */
 public final class RankVariables implements AutoCloseable {
   private static final String LOOPBACK = "127.0.0.1";
 
   private static final String TOKEN_FILE = "WINDLASS_TOKEN_FILE";
 
-  /** Number of random bytes of a token. Each is two digits in the file. */
+  /** Number of random bytes of a token. The file has two hexadecimal digits for each. */
   private static final int TOKEN_BYTES = 32;
 
-  /** If one of these is set, the ranks use its token: two jobs that connect share one. */
+  /** If one of these is set, ranks use its token. Two jobs that connect need the same one. */
   private static final List<String> TOKENS = List.of(TOKEN_FILE, "WINDLASS_TOKEN");
 
   private final int ranks;

@@ -30,30 +30,30 @@ import org.windlass.error.AbortedException;
 public final class RunFolder implements AutoCloseable {
   private static final Pattern NAME = Pattern.compile("windlass-run-[0-9]+");
 
-  /** Names of files that runs make apart from the lock. A folder with others is kept. */
+  /** Matches the files that a run writes, except the lock. A folder with others is kept. */
   private static final Pattern FILE = Pattern.compile("token|options|[0-9]+([.]part)?");
 
   private static final String LOCK = "lock";
 
-  /** Number of attempts. Another run may mistake a new folder for an abandoned one. */
+  /** Number of attempts. Another run may take a new folder for an abandoned one. */
   private static final int ATTEMPTS = 100;
 
   /**
-   * Folders of this process. The system drops all locks of a process on a file when the process
-   * closes any descriptor of the file. This process therefore never opens their locks again.
+   * Folders of this process. If a process closes any descriptor of a file, the system drops all its
+   * locks on the file. This process therefore never opens the lock files of these folders again.
    * Guarded by the class.
    */
   private static final Set<Path> OWN = new HashSet<>();
 
-  /** The folder, or null before it is needed. Guarded by the class, as the fields below are. */
+  /** Path of the folder; null before it is needed. Guarded by the class, as those below. */
   private @Nullable Path path;
 
   private @Nullable FileChannel lock;
   private boolean isClosed;
 
   /**
-   * Returns the path of a file in the folder. The first call makes the folder, and removes those of
-   * killed runs.
+   * Returns the path of a file in the folder. The first call creates the folder, and removes the
+   * folders of killed runs.
    *
    * @throws AbortedException if this is closed
    */
@@ -78,7 +78,7 @@ public final class RunFolder implements AutoCloseable {
     }
   }
 
-  /** Makes and locks a file. Returns null if another run takes its folder for abandoned. */
+  /** Creates and locks a file. Returns null if another run has taken its folder for abandoned. */
   private static @Nullable FileChannel lockNew(Path file) throws IOException {
     FileChannel channel =
         FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
@@ -98,7 +98,7 @@ public final class RunFolder implements AutoCloseable {
     return isLocked ? channel : null;
   }
 
-  /** Makes a file in the folder that only its owner can read, and returns its path. */
+  /** Creates a file in the folder that only its owner can read, and returns the file's path. */
   Path newFile(String name) throws IOException {
     return Files.createFile(
         resolve(name),
@@ -139,7 +139,7 @@ public final class RunFolder implements AutoCloseable {
     }
   }
 
-  /** Returns true if a process has the folder in its environment. */
+  /** Returns true if a running process has the folder's path in its environment. */
   private static boolean isInUse(Path folder) {
     return ProcessHandle.allProcesses().anyMatch(process -> isNamed(folder, process.pid()));
   }
@@ -155,9 +155,9 @@ public final class RunFolder implements AutoCloseable {
   }
 
   /**
-   * Removes a folder whose lock this process holds, unless it has a file that no run made.
+   * Removes a folder whose lock this process holds, unless it has a file that no run wrote.
    *
-   * @param isOwn whether all files are this run's, including partial files of killed ranks
+   * @param isOwn whether the folder is this run's, so that unfinished files of killed ranks go too
    */
   private static void remove(Path folder, FileChannel lock, boolean isOwn) throws IOException {
     List<Path> files = new ArrayList<>();

@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Standard output and standard error for several ranks. One rank writes at a time, in whole lines,
- * also if both streams are one terminal or file. After a write fails, nothing more is written.
+ * even if both streams are one terminal or file. After a write fails, nothing more is written.
  */
 public final class SharedOutput {
   public record Loss(String stream, IOException fault) {}
@@ -53,7 +53,7 @@ public final class SharedOutput {
     }
   }
 
-  /** Returns the first stream that could not be written, or empty if all writes succeeded. */
+  /** Returns which stream could not be written first; empty if all writes succeeded. */
   public Optional<Loss> loss() {
     return Optional.ofNullable(loss);
   }

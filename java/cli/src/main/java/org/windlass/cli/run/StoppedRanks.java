@@ -7,13 +7,13 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /**
- * Watches for ranks that are stopped while all other ranks have ended. It reports them from time to
- * time and, after a deadline, ends them. Run it every {@link RankProcesses#LOOK_AT_STOPPED}. It
- * counts the consecutive runs with the same ranks. Time in which this process is stopped therefore
- * does not count.
+ * Reports and then ends ranks that are suspended while all other ranks have ended. It reports them
+ * from time to time and, after a deadline, ends them. Call it every {@link
+ * RankProcesses#LOOK_AT_STOPPED}. It counts the consecutive calls with the same ranks. Time in
+ * which this process is suspended therefore does not count.
  */
 public final class StoppedRanks implements Runnable {
-  /** Number of runs until the first report. {@link #SILENCE} is the number between two reports. */
+  /** Number of calls before the first report. {@link #SILENCE} is that between two reports. */
   static final int PATIENCE = 10;
 
   static final int SILENCE = 120;

@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.concurrent.TimeoutException;
 import org.windlass.internal.store.OthersGoneException;
 
-/** Exchanges data of the ranks of a start before they have a communicator. */
+/** Exchanges data between the ranks that start a communicator together, before they have one. */
 @FunctionalInterface
 public interface AllGather {
   /**

@@ -28,7 +28,7 @@ import org.windlass.internal.store.Waits;
  * each on its own thread. The first of them makes the handles of all ranks of the process.
  */
 public final class AllGatherStart {
-  /** The {@code wl_comm_t*} for which each rank of this process waits, by its member. */
+  /** Future {@code wl_comm_t*} of each starting rank of this process, keyed by its member id. */
   private static final Map<UUID, CompletableFuture<Long>> STARTING = new ConcurrentHashMap<>();
 
   /** Marks a rank that has stopped waiting. */
@@ -47,7 +47,8 @@ public final class AllGatherStart {
   /**
    * Prepares the start of one rank.
    *
-   * @param alone makes a {@code wl_comm_t*} for each rank if all live in this process
+   * @param size number of all ranks
+   * @param alone makes a {@code wl_comm_t*} for each rank if all ranks live in this process
    */
   public AllGatherStart(
       AllGather all, int rank, int size, Start.Config config, Host host, Supplier<long[]> alone,
@@ -108,7 +109,7 @@ public final class AllGatherStart {
     }
   }
 
-  /** Returns the ranks of this process. */
+  /** Returns those ranks that live in this process. */
   private List<Integer> here(Hosts hosts) {
     ProcessName process = hosts.all().get(rank).process();
     return hosts.all().stream()

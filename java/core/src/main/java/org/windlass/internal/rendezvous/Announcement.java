@@ -44,7 +44,7 @@ public record Announcement(
         });
   }
 
-  /** Reads the announcement of another job. Throws Mismatch if its versions differ from these. */
+  /** Decodes another job's announcement. Throws Mismatch if it has other {@code versions}. */
   public static Announcement of(byte[] bytes, String versions) {
     try {
       return Encoding.read(
@@ -64,7 +64,7 @@ public record Announcement(
     }
   }
 
-  /** Reads an announcement of any versions. Returns null if it can't be read. */
+  /** Decodes an announcement without comparing versions. Returns null if it is malformed. */
   static @Nullable Announcement peek(byte[] bytes) {
     try {
       return Encoding.read(

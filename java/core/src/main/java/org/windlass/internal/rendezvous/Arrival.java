@@ -18,11 +18,14 @@ import org.windlass.internal.store.Texts;
 /**
  * A rank's description of itself at the start of a communicator.
  *
+ * @param library version of the rank's library
+ * @param target target of the rank's kernels
  * @param host id of its machine since the last boot
  * @param machine host name of its machine
  * @param named value of {@link Host#NAME_VARIABLE}; empty if it is not set
  * @param cores number of cores that it may use at once
  * @param cpus cores that it may use, in the kernel's notation: {@code 0-3,8}
+ * @param options options of the communicator, as text
  */
 record Arrival(
     int rank, String library, String target, String host, String machine, String named,
@@ -91,8 +94,10 @@ record Arrival(
   }
 
   /**
-   * Decodes a description. Errors name the sender by {@code who}.
+   * Decodes a description.
    *
+   * @param who the sender, for messages
+   * @param faultyRanks the faulty ranks of an exception
    * @throws org.windlass.error.MismatchException if it is malformed or of another protocol
    */
   static Arrival of(String who, List<Integer> faultyRanks, byte[] bytes) {
@@ -122,7 +127,7 @@ record Arrival(
         Texts.printable(in.readUTF()));
   }
 
-  /** Returns the cores that it may use. Empty if the kernel's text can't be read. */
+  /** Returns the numbers of the rank's cores; empty if {@link #cpus} is malformed. */
   private BitSet mask() {
     BitSet mask = new BitSet();
     for (String range : cpus.split(",")) {
@@ -141,7 +146,7 @@ record Arrival(
     return mask;
   }
 
-  /** Returns the number of cores that ranks share: the union of their masks, or a quota. */
+  /** Returns how many cores the ranks of a host share: the union of theirs, or a quota. */
   static int cores(List<Arrival> ranks) {
     BitSet union = new BitSet();
     int most = 1;

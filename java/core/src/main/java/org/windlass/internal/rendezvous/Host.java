@@ -17,14 +17,14 @@ public record Host(String name, long silenceNs) {
 
   public static final String SILENCE_VARIABLE = "WINDLASS_HOST_SILENCE";
 
-  /** Form of a name that the native library can store. */
+  /** Matches a name that the native library can store. */
   private static final Pattern NAME = Pattern.compile("[!-~]{1,63}");
 
   private static final Pattern SECONDS = Pattern.compile("[0-9]{1,4}(\\.[0-9]{1,3})?");
   private static final double LEAST_SILENCE = 0.5;
 
   /**
-   * Parses the variables.
+   * Reads the settings from environment variables.
    *
    * @throws org.windlass.error.InvalidArgumentException if one is malformed
    */

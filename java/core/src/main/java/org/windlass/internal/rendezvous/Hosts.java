@@ -41,7 +41,7 @@ final class Hosts {
     }
   }
 
-  /** Returns the name of the machine and pid namespace in which processes see one another. */
+  /** Names the machine and the PID namespace. Processes see one another if both are the same. */
   private static String machine(Arrival arrival) {
     return arrival.host() + " " + arrival.process().pidNamespace();
   }
@@ -58,7 +58,7 @@ final class Hosts {
     return numbers.clone();
   }
 
-  /** Returns the lowest rank on the host of {@code rank}. */
+  /** Returns the description of the lowest rank on the host of {@code rank}. */
   Arrival first(int rank) {
     return firsts.get(numbers[rank]);
   }
@@ -67,7 +67,7 @@ final class Hosts {
     return numbers[one] == numbers[other];
   }
 
-  /** Returns the number of cores that the ranks of a host share, on the host with the fewest. */
+  /** Returns the smallest number of cores that the ranks of any host share. */
   int cores() {
     return IntStream.range(0, firsts.size())
         .map(host -> Arrival.cores(all.stream().filter(of -> numbers[of.rank()] == host).toList()))
@@ -83,7 +83,7 @@ final class Hosts {
   }
 
   /**
-   * Returns the name of a rank after the word "rank", with its host if {@code hosts} are several.
+   * Returns a text such as {@code rank 3}, with the host's name if there are several hosts.
    *
    * @param hosts null if the hosts are not known yet
    */

@@ -18,8 +18,8 @@ import org.windlass.internal.store.Texts;
 import org.windlass.internal.store.Token;
 
 /**
- * The processes of a job at the store where its ranks find each other. Each process has a key
- * there, which lasts as long as the store, so that observers find the process.
+ * Registers the processes of a job at the store where its ranks find each other. Each process
+ * writes a key, so that {@code windlass report} finds the process.
  */
 public final class JobProcesses {
   private static final String PREFIX = "process/";
@@ -35,7 +35,7 @@ public final class JobProcesses {
   }
 
   /**
-   * Returns the registered processes of this host; none if the job has not begun to start.
+   * Returns the job's registered processes on this host; none if the job has not begun to start.
    *
    * @throws WindlassException those of {@link SocketStore#connect}, Mismatch if the job runs
    *     another version, and Unsupported if it runs only on other hosts

@@ -30,7 +30,7 @@ public final class LinkRendezvous implements AutoCloseable {
   private static final String JOBS = "jobs";
   private static final Pattern NAME = Pattern.compile("[^\\p{Cntrl}:]{1,255}");
 
-  /** Limit for the owner of a provided store to answer; at most half of the time that is left. */
+  /** Time limit for the owner of a provided store to answer; at most half of the remaining time. */
   private static final Duration OWNER_LIMIT = Duration.ofSeconds(3);
 
   private final Map<String, String> environment;
@@ -45,6 +45,7 @@ public final class LinkRendezvous implements AutoCloseable {
   /**
    * Reads the environment.
    *
+   * @param library the version of this library
    * @throws WindlassException InvalidArgument if the variable is not set or malformed, or what
    *     {@link RendezvousFile} throws
    */
@@ -71,8 +72,8 @@ public final class LinkRendezvous implements AutoCloseable {
   }
 
   /**
-   * Returns the value of {@link #VARIABLE}; empty if it is not set. Refuses its earlier name, which
-   * would otherwise have no effect.
+   * Returns the value of {@link #VARIABLE}; empty if it is not set. Throws InvalidArgumentException
+   * if only the variable's earlier name is set, which would have no effect.
    */
   public static String setting(Map<String, String> environment) {
     if (!environment.getOrDefault(OLD_VARIABLE, "").isEmpty()) {
@@ -82,7 +83,7 @@ public final class LinkRendezvous implements AutoCloseable {
     return environment.getOrDefault(VARIABLE, "");
   }
 
-  /** Checks a value of {@link #VARIABLE}. Looks up no host. */
+  /** Throws InvalidArgument for a malformed value of {@link #VARIABLE}. Looks up no host. */
   public static void check(String setting) {
     if (StoreProviders.address(VARIABLE, setting).isPresent()) {
       return;
@@ -96,7 +97,7 @@ public final class LinkRendezvous implements AutoCloseable {
     }
   }
 
-  /** Returns the name of the store, which all users of one token, or of none, share. */
+  /** Returns the name of the store. All users of one token, or of none, share the store. */
   private String name(String provided) {
     StoreProviders.of(provided); // throws if there is none
     return Token.fromEnvironment(environment).map(token -> token.name(JOBS)).orElse(JOBS);
@@ -184,7 +185,7 @@ public final class LinkRendezvous implements AutoCloseable {
     return server.place();
   }
 
-  /** Closes the store if this process has it. All members lose it then. Idempotent. */
+  /** Closes the store if this process has opened it; all members then lose it. Idempotent. */
   @Override
   public synchronized void close() {
     Store last = owned;

@@ -73,7 +73,7 @@ public record LinkSearch(
     }
   }
 
-  /** Instance of a job that holds a key, with limits that run since it was first seen there. */
+  /** Records which job holds a key. The limits count from when it was first seen there. */
   record Holder(String instance, Deadline log, Deadline fail, AtomicBoolean isLogged) {}
 
   /**
@@ -99,7 +99,7 @@ public record LinkSearch(
     return "link/" + linkName + "/";
   }
 
-  /** Finds an open target for this source: {@code job}, or any if that is null. */
+  /** Finds a target that waits for this source: {@code job}, or any if that is null. */
   public Match source(@Nullable String job) {
     while (true) {
       for (String target : awaitOpen(job)) {
@@ -111,7 +111,7 @@ public record LinkSearch(
     }
   }
 
-  /** Waits until a target is open for this source: {@code job}, or any if that is null. */
+  /** Returns the targets that wait for this source, once one does: {@code job} if not null. */
   public List<String> awaitOpen(@Nullable String job) {
     byte[] calls = null;
     while (true) {
@@ -151,7 +151,7 @@ public record LinkSearch(
     return late(failure, none, CHECK_OTHER_JOB);
   }
 
-  /** Returns the names of the targets that are open for this source now. */
+  /** Returns the names of the targets that now wait for this source. */
   public List<String> open() {
     hold(
         path() + "source", own.toBytes(), Announcement::peek,
@@ -171,7 +171,7 @@ public record LinkSearch(
     return TargetEntry.of(store.get(key, limit).orElse(new byte[0]));
   }
 
-  /** Gives the source's key a new value, so that a source that waits looks at the targets again. */
+  /** Changes the value of the source's key, so that a waiting source looks at the targets again. */
   private void notifySource() {
     String calls = path() + "calls";
     byte[] next = ByteBuffer.allocate(Long.BYTES).putLong(randomNumber()).array();
@@ -236,7 +236,7 @@ public record LinkSearch(
     return job != null && job.instance().equals(own.instance());
   }
 
-  /** Answers a target. Returns null if it is no longer open. */
+  /** Answers a target, which joins this source. Returns null if the target no longer waits. */
   private @Nullable Match match(String target) {
     String key = path() + "target/" + target;
     byte[] found = store.get(key, until.left()).orElse(new byte[0]);
@@ -264,7 +264,7 @@ public record LinkSearch(
     }
   }
 
-  /** Opens this target, and waits for the source. */
+  /** Announces this target to the source, and waits for the source's answer. */
   public Match target() {
     String key = path() + "target/" + own.job();
     byte[] open = new TargetEntry(own.toBytes(), TargetEntry.OPEN, new byte[0]).toBytes();
@@ -314,7 +314,7 @@ public record LinkSearch(
     return Announcement.peek(TargetEntry.of(value).target());
   }
 
-  /** Removes this target's key, even if it is unknown whether the store has it. */
+  /** Removes this target's key, even if it is unknown whether the key was written. */
   private void retract(String key, RuntimeException failure) {
     try {
       uninterrupted(

@@ -11,9 +11,9 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.internal.store.StoreServer;
 
 /**
- * A user's part in a store server that runs in this process. A user is a start, with its
- * communicator, or a job that meets others. Successive starts at an address share the server. The
- * server is open until its last user closes its part.
+ * One user's share of a store server that runs in this process. A user is a communicator, or a job
+ * that connects to others. Users of the same address share the server. The server is open until its
+ * last user closes its share.
  */
 public final class OwnStore implements AutoCloseable {
   /** Open servers by the requested address. Changes of one address exclude one another. */
@@ -65,7 +65,7 @@ public final class OwnStore implements AutoCloseable {
     return new RendezvousFile.Place(shared().server.address(), asked.token());
   }
 
-  /** Ends the start. All ranks have joined. */
+  /** Records that all ranks have joined, so that another start may use the server. */
   public void started() {
     OPEN.compute(asked.address(), (address, open) -> withoutStart(open));
   }

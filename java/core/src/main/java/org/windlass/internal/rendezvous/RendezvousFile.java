@@ -91,9 +91,10 @@ public final class RendezvousFile implements AutoCloseable {
   public record Place(InetSocketAddress address, Token token) {}
 
   /**
-   * Finds the file of {@code what}, a text that no other job on this host has.
+   * Finds the file.
    *
-   * @param variable names an address instead of the file
+   * @param what a text that identifies the job, or the rendezvous of jobs, on this host
+   * @param variable name of the variable that can give an address instead, for messages
    * @param environment names the folder. If that is missing, or open to others, the folder is
    *     {@code windlass-UID} under {@code java.io.tmpdir}, which is created.
    */
@@ -121,10 +122,7 @@ public final class RendezvousFile implements AutoCloseable {
     return path;
   }
 
-  /**
-   * Writes the file. {@link #close} removes it. Throws Resource if a running process has written
-   * it.
-   */
+  /** Writes the file. {@link #close} removes it. Throws Resource if another process has it. */
   public void write(Place place) {
     if (read() != null) {
       throw new ResourceException(
@@ -300,7 +298,7 @@ public final class RendezvousFile implements AutoCloseable {
     }
   }
 
-  /** Returns the number of the user who owns the files that this process creates. */
+  /** Returns the user id that owns the files which this process creates. */
   private static int user() throws IOException {
     for (String line : Files.readAllLines(STATUS)) {
       if (line.startsWith("Uid:")) {

@@ -47,8 +47,8 @@ public final class Start {
     }
 
     /**
-     * Returns the entries in which two such texts differ: first from {@code one}, then from
-     * {@code other}.
+     * Compares two texts of options, and returns the entries that differ: first those of {@code
+     * one}, then those of {@code other}.
      */
     static List<String> difference(String one, String other) {
       List<String> ones = new ArrayList<>(List.of(one.split(BETWEEN)));
@@ -60,7 +60,7 @@ public final class Start {
       return readable.get(0).equals(readable.get(1)) ? exact : readable;
     }
 
-    /** Returns the entries, with times in the form of messages. */
+    /** Returns the entries with times such as {@code 60 s}, for messages. */
     private static String readable(String entries) {
       return NANOSECONDS
           .matcher(entries)
@@ -140,7 +140,7 @@ public final class Start {
     return hosts;
   }
 
-  /** Takes the other steps. Returns a {@code wl_comm_t*} for each of {@code own}. */
+  /** Takes the steps after the first. Returns a {@code wl_comm_t*} for each of {@code own}. */
   long[] make(List<Integer> own, Hosts hosts) {
     int maker = hosts.first(own.get(0)).rank();
     int[] file = {-1};
@@ -210,7 +210,7 @@ public final class Start {
     }
   }
 
-  /** Makes the memory that the ranks of this host share. Returns its file descriptor. */
+  /** Creates the memory that the ranks of this host share. Returns its file descriptor. */
   private int share(Hosts hosts) {
     ByteBuffer numbers = hosts.areSeveral() ? NativeMemory.copy(hosts.numbers()) : null;
     int cores = config.cores() == 0 ? hosts.cores() : config.cores();
@@ -271,7 +271,7 @@ public final class Start {
     }
   }
 
-  /** Returns the names of all wires. The lowest rank of each process gives its name. */
+  /** Returns the addresses for connections. The lowest rank of each process gives its own. */
   private List<byte[]> wires(
       long[] group, List<Integer> own, ProcessName process, ProcessName maker, SharedFile shared) {
     List<byte[]> names =
@@ -332,7 +332,9 @@ public final class Start {
   }
 
   /**
-   * Opens this process's wire, for its ranks {@code own}. Returns the name by which others connect.
+   * Opens this process for connections of others. Returns the address by which others connect.
+   *
+   * @param own ranks of this process
    */
   private static byte[] openWire(long group, List<Integer> own) {
     UcxLibrary.open();
@@ -350,7 +352,7 @@ public final class Start {
     return name;
   }
 
-  /** Makes a native call. Returns the value of its out-parameter, or throws its failure. */
+  /** Makes a native call that writes a {@code long}. Returns it, or throws the failure. */
   private static long value(ToIntFunction<Scratch> call) {
     try (Scratch scratch = Scratch.take()) {
       Failures.check(call.applyAsInt(scratch), scratch);
@@ -358,7 +360,7 @@ public final class Start {
     }
   }
 
-  /** Connects this process to those with these names. */
+  /** Connects this process to those with these addresses. */
   private void connectWires(long group, List<byte[]> names) {
     ByteBuffer all = Structs.allocate(names.stream().mapToInt(name -> name.length).sum());
     ByteBuffer lengths = Structs.allocate(names.size() * Long.BYTES);

@@ -32,10 +32,7 @@ final class StartSteps {
 
   private static final int MOST_NAMED = 8;
 
-  /**
-   * Random id of these loaded classes. Two processes' members share it only within one class
-   * loader.
-   */
+  /** Random id of this class as loaded by one class loader of one process. */
   private static final long LOADED = UUID.randomUUID().getMostSignificantBits();
 
   private final AllGather all;
@@ -111,9 +108,7 @@ final class StartSteps {
     return Objects.requireNonNull(members).get(rank);
   }
 
-  /**
-   * Returns true if two ranks of one process, after the first step, use the same loaded classes.
-   */
+  /** Returns true if two ranks of one process were loaded by the same class loader. */
   boolean areLoadedTogether(int one, int other) {
     return member(one).getMostSignificantBits() == member(other).getMostSignificantBits();
   }
@@ -136,8 +131,9 @@ final class StartSteps {
   /**
    * Takes part in a step.
    *
-   * @param work returns the value of each rank of this process; if it throws a
-   *     {@link WindlassException}, the step fails for all ranks
+   * @param step name of the step, which must be the same on all ranks
+   * @param work returns the value of each rank of this process; if it throws a {@link
+   *     WindlassException}, the step fails for all ranks
    * @return the value of each rank, in rank order
    */
   List<byte[]> gather(String step, Supplier<Map<Integer, byte[]>> work) {

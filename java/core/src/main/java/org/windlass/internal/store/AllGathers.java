@@ -20,12 +20,12 @@ import org.windlass.internal.Log;
 /**
  * Manages the all-gathers at one {@link StoreServer}, by name. A round is complete once every rank
  * has contributed a value. In the first round, a rank that leaves may come again. If a rank leaves
- * later, or a request reaches its deadline, the all-gather fails for all ranks. Its name is then
- * free for the next one. Only the server's thread may call this.
+ * later, or a request reaches its deadline, the all-gather fails for all ranks. Another all-gather
+ * may then use the name. Only the server's thread may call this.
  */
 final class AllGathers {
   /**
-   * Time after which the server logs which ranks are missing; at most a fourth of the deadline.
+   * Longest time before the server logs which ranks are missing; at most a fourth of the deadline.
    */
   private static final long LONGEST_QUIET_NS = Duration.ofSeconds(10).toNanos();
 
@@ -37,7 +37,7 @@ final class AllGathers {
   private final Map<String, AllGather> byName = new HashMap<>();
   private long changes; // of the table, up to the last look
 
-  /** Messages of the newest failures, by the name of the all-gather. */
+  /** Messages of the most recent failures, keyed by the name of the all-gather. */
   private final Map<String, String> failures = newest();
 
   private record Request(Session session, int id, long deadlineNs) {
@@ -108,9 +108,9 @@ final class AllGathers {
   }
 
   /**
-   * Adds the values of a session's ranks in a round. The session gets the result or a failure
-   * later.
+   * Adds the values of a session's ranks to a round. The session gets the result later.
    *
+   * @param id identifier of the request, for the reply
    * @throws MalformedException if one of the ranks already has a value in this round
    */
   void gather(Session session, int id, Round round) throws MalformedException {
@@ -271,7 +271,7 @@ final class AllGathers {
     }
   }
 
-  /** Returns the time until the next deadline; {@code mostNs} if that is sooner. */
+  /** Returns the nanoseconds until the next deadline, at most {@code mostNs}. */
   long untilNextNs(long nowNs, long mostNs) {
     return byName.values().stream()
         .mapToLong(all -> all.untilDeadlineNs(nowNs))

@@ -26,8 +26,8 @@ import org.windlass.internal.Native;
 /**
  * Connects a member to a {@link StoreServer}, on the calling thread. If no server listens yet, or
  * the connection breaks before both sides have proved the token, it tries again until the deadline.
- * An attempt takes at most {@link #LONGEST_ATTEMPT}, which bounds the cost of a stranger that
- * listens there. A refusal ends the attempts at once.
+ * An attempt takes at most {@link #LONGEST_ATTEMPT}, which bounds the time lost on another program
+ * that listens there. If the server refuses the member, the attempts end at once.
  */
 final class Connector {
   private static final long FIRST_PAUSE_MS = 5;
@@ -46,7 +46,7 @@ final class Connector {
   private boolean isConnected;
   private boolean isLoopback; // true if the last attempt went to a loopback address
 
-  /** A member's end of a connection. One thread at a time may receive, and one may send. */
+  /** The member's end of a connection. One thread at a time may receive, and one may send. */
   static final class Connection {
     private final SocketChannel socket = SocketChannel.open();
     private @Nullable FrameChannel channel;
@@ -87,7 +87,7 @@ final class Connector {
       FrameChannel channel = channel();
       channel.send(body);
       while (!channel.flush()) {
-        // A timed read beside it has the channel write in parts; each call waits for room.
+        // During a timed read, the channel writes in parts; each call waits for room.
       }
     }
 
@@ -96,7 +96,7 @@ final class Connector {
     }
   }
 
-  /** If the store {@code isOpened}, it counts as lost if no server listens. */
+  /** If {@code isOpened}, the store counts as lost if no server listens now. */
   Connector(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     this.address = address;
@@ -216,7 +216,7 @@ final class Connector {
     }
   }
 
-  /** Returns the next frame, which must be of {@code kind}. Throws a refusal. */
+  /** Returns the next frame, which must be of {@code kind}. Throws for a REFUSED frame. */
   private ByteBuffer receive(Connection made, Deadline end, byte kind) throws IOException {
     ByteBuffer frame = made.receive(end);
     if (frame.get(0) == Wire.REFUSED) {

@@ -19,7 +19,6 @@ import org.windlass.error.WindlassException;
 public interface Encoding {
   void to(DataOutputStream out) throws IOException;
 
-  /** A sequence of reads that take a value apart. */
   @FunctionalInterface
   interface Reading<T> {
     T from(DataInputStream in) throws IOException;
@@ -88,7 +87,6 @@ public interface Encoding {
     return in.readNBytes(length);
   }
 
-  /** Reads arrays up to the end. */
   static List<byte[]> arrays(DataInputStream in) throws IOException {
     List<byte[]> arrays = new ArrayList<>();
     while (in.available() > 0) {
@@ -97,7 +95,6 @@ public interface Encoding {
     return arrays;
   }
 
-  /** Writes the code, the message and the faulty ranks of a failure. */
   static void putFailure(DataOutputStream out, WindlassException failure) throws IOException {
     out.writeInt(failure.code().number());
     putArray(out, String.valueOf(failure.getMessage()).getBytes(StandardCharsets.UTF_8));

@@ -23,7 +23,7 @@ final class FrameChannel {
   private final ReadableByteChannel from;
   private final WritableByteChannel to;
 
-  /** Received bytes, up to its position. Callers have the bytes before {@code taken}. */
+  /** Received bytes, up to its position. Those before {@code taken} were returned already. */
   private ByteBuffer in = ByteBuffer.allocate(SMALL);
 
   private int taken;
@@ -48,7 +48,7 @@ final class FrameChannel {
     this.received = received;
   }
 
-  /** Reads some received bytes. Returns false at the end of the stream. */
+  /** Reads available bytes from the connection. Returns false at the end of the stream. */
   boolean fill() throws IOException {
     int left = in.position() - taken;
     if (left == 0 && in.capacity() > CHUNK) {
@@ -100,7 +100,7 @@ final class FrameChannel {
     send(body, ByteBuffer.allocate(0));
   }
 
-  /** Queues a frame whose body has two parts. The second is not copied if it is large. */
+  /** Queues a frame with the body {@code head + rest}. A large {@code rest} is not copied. */
   void send(byte[] head, ByteBuffer rest) {
     int length = head.length + rest.remaining();
     ByteBuffer first =
@@ -121,7 +121,7 @@ final class FrameChannel {
     return queued;
   }
 
-  /** Writes as much as the connection takes. Returns true if nothing is left. */
+  /** Writes as much as the connection takes at once. Returns true if the queue is empty. */
   boolean flush() throws IOException {
     for (ByteBuffer head = out.peek(); head != null; head = out.peek()) {
       int end = head.limit();

@@ -37,8 +37,9 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
   }
 
   /**
-   * Reads a HELLO. The version of the server's library is {@code own}.
+   * Decodes a HELLO.
    *
+   * @param own version of the server's library, for messages
    * @throws MismatchException if the member has another version of the protocol
    */
   static Member hello(ByteBuffer body, String own) throws MalformedException {
@@ -106,7 +107,6 @@ record Greeting(Token token, byte[] hello, byte[] challenge) {
     return Wire.concat(new byte[] {Wire.PROOF}, hmac(OF_MEMBER));
   }
 
-  /** Returns true if {@code body} is the PROOF of this greeting. */
   boolean isProof(ByteBuffer body) throws MalformedException {
     if (body.get() != Wire.PROOF || body.remaining() != Token.BYTES) {
       throw new MalformedException("no proof");

@@ -43,7 +43,7 @@ final class Hmac {
     inner.update(bytes);
   }
 
-  /** Returns the code of the bytes given to {@link #update}, and begins a new one. */
+  /** Returns the HMAC of the bytes given to {@link #update} since the last call. */
   byte[] code() {
     outer.update(outerKey);
     byte[] code = outer.digest(inner.digest());

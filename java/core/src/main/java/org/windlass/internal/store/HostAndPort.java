@@ -24,7 +24,6 @@ public final class HostAndPort {
   private static final Pattern WITHOUT_BRACKETS =
       Pattern.compile("([0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._-]+)?):([0-9]+)");
 
-  /** The wildcard addresses, to which nobody can connect. */
   private static final Pattern ANY = Pattern.compile("[0.]+|[0:]+");
 
   private static final Pattern TEXT =
@@ -33,8 +32,11 @@ public final class HostAndPort {
   private HostAndPort() {}
 
   /**
-   * Parses a text such as {@code 127.0.0.1:29500} or {@code [::1]:29500}, without resolving the
-   * host. Errors name {@code setting}, and other forms of it by {@code or}, which may be empty.
+   * Parses a text such as {@code 127.0.0.1:29500} or {@code [::1]:29500}, without a look-up.
+   *
+   * @param setting name of the setting, for messages
+   * @param or other forms that the setting may have, for messages; may be empty
+   * @throws InvalidArgumentException if the text is malformed
    */
   public static InetSocketAddress parse(String setting, String text, String or) {
     Matcher bare = WITHOUT_BRACKETS.matcher(text);
@@ -79,7 +81,11 @@ public final class HostAndPort {
     return new InvalidArgumentException(shown);
   }
 
-  /** Resolves the host. Errors begin with {@code where}. */
+  /**
+   * Returns the address with its host looked up. Messages begin with {@code where}.
+   *
+   * @throws org.windlass.error.InvalidArgumentException if the host is unknown
+   */
   public static InetSocketAddress resolved(String where, InetSocketAddress parsed) {
     try {
       return Sockets.resolved(parsed);

@@ -9,16 +9,16 @@ import org.windlass.error.ResourceException;
 
 /** Limits of a {@link Store} in bytes. */
 public final class Limits {
-  /** Longest key, as UTF-8. */
+  /** Most bytes of a key in UTF-8. */
   public static final int KEY = 512;
 
-  /** Longest value. A compare-and-set of two such values fits into one request of etcd. */
+  /** Most bytes of a value. A compare-and-set of two such values fits into one request of etcd. */
   public static final int VALUE = 512 << 10;
 
   /** Most bytes of all keys and values; see {@link #cost}. */
   public static final long TOTAL = 64L << 20;
 
-  /** Bytes that a key counts in addition to its letters of two bytes each. */
+  /** Bytes that {@link #cost} adds for each key to its letters of two bytes each. */
   public static final int ENTRY = 64;
 
   /** Most bytes of the keys that one call lists. Each key counts its UTF-8 and two bytes. */
@@ -49,7 +49,7 @@ public final class Limits {
     return text.getBytes(StandardCharsets.UTF_8).length;
   }
 
-  /** Returns the number of bytes that {@code key} counts in a list of keys. */
+  /** Returns the bytes that {@code key} counts towards {@link #LISTING}. */
   public static int listing(String key) {
     return bytes(key) + Short.BYTES;
   }
@@ -61,7 +61,7 @@ public final class Limits {
     }
   }
 
-  /** Returns the number of bytes that {@code key} counts without its value. */
+  /** Returns the bytes that {@code key}, without its value, counts towards {@link #TOTAL}. */
   public static long cost(String key) {
     return ENTRY + 2L * key.length();
   }

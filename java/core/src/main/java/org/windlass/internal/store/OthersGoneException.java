@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-/** Thrown if the ranks that an all-gather waits for in its first round have given up. */
+/** Thrown if the ranks that are missing in the first round of an all-gather have given up. */
 public final class OthersGoneException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

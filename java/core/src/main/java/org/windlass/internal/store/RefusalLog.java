@@ -5,8 +5,9 @@ import java.util.concurrent.TimeUnit;
 import org.windlass.internal.Log;
 
 /**
- * Logs refusals to the logger {@code org.windlass}: at most {@link #LINES} lines a minute, and then
- * the number of refusals without a line. Only one thread at a time may call it.
+ * Logs the connections and members that a server refuses, to the logger {@code org.windlass}. Logs
+ * at most {@link #LINES} lines a minute, and then the number of refusals without a line. Only one
+ * thread at a time may call it.
  */
 final class RefusalLog {
   static final int LINES = 16;
@@ -37,7 +38,6 @@ final class RefusalLog {
     Log.warn("{0}: turned {1} away: {2}", store, peer, why);
   }
 
-  /** Logs the number of refusals that had no line of their own. */
   void tellRest() {
     if (untold > 0) {
       Log.warn("{0}: turned {1} more away", store, untold);

@@ -36,9 +36,9 @@ public final class RoundFailures {
   }
 
   /**
-   * Returns the failure of ranks that were started with different sizes.
+   * Returns the failure of ranks that were started with different numbers of ranks.
    *
-   * @param sizes number of all ranks, as stated by each of two ranks
+   * @param sizes the number of ranks that each of two ranks states, keyed by that rank
    */
   public static WindlassException sizes(Map<Integer, Integer> sizes) {
     TreeMap<Integer, Integer> byRank = new TreeMap<>(sizes);
@@ -53,7 +53,7 @@ public final class RoundFailures {
   }
 
   /**
-   * The ranks that a round lacks.
+   * The ranks without a value in a round.
    *
    * @param address address of the store
    * @param size number of all ranks

@@ -20,7 +20,11 @@ final class Seal {
     hmac = new Hmac(key);
   }
 
-  /** Returns the seal of the next frame. Its parts, length and body, keep their positions. */
+  /**
+   * Returns the seal of the next frame.
+   *
+   * @param parts length and body of the frame; the buffers' positions do not change
+   */
   byte[] next(ByteBuffer... parts) {
     hmac.update(ByteBuffer.allocate(Long.BYTES).putLong(number++).flip());
     for (ByteBuffer part : parts) {

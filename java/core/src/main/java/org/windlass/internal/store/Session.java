@@ -15,13 +15,14 @@ import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 
 /**
- * One connection of a {@link StoreServer}. It belongs to a stranger until the proof, and then to a
- * member. It carries out the member's requests. All of it runs on the server's thread.
+ * One connection of a {@link StoreServer}. Its peer is a stranger until it has proved the token,
+ * and a member afterwards. The session carries out the member's requests. It runs on the server's
+ * thread.
  */
 final class Session {
   static final int WAITS = 1024;
 
-  /** Queued bytes of replies, above which the session reads no request. */
+  /** Bytes of queued replies above which the session reads no more requests. */
   private static final long BACKLOG = 1 << 20;
 
   /** Time within which a member sends a second request after the reply to its first PING. */
@@ -68,14 +69,15 @@ final class Session {
     return stage == Stage.MEMBER;
   }
 
-  /** Returns the peer's address, and the member's name after the proof. */
+  /** Returns the peer's address and, after the proof of the token, the member's name. */
   String peer() {
     return isAdmitted ? peer + ", " + member : peer;
   }
 
   /**
-   * Returns true if the member has sent two requests, or the first one just now. One request is no
-   * proof: a relay may pass on the first PING, and keep its reply.
+   * Returns true if the member has sent two requests, or the first one within {@link
+   * #SECOND_REQUEST_NS}. One request is no proof: a relay may pass on the first PING, and keep its
+   * reply.
    */
   boolean hasSpoken() {
     return requests > 1 || requests == 1 && System.nanoTime() - heardNs < SECOND_REQUEST_NS;
@@ -93,7 +95,7 @@ final class Session {
     return true;
   }
 
-  /** Writes as much as the socket takes. Returns false if the session is over. */
+  /** Writes as much as the socket takes at once. Returns false if the session is over. */
   boolean send() throws IOException {
     boolean all = channel.flush();
     if (all && stage == Stage.LEAVING) {

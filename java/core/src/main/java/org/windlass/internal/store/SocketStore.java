@@ -38,7 +38,7 @@ import org.windlass.internal.Log;
  * does not reconnect.
  */
 public final class SocketStore implements Store {
-  /** Milliseconds after the deadline of a round in which the server may report why it failed. */
+  /** Milliseconds after a round's deadline in which a call waits for the server's reason. */
   private static final long LAST_WORD_MS = 2000;
 
   /** Time after which even an idle member sends a second request; see {@link Session}. */
@@ -71,7 +71,7 @@ public final class SocketStore implements Store {
     return connect(address, token, member, false, deadline);
   }
 
-  /** Connects. If the store is open and no server listens, throws PeerLost. */
+  /** Connects. Throws PeerLost if {@code isOpened}, so a server has listened, and none does. */
   public static SocketStore connect(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     Objects.requireNonNull(token, "token");
@@ -213,7 +213,7 @@ public final class SocketStore implements Store {
   }
 
   private static final class Reply extends CompletableFuture<ByteBuffer> {
-    /** Runs once rank 0 is known to have joined. Null if the reply is not to a GATHER. */
+    /** Runs once rank 0 is known to have joined. Null unless the request is a GATHER. */
     private final @Nullable Runnable onRankZero;
 
     private final ByteArrayOutputStream pieces = new ByteArrayOutputStream();
@@ -255,8 +255,10 @@ public final class SocketStore implements Store {
   /**
    * Sends a request and waits for its reply.
    *
+   * @param call name of the call, for messages
    * @param late message of the exception if the deadline passes
-   * @throws ExecutionException if the store refuses, is lost, or sends nothing in time
+   * @param id identifier of the request
+   * @throws ExecutionException if the server refuses, the store is lost, or no reply comes in time
    */
   private <T> T exchange(
       String call, String late, long limitNs, int id, byte[] request, Reply reply,
@@ -356,7 +358,7 @@ public final class SocketStore implements Store {
     return null;
   }
 
-  /** Logs why the connection ends, and sends the reason to the server if that is possible. */
+  /** Logs why the connection ends, and sends the reason to the server if possible. */
   private void leave(String why) {
     Log.warn("The store at " + address + " is left: " + why);
     send(Wire.leave(why));

@@ -32,7 +32,6 @@ final class Sockets {
     return found;
   }
 
-  /** Closes a resource, which may be null, and ignores failures. */
   static void close(@Nullable AutoCloseable resource) {
     try {
       if (resource != null) {
@@ -43,7 +42,7 @@ final class Sockets {
     }
   }
 
-  /** Makes a daemon thread that keeps nothing of the caller's thread. */
+  /** Creates a daemon thread that inherits nothing from the caller's thread. */
   static Thread daemon(Runnable task, String name) {
     Thread thread = new Thread(null, task, name, 0, false);
     thread.setDaemon(true);
@@ -51,7 +50,7 @@ final class Sockets {
     return thread;
   }
 
-  /** Waits until {@code thread} ends, for {@link #JOIN}. An interrupt of the caller stays set. */
+  /** Waits until {@code thread} ends, at most for {@link #JOIN}. A caller's interrupt stays set. */
   static void join(Thread thread) {
     boolean interrupted = false;
     Deadline until = Deadline.of(JOIN);

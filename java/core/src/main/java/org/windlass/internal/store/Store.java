@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
  * <p>After the last four it is unknown whether a change was made.
  */
 public interface Store extends AutoCloseable {
-  /** Returns the store's address in the form of messages. */
+  /** Returns the store's address as messages show it. */
   String address();
 
   /** Gives {@code key} a value. A held key keeps its holder. */
@@ -95,8 +95,8 @@ public interface Store extends AutoCloseable {
   void quit(String name);
 
   /**
-   * Returns how long a held key may stay after its holder's host has failed. If only the holder's
-   * process has ended, the key disappears at once.
+   * Returns how long a held key may stay in the store after its holder's host has failed. If only
+   * the holder's process has ended, the key disappears at once.
    */
   Duration silence();
 

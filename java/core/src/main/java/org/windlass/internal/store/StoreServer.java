@@ -67,7 +67,7 @@ public final class StoreServer implements AutoCloseable {
 
   private final Set<Session> members = new LinkedHashSet<>();
 
-  /** Sessions of ranks, by {@link #place}. Observers have no place. */
+  /** Sessions of ranks, keyed by {@link #place}. Observers are not in the map. */
   private final Map<String, Session> ranks = new HashMap<>();
 
   final Set<Session> dirty = new LinkedHashSet<>();
@@ -172,8 +172,8 @@ public final class StoreServer implements AutoCloseable {
   }
 
   /**
-   * Makes a stranger with a proof a member. Ends a session of the same rank that has not spoken: a
-   * relay that passed on the greeting may hold it.
+   * Makes a stranger that has proved the token a member. If a session of the same rank has not sent
+   * a second request, that session ends: a relay may hold it.
    *
    * @throws WindlassException if the stranger can't be a member
    */
@@ -248,9 +248,7 @@ public final class StoreServer implements AutoCloseable {
     return Math.max(1, allGathers.untilNextNs(System.nanoTime(), tickNs) / 1_000_000);
   }
 
-  /**
-   * Lets members of all-gathers receive a failure and other queued frames, until they disconnect.
-   */
+  /** Waits until members of failed all-gathers have received the failure and disconnected. */
   private void linger() throws IOException {
     Sockets.close(listener);
     selector.selectNow(); // gives the port back
@@ -273,7 +271,8 @@ public final class StoreServer implements AutoCloseable {
   }
 
   /**
-   * Runs a session's work. Ends the session if the work fails, or, for {@code why}, if it is over.
+   * Runs a session's work. Drops the session if the work throws or, logging {@code why}, returns
+   * false.
    */
   private void work(Session session, Work work, @Nullable String why) {
     if (!members.contains(session) && !strangers.contains(session)) {
@@ -332,10 +331,7 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  /**
-   * Drops half of the strangers to free descriptors. If there are none, accepts nothing for a
-   * while.
-   */
+  /** Drops half of the strangers to free file descriptors. If there are none, pauses accepting. */
   private void makeRoom(String why) {
     if (strangers.isEmpty()) {
       pausedNs = System.nanoTime();

@@ -57,9 +57,9 @@ final class Table {
   }
 
   /**
-   * Gives a key a value. The holder stays.
+   * Gives a key a value. If the key is held, its holder stays the same.
    *
-   * @throws org.windlass.error.ResourceException if there is no room
+   * @throws org.windlass.error.ResourceException if the store is full
    */
   void set(String key, byte[] value) {
     Entry before = entries.get(key);

@@ -125,7 +125,7 @@ public final class Token {
     }
   }
 
-  /** Returns the value of {@link #VARIABLE} for a process of the same job. */
+  /** Returns the hexadecimal digits, for {@link #VARIABLE} of a process of the same job. */
   public String digits() {
     return HexFormat.of().formatHex(secret);
   }
@@ -143,8 +143,8 @@ public final class Token {
   }
 
   /**
-   * Proves knowledge of the token without revealing it. Returns HMAC-SHA256 over {@code purpose}, a
-   * zero, and each part after its length.
+   * Returns HMAC-SHA256 over {@code purpose}, a zero byte, and the length and bytes of each part.
+   * It proves knowledge of the token without revealing it.
    */
   byte[] hmac(String purpose, byte[]... parts) {
     Hmac hmac = new Hmac(secret);
