@@ -31,10 +31,7 @@ final class Agreement {
    */
   record Pair(Offer.Sent from, TensorSpec to, int view) {}
 
-  /**
-   * Identifies a view of one side: a tensor's name, and the index of the view among those of that
-   * name.
-   */
+  /** Identifies a view of one side: a tensor's name, and an index among its views. */
   private record Key(String name, int view) {}
 
   /** An entry of the offers, and the lowest rank whose offer has that entry. */

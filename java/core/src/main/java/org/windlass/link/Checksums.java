@@ -94,10 +94,7 @@ final class Checksums {
     }
   }
 
-  /**
-   * Returns true if this rank can read all terms of the route. Tries the first element of each
-   * term.
-   */
+  /** Returns true if this rank can read each term of the route, judged by its first element. */
   private boolean reads(Piece piece) {
     if (piece.chunk.route().sources().size() == 1 || piece.chunk.boxes().isEmpty()) {
       return true;

@@ -41,9 +41,7 @@ final class Handover implements AutoCloseable {
   private static final int OFFERED = 3;
   private static final int SIGNALS = 4;
 
-  /**
-   * Index in {@link #words} of the offered version. The senders write the words at the receivers.
-   */
+  /** Index in {@link #words} of the offered version. Senders write words at receivers. */
   private static final int VERSION = 0;
 
   private static final int LEFT_NS = 1;
@@ -245,9 +243,7 @@ final class Handover implements AutoCloseable {
     }
   }
 
-  /**
-   * Returns true if the senders have reported that no version follows. For rank 0 of the receivers.
-   */
+  /** Returns true if the senders have finished. For rank 0 of the receivers. */
   boolean haveFinished() {
     return words.getLong(WAITING) == FINISHED;
   }
@@ -277,9 +273,7 @@ final class Handover implements AutoCloseable {
     return words.getLong(VERSION);
   }
 
-  /**
-   * Returns the nanoseconds that the senders had left for the move when they offered the version.
-   */
+  /** Returns the nanoseconds that the senders had left for the move at their offer. */
   long offeredNs() {
     return words.getLong(LEFT_NS);
   }

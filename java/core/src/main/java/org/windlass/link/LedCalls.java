@@ -29,9 +29,7 @@ final class LedCalls implements AutoCloseable {
 
   private static final int SIGNALS = 2;
 
-  /**
-   * Number of words of a result. In {@link #words}, the time that each rank has left follows them.
-   */
+  /** Number of words of a result. Each rank's remaining time follows them in {@link #words}. */
   private static final int RESULT = 5;
 
   private final LinkSide side;

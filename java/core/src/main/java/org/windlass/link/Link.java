@@ -79,10 +79,7 @@ public final class Link implements AutoCloseable {
   /** Synchronizes the moves of two jobs; null within one communicator. */
   private final @Nullable Handover handover;
 
-  /**
-   * True if the senders are Python ranks. The receivers then compute the senders' steps of each
-   * plan.
-   */
+  /** True if the senders are Python ranks, whose parts of a plan the receivers compute. */
   private final boolean hasPythonSenders;
 
   /** Layout of this side's tensors that are added without a layout; null for none. */
@@ -281,7 +278,7 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  /** Returns the name of the link: the one passed to {@link #open} or to a job's connect. */
+  /** Returns the name of the link. */
   public String name() {
     return name;
   }

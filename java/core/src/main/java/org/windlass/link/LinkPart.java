@@ -40,9 +40,7 @@ final class LinkPart {
 
   private final List<Checksums> checksums = new ArrayList<>();
 
-  /**
-   * Returns the names of this rank's targets that the last move wrote in part, before it failed.
-   */
+  /** Returns the names of this rank's targets that the last, failed move wrote in part. */
   private Supplier<List<String>> incomplete = List::of;
 
   /** Exception that all ranks of the link threw before any data moved; null for none. */
@@ -80,10 +78,7 @@ final class LinkPart {
     return transfers.get(half);
   }
 
-  /**
-   * Returns the number of moves that have begun to write to targets; see {@link Transfer#begun}.
-   * Thread-safe.
-   */
+  /** Returns the number of moves that have begun to write; thread-safe. */
   long begun() {
     return transfers.stream().mapToLong(Transfer::begun).sum();
   }

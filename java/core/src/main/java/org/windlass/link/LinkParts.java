@@ -17,7 +17,7 @@ final class LinkParts {
   private static final long FINISHED = Transfer.FINISHED;
 
   /**
-   * Links between jobs, then links within one communicator, each in the order of their names. All
+   * Links between jobs, then those within one communicator, each in the order of their names. All
    * ranks move over them in this order.
    */
   private final List<LinkPart> all;
@@ -25,7 +25,7 @@ final class LinkParts {
   /** Links between jobs; at most 64. */
   private final List<LinkPart> led;
 
-  /** Link of the last move that was tried. If that move failed, it failed there. */
+  /** Link on which the last move was tried, and has failed if the move has. */
   private LinkPart failed;
 
   LinkParts(List<LinkPart> parts) {
@@ -39,7 +39,6 @@ final class LinkParts {
     return all;
   }
 
-  /** Returns the link that caused the exception of the last move. */
   LinkPart failed() {
     return failed;
   }
@@ -53,9 +52,7 @@ final class LinkParts {
     return false;
   }
 
-  /**
-   * Returns the number of moves that have begun to write to targets, over all links. Thread-safe.
-   */
+  /** Returns the number of moves that have begun to write, over all links. Thread-safe. */
   long begun() {
     return all.stream().mapToLong(LinkPart::begun).sum();
   }

@@ -28,10 +28,7 @@ final class LinkRanks {
       return first + Arrays.binarySearch(counted, rank);
     }
 
-    /**
-     * Returns the side's number of rank {@code linked} of the link, or -1 if the side has no such
-     * rank.
-     */
+    /** Returns the side's number of rank {@code linked} of the link; -1 if it is not there. */
     int own(int linked) {
       int place = linked - first;
       return place >= 0 && place < counted.length ? counted[place] : -1;
@@ -45,10 +42,7 @@ final class LinkRanks {
       return Arrays.binarySearch(linked(), linked) >= 0;
     }
 
-    /**
-     * Returns the side of a job with {@code size} ranks, of which rank 0 is rank {@code first} of
-     * the link.
-     */
+    /** Returns the side of a job whose rank 0 is rank {@code first} of the link. */
     static Side ofJob(int size, int first) {
       return new Side(DeviceMesh.of(size), IntStream.range(0, size).toArray(), first);
     }
@@ -116,9 +110,7 @@ final class LinkRanks {
     return new Layout(layout.mesh().ranks(linked), layout.placements());
   }
 
-  /**
-   * Returns the text of a layout for messages, with a side's rank numbers in place of the link's.
-   */
+  /** Returns a layout's text for messages, with a side's rank numbers instead of the link's. */
   String named(boolean isSender, Layout layout) {
     Side side = side(isSender);
     DeviceMesh mesh = layout.mesh();
@@ -132,9 +124,7 @@ final class LinkRanks {
     return new Layout(mesh.ranks(own), layout.placements()).toString();
   }
 
-  /**
-   * Returns the side's number of rank {@code linked} of the link, which must belong to that side.
-   */
+  /** Returns the side's number of rank {@code linked} of the link, which is on that side. */
   int counted(boolean isSender, int linked) {
     return side(isSender).own(linked);
   }

@@ -48,10 +48,7 @@ final class LinkSide {
     return linked[rank];
   }
 
-  /**
-   * Gathers {@code words} of all ranks of the side, as {@link Gathered#words} does. Collective over
-   * the side.
-   */
+  /** Gathers {@code words} of all ranks of the side. Collective over the side. */
   long[][] words(Until until, int operation, long... words) {
     return on(() -> Gathered.words(own, until::leftNs, operation, words));
   }

@@ -296,7 +296,7 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** Result of a move. {@code late} says why no version arrived; null if {@code version} did. */
+  /** Result of a move: the version, or in {@code late} the reason why none arrived. */
   private record Outcome(long version, @Nullable WindlassException late) {
     long orThrow() {
       if (late != null) {

@@ -443,10 +443,7 @@ public final class LinkTransferBuilder {
     views.check();
   }
 
-  /**
-   * Returns a builder of the agreed tensors. Its targets are the views in memory half {@code half}:
-   * 0 or 1.
-   */
+  /** Returns a builder of the agreed tensors, with targets in memory half 0 or 1. */
   private static TransferBuilder builder(Share share, Agreement agreement, Targets views,
       int half) {
     TransferBuilder builder = TransferBuilder.of(share.link.communicator());

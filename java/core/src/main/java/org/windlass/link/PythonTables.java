@@ -192,10 +192,7 @@ final class PythonTables {
     }
   }
 
-  /**
-   * Returns the name of the dtype with number {@code code}, or a text with the number for an
-   * unknown one.
-   */
+  /** Returns the name of dtype {@code code}, or a text with the number if it is unknown. */
   static String named(int code) {
     return Arrays.stream(DType.values())
         .filter(dtype -> code >= 0 && dtype.code() == code)
@@ -270,9 +267,7 @@ final class PythonTables {
         });
   }
 
-  /**
-   * Returns the exception in the bytes that the first receiver has sent; empty if they have none.
-   */
+  /** Returns the exception that the first receiver has sent in {@code told}; empty for none. */
   private static Optional<WindlassException> refusal(byte[] told) {
     try {
       return Encoding.read(

@@ -21,9 +21,7 @@ import org.windlass.internal.transfer.Until;
  * @param until deadline of the move
  */
 record Tickets(long moves, long late, long ended, long version, Until until) {
-  /**
-   * Longest time for which receivers let senders with an offer wait for the senders of other links.
-   */
+  /** Longest time for which receivers let senders with an offer wait for those of other links. */
   private static final long LONGEST_HOLD_NS = Handover.RESERVE.toNanos() / 2;
 
   /** Result without any bit. Rank 0 sends it to the other ranks of its job if it has failed. */
@@ -132,7 +130,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return still(there == all(parts) ? there : all(parts) & ~there, 0);
   }
 
-  /** Offers a version once the receivers of all links ask for one. On rank 0 of the senders. */
+  /** Offers a version once the receivers of all links ask for one. For rank 0 of the senders. */
   private static Tickets offer(List<LinkPart> parts, long version, Until until) {
     long wholeNs = until.leftNs();
     long moveNs = parts.stream().mapToLong(part -> part.handover().moveNs()).sum();
@@ -156,10 +154,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     }
   }
 
-  /**
-   * Asks for a version, and takes it once the senders of all links offer one. On rank 0 of the
-   * receivers.
-   */
+  /** Asks for a version, and takes it once all links offer one. For rank 0 of the receivers. */
   private static Tickets ask(List<LinkPart> parts, Until until) {
     boolean isOne = parts.size() == 1;
     try {
@@ -205,10 +200,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return part.isVersionOffered();
   }
 
-  /**
-   * Waits until all links fulfil {@code isSo}. Returns false at the deadline, or once senders have
-   * finished.
-   */
+  /** Waits until all links fulfil {@code isSo}. Returns false at the deadline or at the end. */
   private static boolean await(List<LinkPart> parts, Until until, Predicate<LinkPart> isSo) {
     long startNs = System.nanoTime();
     while (bits(parts, isSo) != all(parts)) {
