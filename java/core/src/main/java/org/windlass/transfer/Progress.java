@@ -13,7 +13,7 @@ package org.windlass.transfer;
  */
 public record Progress(int tensors, int totalTensors, long bytes, long totalBytes) {
   /**
-   * Returns the sum of both, for each component. For packages of Windlass.
+   * Returns the sum of this and {@code other}, component by component. For packages of Windlass.
    *
    * @hidden
    */

@@ -375,7 +375,7 @@ public final class Transfer implements AutoCloseable {
     return List.copyOf(names);
   }
 
-  /** Returns the bytes written of each tensor: by {@code rank}, or by all ranks if it is -1. */
+  /** Returns the bytes written of each tensor: on {@code rank}, or on all ranks if it is -1. */
   private long[] moved(int rank) {
     return query("progress", () -> handle.moved(rank, tensors.size()));
   }

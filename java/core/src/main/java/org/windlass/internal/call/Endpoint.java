@@ -223,7 +223,7 @@ public final class Endpoint {
     }
   }
 
-  /** Ends a call that failed, like the other form. Elements of {@code pinned} may be null. */
+  /** Ends a failed call like {@link #settle(int, Lifetime, Lifetime)}. Elements may be null. */
   public RuntimeException settle(int code, @Nullable Lifetime[] pinned) {
     try {
       return Failures.of(code, scratch.errorBuffer());

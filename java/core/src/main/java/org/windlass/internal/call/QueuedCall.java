@@ -110,7 +110,7 @@ public final class QueuedCall<T> implements Runnable {
     return true;
   }
 
-  /** Waits without a limit. An interrupt aborts the communicator, and the flag stays set. */
+  /** Waits without a limit. An interrupt aborts the communicator; the thread's flag stays set. */
   T join() {
     boolean interrupted = false;
     boolean aborted = false;

@@ -305,7 +305,7 @@ public final class JsonText implements AutoCloseable {
     parser.skipChildren();
   }
 
-  /** Returns an exception whose message has the current position and {@code what}. */
+  /** Returns an exception whose message has the parser's position and the problem {@code what}. */
   public RuntimeException bad(String what) {
     return refusal.of(where + ": " + what, null);
   }

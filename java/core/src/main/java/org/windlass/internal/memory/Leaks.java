@@ -80,7 +80,7 @@ public final class Leaks {
       return true;
     }
 
-    /** Returns true if {@link #free} may wait for peers or a network. It gets another thread. */
+    /** Returns true if {@link #free} may wait for peers, so that it runs on a separate thread. */
     protected boolean mayWait() {
       return false;
     }

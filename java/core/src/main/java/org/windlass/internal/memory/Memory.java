@@ -111,7 +111,7 @@ public final class Memory extends Lifetime {
     return ended() ? "was closed" : "its owner has closed";
   }
 
-  /** Returns the exception of a call, {@code what}, that accepts only host memory. */
+  /** Returns the exception for {@code what}, a call and its tensor, that takes only host memory. */
   public RuntimeException notOfHost(String what) {
     return new UnsupportedException(
         what + " lies in a device's memory, where this call can't get at it; copy it to a host"
