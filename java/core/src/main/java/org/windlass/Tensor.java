@@ -305,7 +305,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, ShapeChecks.checked("splitDim: sizes", dtype, newShape), newStrides);
   }
 
-  /** Returns a view of a contiguous tensor with another shape, of as many elements. No -1. */
+  /** Returns a view of this contiguous tensor with another shape, which has as many elements. */
   public Tensor reshape(long... shape) {
     long[] checked = ShapeChecks.checked("reshape", dtype, shape);
     if (Shapes.numel(checked) != numel) {
