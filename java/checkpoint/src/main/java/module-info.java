@@ -3,7 +3,7 @@
 module org.windlass.checkpoint {
   requires transitive org.windlass;
   requires com.fasterxml.jackson.core;
-  requires static transitive org.jspecify;
+  requires static org.jspecify;
 
   exports org.windlass.checkpoint;
   exports org.windlass.reshard;

@@ -5,7 +5,7 @@ module org.windlass {
   requires com.fasterxml.jackson.core;
   requires org.bytedeco.javacpp;
   requires static jdk.jfr;
-  requires static transitive org.jspecify;
+  requires static org.jspecify;
 
   exports org.windlass;
   exports org.windlass.error;

@@ -344,6 +344,17 @@ class PartRulesTest {
   }
 
   @Test
+  void paddedPiecesOfAStridedShardAreReadAgain() throws IOException {
+    rows("w", 1, 5);
+    Path out = reshard("[{'match': 'w', 'to': '2:SS0/3', 'pad_to': 2}]", "--from", "1:R", "--to", "2:R");
+    assertThat(rank(out, 1).get(0).bits()).containsExactly(2, 2, 4, 4, 0, 0);
+    Path whole = folder.resolve("whole.safetensors");
+    Cli back = run("[]", out, whole, "--to", "1@0:R");
+    assertThat(back.status()).as(back.err()).isZero();
+    assertThat(TestFile.read(whole).tensors()).isEqualTo(tensors);
+  }
+
+  @Test
   void tensorsAreLeftOut() throws IOException {
     rows("lm_head.weight", 0, 4);
     rows("embed.weight", 0, 4);

@@ -131,6 +131,7 @@ class ReshardRulesTest {
         "[{'match':'*','split':[2],'dim':0}]             | [0].split: is [2]; give the sizes of two",
         "[{'match':'*','split':[1,0],'dim':0}]           | [0].split[1]: 0 is no number of indices or groups",
         "[{'match':'*','split':[9223372036854775807,1],'dim':0}] | [0].split: the parts together have 2^63",
+        "[{'match':'*','pad_to':2147483648}]              | [0].pad_to: 2147483648 is above 2147483647",
         "[{'match':'*','split':[1,1],'dim':0,'stack':true}] | [0].stack: stands beside split; a rule joins,",
         "[{'match':'{p}','as':'a','parts':['q'],'split':[1,1],'dim':0}] | [0].split: stands beside parts",
         "[{'match':'*','split':[1,1],'dim':0,'as':['a','b','c']}] | [0].as: has 3 names, and split has 2 parts",

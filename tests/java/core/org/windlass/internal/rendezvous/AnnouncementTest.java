@@ -23,6 +23,8 @@ class AnnouncementTest {
     Announcement job = announcement("1", "trainer", "first", 2, 5);
     assertThat(Announcement.of(job.toBytes(), "1")).isEqualTo(job);
     assertThat(Announcement.peek(job.toBytes())).isEqualTo(job);
+    byte[] ofLaterVersion = Arrays.copyOf(job.toBytes(), job.toBytes().length + 1);
+    assertThat(Announcement.peek(ofLaterVersion)).isEqualTo(job);
   }
 
   @ParameterizedTest

@@ -71,6 +71,7 @@ public final class SafetensorsFile implements AutoCloseable {
     return path;
   }
 
+  /** Returns the header, as it was when the file was opened. */
   public SafetensorsHeader header() {
     return header;
   }

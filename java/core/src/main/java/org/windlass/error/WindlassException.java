@@ -24,8 +24,10 @@ public abstract sealed class WindlassException extends RuntimeException
         InternalException {
   private static final long serialVersionUID = 1L;
 
+  /** The kind of failure. */
   private final ErrorCode code;
 
+  /** Name of the operation in which the failure was observed. Empty if it was in none. */
   private final String operation;
 
   private final transient List<Integer> faultyRanks;

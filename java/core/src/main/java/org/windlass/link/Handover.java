@@ -163,11 +163,13 @@ final class Handover implements AutoCloseable {
    * Offers a version to the receivers, which have asked for one. For rank 0 of the senders.
    *
    * @param until deadline for the move; the receivers get the time that is left
+   * @return true
    */
-  void offer(long version, Until until) {
+  boolean offer(long version, Until until) {
     ticket++;
     put(other, VERSION, version, until.leftNs());
     signals.notify(other, OFFERED, ticket);
+    return true;
   }
 
   /**
@@ -260,12 +262,13 @@ final class Handover implements AutoCloseable {
 
   /**
    * Confirms the version that the senders have offered, or withdraws the request of {@link #ask}.
-   * For rank 0 of the receivers.
+   * For rank 0 of the receivers. Returns {@code takes}.
    */
-  void settle(boolean takes) {
+  boolean settle(boolean takes) {
     if (takes || communicator.failure().isEmpty()) {
       signals.notify(other, takes ? CONFIRMED : WITHDRAWN, ticket);
     }
+    return takes;
   }
 
   /** Returns the version that the senders have offered. For rank 0 of the receivers. */

@@ -123,7 +123,7 @@ final class LinkPart {
       moveHere(half, named, version, until);
       isDone = true;
     } catch (RuntimeException | Error e) {
-      end(version[0], named, e); // for those of this job that still move it
+      end(version[0], named, e, shared(e)); // for those of this job that still move it
       throw e;
     } finally {
       handover().moved(isDone, version[0] < 0 ? 0 : System.nanoTime() - startNs, until);
@@ -201,7 +201,7 @@ final class LinkPart {
       isOver = true;
       return failure;
     } catch (RuntimeException | Error e) {
-      end(version[0], named, e);
+      end(version[0], named, e, shared(e));
       throw e;
     } finally {
       if (held && isOver) {
@@ -212,9 +212,14 @@ final class LinkPart {
     }
   }
 
-  private void end(long version, long named, Throwable failure) {
+  /** Ends the link for a failure of a move, unless all ranks have it as one of {@code shared}. */
+  void end(
+      long version,
+      long named,
+      Throwable failure,
+      List<Class<? extends WindlassException>> shared) {
     String what = operation(link.sends() ? "send" : "receive", version, named);
-    Link.end(link.communicator(), what, failure, shared(failure));
+    Link.end(link.communicator(), what, failure, shared);
   }
 
   /**

@@ -52,6 +52,11 @@ final class LinkParts {
     return false;
   }
 
+  /** Returns true if the senders of all links between jobs wait in a send. Thread-safe. */
+  boolean isVersionOffered() {
+    return led.stream().allMatch(LinkPart::isVersionOffered);
+  }
+
   /** Returns the number of moves that have begun to write, over all links. Thread-safe. */
   long begun() {
     return all.stream().mapToLong(LinkPart::begun).sum();
@@ -75,8 +80,7 @@ final class LinkParts {
       int late = Long.numberOfTrailingZeros(tickets.late());
       return isFinished() || late >= led.size() ? null : led.get(late);
     }
-    // One version for all links, so that none moves if the senders offer several.
-    long named = wanted != ANY ? wanted : tickets.version();
+    long named = tickets.named(wanted);
     for (int i = 0; i < all.size(); i++) {
       failed = all.get(i);
       long moved = version[0];
@@ -90,6 +94,10 @@ final class LinkParts {
         requireNothingMoved(failed, i == 0, named);
       } catch (RuntimeException | Error e) {
         leave(i + 1, half, tickets, until, e);
+        if (i > 0) {
+          // Ranks of the links before have gone on to their next half, so no version may follow.
+          failed.end(version[0], named, e, List.of());
+        }
         throw e;
       }
       leave(i + 1, half, tickets, until, null);

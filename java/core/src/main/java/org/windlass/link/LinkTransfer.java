@@ -60,7 +60,8 @@ import org.windlass.transfer.Transfer;
  *       that the senders offer then.
  *   <li>A version succeeds or fails on all ranks of a job alike, unless a rank of that job is lost.
  *       So do {@link #trySend} and {@link #tryReceive} that return without a version.
- *   <li>A version moves over all links or over none.
+ *   <li>A version moves over all links or over none. If a move fails over one link after it has
+ *       succeeded over others, that link ends, whatever the exception.
  *   <li>A send keeps a part of its deadline for the move: one second or twice the last move, and at
  *       most half of the deadline. A receive that was offered a version lasts as long as the send,
  *       and at most 2 s longer. Once both sides have arrived, a move has at least one second over
@@ -380,15 +381,15 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Returns true if the senders wait in a send of this transfer now, so that a {@link #receive} on
-   * all receivers would get its version. It says nothing about the end: see {@link #isFinished}.
-   * Receivers may see different answers at one time. Thread-safe.
+   * Returns true if the senders of all links wait in a send of this transfer now, so that a {@link
+   * #receive} on all receivers would get its version. It says nothing about the end: see {@link
+   * #isFinished}. Receivers may see different answers at one time. Thread-safe.
    *
    * @throws InvalidArgumentException if the link is within one communicator, or this is a sender
    */
   public boolean isVersionOffered() {
     requireHandover("isVersionOffered");
-    return parts.all().get(0).isVersionOffered();
+    return parts.isVersionOffered();
   }
 
   private Handover requireHandover(String what) {

@@ -3,11 +3,13 @@ package org.windlass.link;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.transfer.Until;
+import org.windlass.transfer.Transfer;
 
 /**
  * Result of {@link Handover} over the links of a transfer, of which there are at most 64. Bit i of
@@ -17,12 +19,15 @@ import org.windlass.internal.transfer.Until;
  *     job must withdraw the version on the links whose bits are set
  * @param late mask of the links whose other side did not arrive in time
  * @param ended mask of the links whose senders have finished
- * @param version the highest version that senders offer; negative if none moves
+ * @param version the version that senders offer; negative if none moves. If the senders of several
+ *     links offer different ones, {@code SEVERAL} minus one that is not the first link's
  * @param until deadline of the move
  */
 record Tickets(long moves, long late, long ended, long version, Until until) {
   /** Longest time for which receivers let senders with an offer wait for those of other links. */
   private static final long LONGEST_HOLD_NS = Handover.RESERVE.toNanos() / 2;
+
+  private static final long SEVERAL = Handover.NONE - 1;
 
   /** Result without any bit. Rank 0 sends it to the other ranks of its job if it has failed. */
   static final Tickets NONE = still(0, 0);
@@ -34,6 +39,17 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   /** Returns true if both sides begin the move over link number {@code part}. */
   boolean moves(int part) {
     return (moves >> part & 1) != 0;
+  }
+
+  /**
+   * Returns the version that this rank names if it wants {@code wanted}. It is the same for all
+   * links. If their senders offer different versions, nothing moves over the first link.
+   */
+  long named(long wanted) {
+    if (version < Handover.NONE) {
+      return SEVERAL - version;
+    }
+    return wanted != Transfer.ANY_VERSION ? wanted : version;
   }
 
   /**
@@ -118,6 +134,18 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return bits;
   }
 
+  /**
+   * Returns the result of a step on a link; false if it throws. The version is then withdrawn over
+   * the other links, and the next request for a version throws the failure.
+   */
+  private static boolean lives(BooleanSupplier step) {
+    try {
+      return step.getAsBoolean();
+    } catch (WindlassException e) {
+      return false;
+    }
+  }
+
   private static long all(List<LinkPart> parts) {
     return bits(parts, part -> true);
   }
@@ -137,13 +165,15 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     long reserveNs = Math.min(wholeNs / 2, Math.max(Handover.RESERVE.toNanos(), 2 * moveNs));
     Until asking = new Until(wholeNs - reserveNs);
     Duration least = Handover.RESERVE.multipliedBy(parts.size());
-    parts.forEach(part -> part.announce(version, true));
     try {
+      parts.forEach(part -> part.announce(version, true));
       while (await(parts, asking, part -> part.handover().isAsked())) {
         // Both sides have arrived, so a passed deadline must not end the link.
         Until moving = until.orLonger(least);
-        parts.forEach(part -> part.handover().offer(version, moving));
-        long taken = bits(parts, part -> part.handover().isConfirmed(moving));
+        bits(parts, part -> lives(() -> part.handover().offer(version, moving)));
+        // The other ranks of this job wait for no more than GRACE beyond the deadline.
+        Until confirming = until.orLonger(Handover.RESERVE);
+        long taken = bits(parts, part -> lives(() -> part.handover().isConfirmed(confirming)));
         if (taken != 0) {
           return new Tickets(taken, 0, 0, version, moving.orLonger(least));
         }
@@ -163,15 +193,16 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
           && (isOne || await(parts, until, Tickets::isThere))) {
         Until asking = isOne ? until : new Until(Math.min(until.leftNs(), LONGEST_HOLD_NS));
         boolean isOffered = false;
-        parts.forEach(part -> part.handover().ask());
+        long taken = 0;
         try {
+          parts.forEach(part -> part.handover().ask());
           isOffered = await(parts, asking, part -> part.handover().isOffered());
         } finally {
           boolean takes = isOffered;
-          parts.forEach(part -> part.handover().settle(takes));
+          taken = bits(parts, part -> lives(() -> part.handover().settle(takes)));
         }
-        if (isOffered) {
-          return offered(parts);
+        if (taken != 0) {
+          return offered(parts, taken);
         }
       }
     } catch (WindlassException e) {
@@ -184,11 +215,18 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
         : still(0, ended(parts));
   }
 
-  /** Returns the result of a request for which the senders of all links have offered a version. */
-  private static Tickets offered(List<LinkPart> parts) {
+  /** Returns the result if all senders have offered a version that the links {@code taken} took. */
+  private static Tickets offered(List<LinkPart> parts, long taken) {
     long leftNs = parts.stream().mapToLong(part -> part.handover().offeredNs()).min().orElseThrow();
-    long version = parts.stream().mapToLong(part -> part.handover().offered()).max().orElseThrow();
-    return new Tickets(all(parts), 0, 0, version, new Until(leftNs).later(Handover.GRACE));
+    long first = parts.get(0).handover().offered();
+    long version =
+        parts.stream()
+            .mapToLong(part -> part.handover().offered())
+            .filter(offered -> offered != first)
+            .map(other -> SEVERAL - other)
+            .findFirst()
+            .orElse(first);
+    return new Tickets(taken, 0, 0, version, new Until(leftNs).later(Handover.GRACE));
   }
 
   private static long ended(List<LinkPart> parts) {
@@ -200,7 +238,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return part.isVersionOffered();
   }
 
-  /** Waits until all links fulfil {@code isSo}. Returns false at the deadline or at the end. */
+  /** Waits until all links fulfil {@code isSo}; false at the deadline, or if senders finish. */
   private static boolean await(List<LinkPart> parts, Until until, Predicate<LinkPart> isSo) {
     long startNs = System.nanoTime();
     while (bits(parts, isSo) != all(parts)) {

@@ -69,7 +69,12 @@ public final class Rules {
             case "unit" -> fields.unit = OptionalLong.of(count(what));
             case "stack" -> fields.stack = json.isTrue() ? 0 : dimension(what);
             case "uneven" -> isTrue(what);
-            case "pad_to" -> fields.padTo = Math.min(count(what), Integer.MAX_VALUE);
+            case "pad_to" -> {
+              fields.padTo = count(what);
+              if (fields.padTo > Integer.MAX_VALUE) {
+                throw json.bad(what + ": " + fields.padTo + " is above " + Integer.MAX_VALUE);
+              }
+            }
             case "shape" -> fields.shape = Optional.of(json.naturals(what));
             case "drop" -> isTrue(what);
             default -> throw json.bad(what + ": unknown key");

@@ -372,7 +372,9 @@ public final class SourceTensors {
     if (stored(name).isEmpty()) {
       return;
     }
-    entry.layout().ifPresent(layout -> checkStored(name, layout, shape));
+    entry
+        .layout()
+        .ifPresent(layout -> checkStored(name, layout, longs(entry.padded().orElse(entry.shape()))));
     Division listed = Division.of(LayoutFile.NAME, entry);
     Optional<Division> asked =
         ruled.containsKey(name)

@@ -67,7 +67,13 @@ public record Announcement(
   /** Reads an announcement of any versions. Returns null if it can't be read. */
   static @Nullable Announcement peek(byte[] bytes) {
     try {
-      return Encoding.read(bytes, in -> read(versions(in), in));
+      return Encoding.read(
+          bytes,
+          in -> {
+            Announcement job = read(versions(in), in);
+            in.readAllBytes(); // what another version adds
+            return job;
+          });
     } catch (MalformedException e) {
       return null;
     }
