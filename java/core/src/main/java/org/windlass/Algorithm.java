@@ -35,7 +35,7 @@ public enum Algorithm {
     this.code = code;
   }
 
-  /** Returns the number in the C ABI, {@code wl_algorithm}. */
+  /** Returns the algorithm's number in the C ABI, {@code wl_algorithm}. */
   public int code() {
     return code;
   }

@@ -13,13 +13,12 @@ import org.windlass.kernel.Target;
 /**
  * Checks the arguments that the native side does not see. These include null, read-only and strided
  * tensors, and tensors with different dtypes in one call. They also include the window of a tensor
- * and the lengths of lists. Each check is a few comparisons of fields; separate methods build the
- * error messages.
+ * and the lengths of lists. If all are valid, a check is a few comparisons of fields.
  */
 final class Arguments {
   private Arguments() {}
 
-  /** Checks the tensors of a collective. A tensor may be null if this rank has none. */
+  /** Throws for wrong tensors of a collective. A tensor may be null if this rank has none. */
   static void buffers(int operation, @Nullable Tensor in, @Nullable Tensor out) {
     if ((in != null && !in.contiguous)
         || (out != null && (!out.contiguous || out.memory.readOnly))
@@ -48,7 +47,7 @@ final class Arguments {
     }
   }
 
-  /** Throws for a tensor in a device's memory, unless this process's kernels run on devices. */
+  /** Throws for a tensor in device memory, unless the loaded kernels run on devices. */
   static void requireDevices(String what, String name, Tensor tensor) {
     Target target = Target.loaded();
     if (target != Target.CUDA) {
@@ -58,7 +57,7 @@ final class Arguments {
     }
   }
 
-  /** Checks the arguments of a collective on a stream. {@code root} is 0 if there is none. */
+  /** Throws for wrong arguments of a collective on a stream. {@code root} is 0 if there is none. */
   static void onStream(
       int operation, @Nullable Tensor in, @Nullable Tensor out, int root, int ranks) {
     if (root < 0 || root >= ranks) {
@@ -91,7 +90,7 @@ final class Arguments {
     }
   }
 
-  /** Returns the name of the method that calls an operation: allGatherv for all-gather-v. */
+  /** Returns the method's name for an operation, such as allGatherv for all-gather-v. */
   static String call(int operation) {
     return Native.wl_call_name(operation);
   }
@@ -109,7 +108,7 @@ final class Arguments {
             + Objects.requireNonNull(out).dtype + "; they must agree");
   }
 
-  /** Checks the tensors of an all-gather along {@code dim}. Returns its C ABI operation. */
+  /** Throws for wrong tensors of an all-gather along {@code dim}. Returns its C ABI operation. */
   static int alongDim(Tensor in, Tensor out, int dim) {
     int ndim = Objects.requireNonNull(in, "in").shape.length;
     long[] expected = Objects.requireNonNull(out, "out").shape.clone();
@@ -141,7 +140,7 @@ final class Arguments {
     }
   }
 
-  /** Checks both sides of a transfer between local memory and a peer's part of a window. */
+  /** Throws for wrong sides of a transfer between local memory and a peer's part of a window. */
   static void oneSided(String what, Window window, Tensor local, DistributedTensor remote) {
     Objects.requireNonNull(local, "local");
     if (Objects.requireNonNull(remote, "remote").window() != window) {

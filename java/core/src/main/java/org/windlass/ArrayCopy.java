@@ -13,15 +13,15 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Shapes;
 
 /**
- * Copies elements between Java arrays and tensors, through a bounded buffer. float and double
- * elements are cast. Integer arrays hold the bits of a dtype of the same width.
+ * Copies elements between Java arrays and tensors, through a staging buffer of limited size. float
+ * and double elements are cast. Integer arrays hold the bits of a dtype of the same width.
  */
 final class ArrayCopy {
   private static final int STAGING_BYTES = 64 << 10;
 
   private ArrayCopy() {}
 
-  /** Copies elements between the array, from {@code start} on, and the staging buffer. */
+  /** Copies elements between the array, from index {@code start} on, and the staging buffer. */
   @FunctionalInterface
   private interface Part {
     void move(ByteBuffer staging, int start, int count);
@@ -92,10 +92,9 @@ final class ArrayCopy {
   }
 
   /**
-   * Checks an array against a tensor, and returns the dtype of the staging buffer.
-   *
-   * @param like a dtype as wide as the array's elements
-   * @param cast the dtype of the array's elements if they are cast; null if their bits are copied
+   * Throws unless an array fits a tensor. Returns the dtype of the staging buffer: {@code cast}, or
+   * the tensor's if {@code cast} is null and bits are copied. Elements of the array are as wide as
+   * {@code like}.
    */
   private static DType check(
       String what, Tensor tensor, int length, DType like, @Nullable DType cast) {

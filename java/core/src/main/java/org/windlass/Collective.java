@@ -18,8 +18,9 @@ final class Collective {
   private Collective() {}
 
   /**
-   * Enqueues the operation that the endpoint's call describes. Its tensors stay pinned until it is
-   * over. If a CUDA graph has captured it, they stay pinned as long as the communicator exists.
+   * Enqueues the operation that the endpoint's call describes on a stream. Its tensors stay pinned
+   * until it is over. If a CUDA graph has captured it, they stay pinned as long as the communicator
+   * exists.
    *
    * @param in null if this rank reads nothing
    * @param out null if this rank writes nothing
@@ -41,8 +42,9 @@ final class Collective {
   }
 
   /**
-   * Makes {@code thread} the only caller, pins the tensors, and describes them in the endpoint's
-   * call. {@code in} or {@code out} is null if this rank reads or writes nothing.
+   * Begins a call of {@code thread}; no other thread can then begin one. Pins the tensors, and
+   * describes them in the endpoint's call. {@code in} or {@code out} is null if this rank reads or
+   * writes nothing.
    */
   static CallStruct begin(
       Endpoint own,
@@ -84,7 +86,6 @@ final class Collective {
     Reference.reachabilityFence(out);
   }
 
-  /** Returns {@code first}, or {@code second} if that is null. */
   private static Tensor either(@Nullable Tensor first, @Nullable Tensor second) {
     return first != null ? first : Objects.requireNonNull(second);
   }

@@ -74,8 +74,8 @@ public sealed class Collectives permits Communicator {
 
   /**
    * Sends part {@code r} of {@code in} to rank {@code r}, and receives the part from rank {@code s}
-   * into part {@code s} of {@code out}. A tensor's parts are {@link #size()} runs of elements, in
-   * order and of equal length.
+   * into part {@code s} of {@code out}. A tensor has {@link #size()} parts, which are equal numbers
+   * of consecutive elements.
    */
   public final void allToAll(Tensor in, Tensor out) {
     allToAll(in, out, Algorithm.AUTO);
@@ -214,8 +214,9 @@ public sealed class Collectives permits Communicator {
 
   /**
    * Sends consecutive blocks of {@code in}: the next {@code sendCounts[r]} elements go to rank
-   * {@code r}, for each rank in order. The {@code receiveCounts[s]} elements of each rank {@code s}
-   * arrive in {@code out}, one block after the other. Either tensor may be larger than its blocks.
+   * {@code r}, for each rank in ascending order. The {@code receiveCounts[s]} elements of each rank
+   * {@code s} arrive in {@code out}, one block after the other. Either tensor may be larger than
+   * its blocks.
    *
    * @throws MismatchException on every rank, if a rank sends a peer another number of elements than
    *     the peer expects; no data has arrived from that rank
@@ -432,7 +433,7 @@ public sealed class Collectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
-  /** Runs {@code call} on the communicator's own thread, after queued calls, and waits. */
+  /** Runs {@code call} on the communicator's own thread, after queued calls. Waits for its end. */
   final void handOff(Runnable call) {
     endpoint.handOff(
         () -> {

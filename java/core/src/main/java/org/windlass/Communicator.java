@@ -61,7 +61,6 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   private final Duration deadline;
   private final Membership membership;
 
-  /** Keeps the group reachable, so that it is not reported as a leak. */
   private final @Nullable LocalGroup group;
 
   /** Communicator from which this one was made. Its {@link #abortAll} aborts this one too. */
@@ -69,7 +68,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   private @Nullable Communicator origin;
 
   /**
-   * Takes over a native handle.
+   * Takes ownership of a {@code wl_comm_t*}.
    *
    * @param group the group that closes the communicator; null if there is none
    * @param maker the call that made it, for the report of a communicator that was never closed
@@ -99,7 +98,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Returns the endpoint. For packages of Windlass.
+   * Returns the native communicator with the state of its calls. For packages of Windlass.
    *
    * @hidden
    */
@@ -163,7 +162,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     return of(handle, options.deadline(), null, "meet");
   }
 
-  /** Takes over a native handle, and closes it if the constructor throws. */
+  /** Takes ownership of a native communicator, and closes it if the constructor throws. */
   static Communicator of(long handle, Duration deadline, @Nullable LocalGroup group, String maker) {
     try {
       return new Communicator(handle, deadline, group, maker);
@@ -286,7 +285,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Returns, for each rank of this communicator in order, its rank in the parent. The parent is the
+   * Returns the rank in the parent for each rank of this communicator, in order. The parent is the
    * communicator from which {@link #subgroup}, {@link #split} or {@link #shrink} made this one.
    * Empty if there is no parent. Legal from any thread at any time.
    */
@@ -359,7 +358,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     }
   }
 
-  /** Makes a communicator from this one. Returns null if the native call returns no handle. */
+  /** Makes a communicator by {@code nativeCall}. Returns null if that returns no handle. */
   @Nullable Communicator join(String maker, Endpoint.NativeCall nativeCall) {
     long handle = call(nativeCall);
     return handle == 0 ? null : adopt(maker, handle);

@@ -76,7 +76,7 @@ public record CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
-  /** Returns these options with another number of threads per rank. */
+  /** Returns these options with another number of threads or emulated cores per rank. */
   public CommunicatorOptions withBlocks(int blocks) {
     return new CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);

@@ -9,8 +9,8 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 
 /**
- * The type of a tensor's elements. There is one for every dtype of safetensors. All of them can be
- * moved. {@link #canCast} and {@link #canReduce} say what else they support.
+ * The type of a tensor's elements. There is one for every dtype of safetensors. Tensors of all of
+ * them can be moved. {@link #canCast} and {@link #canReduce} return what else a dtype supports.
  */
 public enum DType {
   /** A byte that is 0 or 1. */
@@ -21,7 +21,7 @@ public enum DType {
   I8(2, 8, "I8"),
   /** 5 bits of exponent, 2 of mantissa, with infinities. */
   F8E5M2(3, 8, "F8_E5M2"),
-  /** 4 bits of exponent, 3 of mantissa. Finite: larger values become the maximum, 448. */
+  /** 4 bits of exponent, 3 of mantissa. No infinities: larger values become the maximum, 448. */
   F8E4M3(4, 8, "F8_E4M3"),
   /** A power of two, used for block scales. */
   F8E8M0(5, 8, "F8_E8M0"),
@@ -53,9 +53,9 @@ public enum DType {
   F6E2M3(-1, 6, "F6_E2M3"),
   /** 6 bits: 3 of exponent, 2 of mantissa. */
   F6E3M2(-1, 6, "F6_E3M2"),
-  /** F8E4M3 with another bias, up to 240, without a negative zero. Can only be moved. */
+  /** F8E4M3 with another bias, maximum 240, without a negative zero. Can be moved, not cast. */
   F8E4M3FNUZ(17, 8, "F8_E4M3FNUZ"),
-  /** F8E5M2 with another bias, without infinities or a negative zero. Can only be moved. */
+  /** F8E5M2 with another bias, no infinities and no negative zero. Can be moved, not cast. */
   F8E5M2FNUZ(18, 8, "F8_E5M2FNUZ");
 
   private final int code;
@@ -117,7 +117,7 @@ public enum DType {
     return code;
   }
 
-  /** Returns true if elements are floating-point numbers of any width. */
+  /** Returns true if elements are real floating-point numbers of any width. */
   public boolean isFloating() {
     return switch (this) {
       case F64, F32, F16, BF16, F8E5M2, F8E4M3, F8E8M0, F8E4M3FNUZ, F8E5M2FNUZ, F6E2M3,
@@ -168,8 +168,8 @@ public enum DType {
   }
 
   /**
-   * Returns the dtype with a name in either spelling: {@code bf16} or {@code BF16}, {@code f8e4m3}
-   * or {@code F8_E4M3}.
+   * Returns the dtype with a name as {@link #toString} or {@link #safetensorsName} returns it, such
+   * as {@code f8e4m3} or {@code F8_E4M3}.
    *
    * @throws InvalidArgumentException if there is no such dtype
    */

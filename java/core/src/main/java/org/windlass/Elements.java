@@ -10,7 +10,6 @@ import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
 
-/** Reads, writes, fills and copies elements of tensors. The native library does the casts. */
 final class Elements {
   private static final long[] SCALAR = {};
 
@@ -115,7 +114,7 @@ final class Elements {
     }
   }
 
-  /** Copies an element from the tensor to the scratch element, or back if {@code write} is true. */
+  /** Copies an element from the tensor to {@code scratch}, or back if {@code write} is true. */
   private static void copyElement(
       String what, Scratch scratch, Tensor tensor, long[] index, DType dtype, boolean write) {
     long at = tensor.address + offset(what, tensor, index) * tensor.dtype.bytes();
@@ -130,7 +129,7 @@ final class Elements {
     }
   }
 
-  /** Writes a value to the scratch element. Throws if an integer dtype does not hold it. */
+  /** Writes a value to the element of {@code scratch}. Throws if an integer dtype can't hold it. */
   private static void encode(String what, Scratch scratch, DType dtype, double value) {
     if (dtype.isInteger() || dtype == DType.BOOL) {
       boolean fits = value == Math.rint(value) && value >= -0x1p63 && value < 0x1p63;

@@ -96,7 +96,8 @@ final class EnvironmentStart {
   }
 
   /**
-   * Calls {@code make}, then {@code begin} with the result. If either throws, closes everything.
+   * Calls {@code make}, then {@code begin} with its result, which is returned. If either throws,
+   * closes everything.
    */
   private <T extends AutoCloseable> T started(
       long[] handles, Function<long[], T> make, Consumer<T> begin) {
@@ -156,7 +157,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Opens the job's store in this process, where it stays open, and joins the others there. */
+  /** Opens the job's store in this process, where it stays open, and joins the other ranks. */
   private long[] joinAtOwn(RendezvousFile.Place place, Deadline until) {
     InetSocketAddress known =
         HostAndPort.awaited(
@@ -204,7 +205,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Connects to a store. Waits until rank 0 has opened it; a launcher's store is open already. */
+  /** Connects to a store, and waits until it is open. Rank 0 or the launcher opens it. */
   private Store connected(RendezvousFile.Place place, Duration deadline) {
     boolean isOpened = environment.launcherHasStore();
     return SocketStore.connect(place.address(), place.token(), member(), isOpened, deadline);
@@ -259,7 +260,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Returns the address of the rendezvous, unresolved: the host may get its name later. */
+  /** Returns the rendezvous address, unresolved, since DNS may learn the host's name later. */
   private InetSocketAddress address() {
     return required(
         environment.rendezvous(),

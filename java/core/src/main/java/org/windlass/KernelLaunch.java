@@ -13,8 +13,8 @@ import org.windlass.kernel.Kernel;
 import org.windlass.kernel.Target;
 
 /**
- * Launches a library's kernel once. It pins the tensors, describes the arguments in words, makes
- * one native call and cleans up. The native side checks the arguments against the kernel's
+ * Launches a library's kernel once. It pins the tensors, encodes the arguments as 64-bit words,
+ * makes one native call and cleans up. The native side checks the arguments against the kernel's
  * parameters.
  */
 final class KernelLaunch {
@@ -62,7 +62,7 @@ final class KernelLaunch {
     Reference.reachabilityFence(arguments);
   }
 
-  /** Returns the number of 64-bit words for the arguments. Throws for one of a wrong kind. */
+  /** Returns the number of 64-bit words for the arguments. Throws for one of a wrong class. */
   private static int words(Endpoint own, Kernel kernel, Object[] arguments) {
     for (int i = 0; i < arguments.length; i++) {
       if (arguments[i] == null) {

@@ -30,7 +30,7 @@ public final class LocalGroup implements AutoCloseable {
   private final AtomicBoolean running = new AtomicBoolean();
   private volatile boolean closed;
 
-  /** Takes over native handles, in rank order. {@code maker} is the call that made them. */
+  /** Takes ownership of native handles, in rank order. {@code maker} is the call that made them. */
   LocalGroup(long[] handles, CommunicatorOptions options, String maker) {
     try {
       List<Communicator> made = new ArrayList<>(handles.length);
@@ -147,10 +147,7 @@ public final class LocalGroup implements AutoCloseable {
         });
   }
 
-  /**
-   * Runs a function like {@link #run}, and returns the result of each rank of this process in rank
-   * order.
-   */
+  /** Runs a function like {@link #run}, and returns each rank's result in rank order. */
   public <T extends @Nullable Object, E extends Exception> List<T> call(
       RankFunction<T, E> function) throws E {
     Objects.requireNonNull(function, "function");

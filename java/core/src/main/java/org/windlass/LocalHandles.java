@@ -11,7 +11,6 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 import org.windlass.internal.memory.Leaks;
 
-/** Makes the native handles of ranks that are threads of this process. */
 final class LocalHandles {
   private LocalHandles() {}
 
@@ -63,7 +62,7 @@ final class LocalHandles {
     return unclosed;
   }
 
-  /** Reports a group that was never closed, and ends its threads. */
+  /** Ends the threads of a group that was never closed, and reports it. */
   static final class Unclosed extends Leaks.Resource {
     private final List<RankWorker> workers;
 

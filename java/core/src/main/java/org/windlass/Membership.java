@@ -10,7 +10,7 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.rendezvous.OwnStore;
 
-/** Frees a {@link Communicator}'s endpoint, and the store that its start opened. Thread-safe. */
+/** Frees the native communicator, and closes the store that its start has opened. Thread-safe. */
 final class Membership extends Leaks.Resource {
   private final Endpoint endpoint;
   private final List<WeakReference<Communicator>> children = new ArrayList<>();

@@ -18,8 +18,8 @@ import org.windlass.internal.memory.Memory;
  * A memory pool from which a rank allocates tensors of any size, in any order, without the other
  * ranks. The processes of all ranks on its host map the memory. If all ranks are on one host,
  * operations of the communicator need no extra copy of such a tensor. This holds for collectives,
- * transfers and links, as with a {@link Window}. Otherwise it is like a tensor of {@link
- * Tensor#allocate}.
+ * transfers and links, as with a {@link Window}. If ranks are on several hosts, such a tensor is
+ * like one of {@link Tensor#allocate}.
  *
  * <pre>{@code
  * try (var pool = comm.memoryPool(64L << 30)) {          // all ranks together
@@ -29,8 +29,8 @@ import org.windlass.internal.memory.Memory;
  * }
  * }</pre>
  *
- * <p>A pool takes memory as tensors need it, in pages of 4 KiB. Each rank's tensors may have other
- * addresses, so calls such as {@link Window#put} accept only tensors of a window as the peer's
+ * <p>A pool takes memory as tensors need it, in pages of 4 KiB. Addresses of tensors may differ
+ * between ranks, so calls such as {@link Window#put} accept only tensors of a window as the peer's
  * side. All methods are legal from any thread at any time.
  */
 public final class MemoryPool implements AutoCloseable {
@@ -64,7 +64,7 @@ public final class MemoryPool implements AutoCloseable {
     return "memory pool of " + bytes + " bytes, " + communicator;
   }
 
-  /** Returns the bytes that this rank's tensors take, each rounded up to a multiple of 64. */
+  /** Returns the bytes that this rank's open tensors take, each rounded up to a multiple of 64. */
   public long used() {
     if (!part.pin()) {
       throw closed("used");
@@ -112,8 +112,8 @@ public final class MemoryPool implements AutoCloseable {
   }
 
   /**
-   * Ends allocation on this rank. Its tensors stay until they are closed. The pool is freed once
-   * every rank has closed it and all tensors are closed. Idempotent.
+   * Ends allocation on this rank. The rank's tensors stay open until they are closed. The pool's
+   * memory is freed once every rank has closed the pool and all tensors. Idempotent.
    */
   @Override
   public void close() {
@@ -121,7 +121,7 @@ public final class MemoryPool implements AutoCloseable {
     cleanable.clean();
   }
 
-  /** The native handle. Every tensor of the pool pins it. */
+  /** Owns the native handle, which every tensor of the pool pins. */
   private static final class Part extends Lifetime {
     private final Endpoint endpoint;
     private final long handle;
@@ -156,7 +156,7 @@ public final class MemoryPool implements AutoCloseable {
   private static final class Piece extends Memory.Allocation {
     private final Part part;
 
-    /** Address of the memory; 0 until it is allocated. */
+    /** Address of the tensor's memory; 0 until it is allocated. */
     private long address;
 
     Piece(Part part) {

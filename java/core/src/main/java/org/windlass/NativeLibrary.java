@@ -18,10 +18,7 @@ import org.windlass.internal.UcxLibrary;
 public final class NativeLibrary {
   private NativeLibrary() {}
 
-  /**
-   * Returns the reason why the library does not load, with each location that was searched. Empty
-   * if it loads.
-   */
+  /** Returns why the library does not load, with each location searched. Empty if it loads. */
   public static Optional<String> problem() {
     return Natives.refusal();
   }

@@ -26,7 +26,7 @@ import org.windlass.internal.call.QueuedCall;
  * A failure that nobody awaits isn't lost. If it ended the communicator, later calls throw it.
  * Otherwise it is logged once the operation is unreachable.
  *
- * @param <T> what its call returns
+ * @param <T> type of the operation's result
  */
 public final class Operation<T extends @Nullable Object> {
   private final QueuedCall<T> call;
@@ -60,7 +60,7 @@ public final class Operation<T extends @Nullable Object> {
     return call.await(Deadline.nanos(deadline));
   }
 
-  /** Returns true if the operation is over, whether it succeeded, failed or was cancelled. */
+  /** Returns true if the operation is over: it succeeded, failed or was cancelled. */
   public boolean isDone() {
     return call.isDone();
   }

@@ -6,9 +6,9 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.RankLists;
 
 /**
- * Runs one collective with parts of different sizes. Its tensors and lists have been checked. The
- * native side checks the values in the lists. Unless a call fails, nothing is allocated except a
- * returned list.
+ * Runs one collective whose parts have different sizes. Its tensors and lists have been checked,
+ * except for the values in the lists, which the native side checks. Unless a call fails, nothing is
+ * allocated except a returned list.
  *
  * <p>{@link #allGather} and {@link #reduceScatter} begin a call and describe it. The caller then
  * calls {@link #run} or {@link Collective#enqueue}.

@@ -2,12 +2,12 @@
 package org.windlass;
 
 /**
- * The work of one rank.
+ * Code that runs as one rank.
  *
  * @param <E> the exception that it may throw
  */
 @FunctionalInterface
 public interface RankBody<E extends Exception> {
-  /** Runs as the rank of {@code communicator}. */
+  /** Runs the code as the rank of {@code communicator}. */
   void run(Communicator communicator) throws E;
 }

@@ -10,8 +10,8 @@ import org.windlass.internal.report.RankLook;
 
 /**
  * Chooses the core on which each rank's thread starts. If a host has at least as many cores as
- * ranks, each rank gets its own core. The only rank of a communicator gets none, unless its thread
- * is pinned.
+ * ranks, each rank gets its own core. In a communicator of one rank, that rank gets no core, unless
+ * its thread is pinned.
  */
 final class RankCores {
   private static final String SETTING = "WINDLASS_PINNED_THREADS";
@@ -60,7 +60,7 @@ final class RankCores {
     return options.pinnedThreads() || "1".equals(setting);
   }
 
-  /** Returns the rank's number on its host; {@link #NONE} if the host has too few cores. */
+  /** Returns a rank's index among its host's ranks; {@link #NONE} if there are too few cores. */
   private static int place(int rank, int[] hosts, int cores) {
     int before = 0;
     int all = 0;

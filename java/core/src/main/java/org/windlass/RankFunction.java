@@ -4,13 +4,13 @@ package org.windlass;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The function that one rank computes.
+ * Code that runs as one rank and returns a result.
  *
- * @param <T> its result
+ * @param <T> type of the result
  * @param <E> the exception that it may throw
  */
 @FunctionalInterface
 public interface RankFunction<T extends @Nullable Object, E extends Exception> {
-  /** Runs as the rank of {@code communicator}, and returns its result. */
+  /** Runs the code as the rank of {@code communicator}, and returns its result. */
   T call(Communicator communicator) throws E;
 }

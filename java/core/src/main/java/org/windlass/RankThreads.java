@@ -21,7 +21,7 @@ import org.windlass.internal.Log;
  * @param <E> the exception that it may throw
  */
 final class RankThreads<T extends @Nullable Object, E extends Exception> {
-  /** Time from the first failure to the warning that names the ranks that are still inside. */
+  /** Milliseconds from the first failure to a warning with the ranks whose code still runs. */
   private static final long PATIENCE_MS = 5_000;
 
   private static final long LOOK_MS = 200;
@@ -100,7 +100,7 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
     }
   }
 
-  /** Records the failure, then aborts the communicator, after which peers fail too. */
+  /** Records the failure of a rank, then aborts the communicator, so that peers fail too. */
   private void fail(int index, Throwable failure) {
     record(failure);
     Communicator communicator = communicators.get(index);
@@ -127,8 +127,8 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
   }
 
   /**
-   * Waits for the end of all bodies, and passes an interrupt on to them. Some time after a failure,
-   * logs which ranks still run. Returns true if this thread was interrupted.
+   * Waits until all ranks' code has ended, and passes an interrupt on to them. Some time after a
+   * failure, logs which ranks still run. Returns true if this thread was interrupted.
    */
   private boolean join() {
     boolean interrupted = false;
@@ -232,14 +232,14 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
     }
   }
 
-  /** Returns true if both throwables are one failure of a communicator, seen by two ranks. */
+  /** Returns true if both throwables are the same failure of a communicator, seen by two ranks. */
   private static boolean repeats(Throwable failure, Throwable root) {
     return failure.getClass() == root.getClass()
         && failure instanceof WindlassException
         && (Objects.equals(failure.getMessage(), root.getMessage()) || isLater(failure, root));
   }
 
-  /** Returns true if {@code failure} only says that {@code found} ended the communicator. */
+  /** Returns true if {@code failure} only reports that {@code found} ended the communicator. */
   private static boolean isLater(Throwable failure, Throwable found) {
     return failure.getClass() == found.getClass()
         && Objects.equals(failure.getMessage(), IS_DEAD + found.getMessage());
@@ -249,7 +249,7 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
     return failure instanceof AbortedException;
   }
 
-  /** Throws any throwable, without wrapping it. A body throws no checked exception except E. */
+  /** Throws any throwable, without wrapping it. The only checked exception of ranks' code is E. */
   @SuppressWarnings("unchecked") // X is erased: nothing is cast
   private static <X extends Throwable> X rethrow(Throwable failure) throws X {
     throw (X) failure;

@@ -15,10 +15,8 @@ final class RankWorker {
   private final int place;
   private final boolean stays;
 
-  /** Made with the group, since a new thread refers to the class loaders of its creator. */
   private final Thread thread;
 
-  /** True once the thread has started. Guarded by this, like all fields below. */
   private boolean hasBegun;
 
   private @Nullable Runnable body;
@@ -28,8 +26,8 @@ final class RankWorker {
   /**
    * Creates a worker whose thread has not started.
    *
-   * @param place index of the core on which the thread starts, among the cores that it may use; -1
-   *     for any
+   * @param place index of the core on which the thread starts, in the list of cores that it may
+   *     use; -1 for any
    * @param stays true if the thread may use only this core
    */
   RankWorker(int rank, int place, boolean stays) {
@@ -42,9 +40,9 @@ final class RankWorker {
   }
 
   /**
-   * Runs {@code next}, which throws nothing, on the thread, and returns at once.
+   * Runs {@code next}, which throws nothing, on the worker's thread, and returns at once.
    *
-   * @throws ClosedException after {@link #end}: the thread may be gone, and nothing would run
+   * @throws ClosedException after {@link #end}: the thread may have ended, and nothing would run
    * @throws OutOfMemoryError if the thread can't be made
    */
   synchronized boolean begin(Runnable next) {
@@ -98,7 +96,7 @@ final class RankWorker {
     return true;
   }
 
-  /** Runs the next body, in a frame of its own: the waiting thread must not refer to the body. */
+  /** Runs the next body, in a method of its own: the waiting thread must not refer to the body. */
   private void runNext() {
     Runnable next;
     synchronized (this) {
@@ -124,7 +122,7 @@ final class RankWorker {
     Thread.interrupted();
   }
 
-  /** Waits for the end of the body, at most {@code ms}; 0 is no limit. Returns true if it ended. */
+  /** Waits at most {@code ms} ms, 0 for no limit, for the body's end. Returns true if it ended. */
   synchronized boolean await(long ms) throws InterruptedException {
     if (body != null) {
       wait(ms);

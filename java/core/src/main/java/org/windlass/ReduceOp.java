@@ -33,7 +33,8 @@ public enum ReduceOp {
   }
 
   /**
-   * Returns the operation with a name as in layout strings: {@code sum avg max min product}.
+   * Returns the operation with a name as in layout strings: {@code sum}, {@code avg}, {@code max},
+   * {@code min} or {@code product}.
    *
    * @throws InvalidArgumentException if there is no such operation
    */

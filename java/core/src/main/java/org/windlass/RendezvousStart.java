@@ -9,7 +9,6 @@ import org.windlass.internal.rendezvous.AllGatherStart;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.launch.Rendezvous;
 
-/** Starts one rank with the {@link Rendezvous} of {@link Communicator#meet}. */
 final class RendezvousStart {
   private RendezvousStart() {}
 

@@ -12,13 +12,14 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.report.RankLook;
 
 /**
- * Finds ranks that wait forever for a rank whose body has returned. A rank whose body has returned
- * calls no more operations until the run is over. Only its communicator's own thread may still call
- * some, if it ever did.
+ * Finds ranks that wait forever for a rank whose body has returned. Such a rank calls no more
+ * operations until the run is over. Only its communicator's own thread may still call some, if it
+ * ever made an asynchronous call.
  */
 final class ReturnedRanks {
   /**
-   * Approximate limit of records that one check reads. Checking a rank reads all ranks' records.
+   * Approximate number of ranks' records that one check reads at most. Checking one rank reads the
+   * records of all ranks.
    */
   private static final int MOST_READ = 64;
 
@@ -32,7 +33,8 @@ final class ReturnedRanks {
 
   /**
    * An operation in which rank {@code waits} waits, and which rank {@code returned} has not
-   * entered. Both are ranks of the run, and {@code communicator} is that of the waiting rank.
+   * entered. Both are ranks of the run. {@code communicator} is that in which rank {@code waits}
+   * waits.
    */
   private record Missing(Communicator communicator, String operation, int waits, int returned) {}
 
@@ -41,8 +43,8 @@ final class ReturnedRanks {
   }
 
   /**
-   * Checks once. If this check finds the same operation as the last one, it aborts the operation's
-   * communicator. {@code returned} has the ranks whose bodies have returned.
+   * Checks once. If two checks in a row find the same operation, aborts its communicator. {@code
+   * returned} has the ranks whose bodies have returned.
    */
   void look(List<Thread> threads, BitSet returned) {
     if (returned.isEmpty() || returned.cardinality() == communicators.size()) {
@@ -85,8 +87,8 @@ final class ReturnedRanks {
   }
 
   /**
-   * Returns the operation in which a rank waits forever, here or in a communicator made from this
-   * one; null if there is none.
+   * Returns the operation in which a rank waits forever, in {@code communicator} or in one made
+   * from it; null if there is none.
    *
    * @param ranks for each rank of {@code communicator}, its rank in the communicator of the run
    */

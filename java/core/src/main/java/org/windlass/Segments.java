@@ -5,9 +5,9 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.internal.memory.Memory;
 
 /**
- * Throws for each memory segment. It runs before Java 22, which introduces segments. On Java 22 and
- * later, the class of this name under META-INF/versions/22 replaces it and wraps segments as {@link
- * Memory}.
+ * Throws UnsupportedException for each memory segment. It is used before Java 22, which introduces
+ * segments. On Java 22 and later, the class of this name under META-INF/versions/22 replaces it and
+ * wraps segments as {@link Memory}.
  */
 final class Segments {
   private Segments() {}

@@ -9,10 +9,10 @@ import org.windlass.internal.Native;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * The signals of a {@link Window}: counters with which ranks tell each other that data has arrived.
- * Each signal of a rank has a separate value for each peer, and only that peer sets it. A call of
- * {@code await(peer, i, value)} on rank {@code r} waits for {@code notify(r, i, value)} on the
- * peer.
+ * The signals of a {@link Window}: counters with which ranks inform each other that data has
+ * arrived. Each signal of a rank has a separate value for each peer, and only that peer sets it. A
+ * call of {@code await(peer, i, value)} on rank {@code r} waits for {@code notify(r, i, value)} on
+ * the peer.
  *
  * <p>Values are counts. They start at 0 and increase by less than 2^30 at a time. Nothing resets
  * them. A writer is always less than 2^30 ahead of the value that its reader awaits.

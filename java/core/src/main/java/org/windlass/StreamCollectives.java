@@ -68,7 +68,7 @@ public final class StreamCollectives {
     this.owner = owner;
   }
 
-  /** Returns the stream, as it was given. */
+  /** Returns the stream that was passed to {@link Collectives#onStream}. */
   public long stream() {
     return stream;
   }

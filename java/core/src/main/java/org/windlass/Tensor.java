@@ -84,9 +84,9 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
 
   /**
    * Returns a tensor over {@code bytes} bytes at a raw address. They must stay readable and
-   * writable while {@code owner} is reachable. The tensor keeps it reachable.
+   * writable while {@code owner} is reachable. The tensor keeps {@code owner} reachable.
    *
-   * @param owner the object that owns the memory; null if it is never freed
+   * @param owner the object that owns the memory; null if the memory is never freed
    */
   public static Tensor of(
       long address, long bytes, @Nullable Object owner, DType dtype, long... shape) {
@@ -106,7 +106,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    * Operations of other targets throw {@link UnsupportedException}. So do calls that access
    * elements from Java or move tensors in other ways.
    *
-   * @param owner the object that owns the memory; null if it is never freed
+   * @param owner the object that owns the memory; null if the memory is never freed
    */
   public static Tensor ofDevice(
       long address, long bytes, @Nullable Object owner, DType dtype, long... shape) {
@@ -195,7 +195,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return shape.clone();
   }
 
-  /** Returns a copy of the strides: for each dimension, the distance of neighbors in elements. */
+  /** Returns a copy of the strides: the distance in elements of neighbors in each dimension. */
   public final long[] strides() {
     return strides.clone();
   }
@@ -216,7 +216,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return numel;
   }
 
-  /** Returns the bytes of all elements, without gaps between them. */
+  /** Returns the number of bytes of all elements, without gaps between them. */
   public final long bytes() {
     return numel * dtype.bytes();
   }
@@ -305,7 +305,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, ShapeChecks.checked("splitDim: sizes", dtype, newShape), newStrides);
   }
 
-  /** Returns a view of a contiguous tensor with another shape, of as many elements. No -1. */
+  /** Returns a view of this contiguous tensor with another shape, which has as many elements. */
   public Tensor reshape(long... shape) {
     long[] checked = ShapeChecks.checked("reshape", dtype, shape);
     if (Shapes.numel(checked) != numel) {
@@ -329,8 +329,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Sets every element to {@code value}. A floating dtype rounds it once, but a double must hold it
-   * exactly. For u64, {@code value} has the 64 bits.
+   * Sets every element to {@code value}. A floating dtype rounds it once, but {@code value} must be
+   * exact as a double. For u64, {@code value} has the 64 bits.
    */
   public final Tensor fill(long value) {
     Elements.fill(this, value);
@@ -357,7 +357,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     Elements.set(this, index, value);
   }
 
-  /** Sets all elements from another tensor of equal shape, cast in one correctly rounded step. */
+  /** Sets all elements from a tensor of equal shape, cast in one correctly rounded step. */
   public final Tensor copyFrom(Tensor source) {
     Elements.copy(this, source);
     return this;
@@ -378,25 +378,25 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return this;
   }
 
-  /** Sets all elements of a dtype of 8 bits, bit for bit. */
+  /** Sets all elements of a dtype of 8 bits, in row-major order, bit for bit. */
   public final Tensor copyFrom(byte[] values) {
     ArrayCopy.from(this, values);
     return this;
   }
 
-  /** Sets all elements of a dtype of 16 bits, bit for bit. */
+  /** Sets all elements of a dtype of 16 bits, in row-major order, bit for bit. */
   public final Tensor copyFrom(short[] values) {
     ArrayCopy.from(this, values);
     return this;
   }
 
-  /** Sets all elements of i32 or u32. */
+  /** Sets all elements of i32 or u32, in row-major order. */
   public final Tensor copyFrom(int[] values) {
     ArrayCopy.from(this, values);
     return this;
   }
 
-  /** Sets all elements of i64 or u64. */
+  /** Sets all elements of i64 or u64, in row-major order. */
   public final Tensor copyFrom(long[] values) {
     ArrayCopy.from(this, values);
     return this;
@@ -445,8 +445,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Returns {@code length} bytes of a contiguous tensor from byte {@code offset}, in native order.
-   * The memory isn't freed while the buffer, or a buffer made from it, is reachable.
+   * Returns {@code length} bytes of a contiguous tensor from byte {@code offset} on, in native
+   * order. The memory isn't freed while the buffer, or a buffer made from it, is reachable.
    */
   public final ByteBuffer asByteBuffer(long offset, int length) {
     if (!contiguous) {
@@ -491,7 +491,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     memory.endIfAllocated();
   }
 
-  /** Dtype and shape, such as {@code f32[4, 1024]}. */
+  /** Returns dtype and shape, such as {@code f32[4, 1024]}. */
   @Override
   public final String toString() {
     return dtype + Arrays.toString(shape);

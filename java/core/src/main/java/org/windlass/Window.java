@@ -34,10 +34,10 @@ public final class Window implements AutoCloseable {
   private final Communicator communicator;
   private final Memory memory;
 
-  /** The {@code wl_window_t*}; valid while the memory is pinned. */
+  /** The {@code wl_window_t*}; valid while the window's memory is pinned. */
   final long handle;
 
-  /** Guarded by this. */
+  /** Bytes that are allocated so far. Guarded by this. */
   private long used;
 
   private Window(Communicator communicator, long handle, Memory memory) {
@@ -59,7 +59,7 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Returns the address in this process of {@code rank}'s part, valid while the window is open. For
+   * Returns the address of {@code rank}'s part in this process, valid while the window is open. For
    * packages of Windlass.
    *
    * @hidden
@@ -83,7 +83,7 @@ public final class Window implements AutoCloseable {
     return memory.bytes;
   }
 
-  /** Returns the bytes that tensors and signals take so far, including alignment. */
+  /** Returns the number of bytes that tensors and signals take so far, including alignment. */
   public synchronized long used() {
     return used;
   }
@@ -95,8 +95,8 @@ public final class Window implements AutoCloseable {
   }
 
   /**
-   * Makes a tensor in the next free bytes, aligned to 64. Its elements are zero, unless a rank has
-   * written to these bytes before.
+   * Makes a tensor in the next free bytes, aligned to 64 bytes. Its elements are zero, unless a
+   * rank has written to these bytes before.
    *
    * @throws ResourceException if the window has too few free bytes
    */
@@ -158,7 +158,7 @@ public final class Window implements AutoCloseable {
     return new Signals(this, offset, count, Deadline.DEFAULT);
   }
 
-  /** Reserves the next free bytes. Returns the offset of the first; -1 if there are too few. */
+  /** Reserves the next free bytes. Returns their offset in bytes; -1 if there are too few. */
   private synchronized long take(long needed) {
     long offset = (used + ALIGNMENT - 1) & -ALIGNMENT;
     if (offset > bytes() || needed > bytes() - offset) {
@@ -253,7 +253,7 @@ public final class Window implements AutoCloseable {
     }
   }
 
-  /** Native call: {@code wl_put}, {@code wl_accumulate}, {@code wl_get} or one for devices. */
+  /** A native call such as {@code wl_put}, {@code wl_accumulate} or {@code wl_get}. */
   @FunctionalInterface
   private interface Move {
     int call(long comm, long window, long local, int peer, long remote, long error);

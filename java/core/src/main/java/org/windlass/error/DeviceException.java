@@ -4,7 +4,7 @@ package org.windlass.error;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Thrown when a device fails. The communicator is dead. */
+/** Thrown when a device, such as a GPU, fails. The communicator is dead. */
 public final class DeviceException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

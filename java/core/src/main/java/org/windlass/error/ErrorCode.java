@@ -6,21 +6,21 @@ package org.windlass.error;
  * ABI's {@code wl_code}.
  */
 public enum ErrorCode {
-  /** The call is not valid as written. Nothing was sent. */
+  /** The call is not valid as written. No data was sent. */
   INVALID_ARGUMENT(1, 2, "InvalidArgument"),
   /** Ranks disagree about an operation. The message names both sides. */
   MISMATCH(2, 2, "Mismatch"),
   /** A deadline passed. The message names the ranks that are behind. */
   DEADLINE_EXCEEDED(3, 4, "DeadlineExceeded"),
-  /** A peer is gone. */
+  /** A peer's process or host has died or can't be reached. */
   PEER_LOST(4, 5, "PeerLost"),
-  /** A rank or a call ended the operation. The message has the reason. */
+  /** A rank or a call such as abort ended the operation. The message has the reason. */
   ABORTED(5, 5, "Aborted"),
   /** The data that arrived differs from the data that was sent. */
   VERIFICATION_FAILED(6, 6, "VerificationFailed"),
-  /** A target, dtype or feature is not available here. */
+  /** A target, dtype or feature is not available in this build or on this machine. */
   UNSUPPORTED(7, 3, "Unsupported"),
-  /** Memory, disk space, /dev/shm or a permission is missing. */
+  /** Too little memory or disk space, or /dev/shm or a permission is missing. */
   RESOURCE(8, 7, "Resource"),
   /** The object was closed. */
   CLOSED(9, 1, "Closed"),

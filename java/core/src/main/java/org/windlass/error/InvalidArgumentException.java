@@ -4,7 +4,7 @@ package org.windlass.error;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Thrown by a call that is not valid as written. Nothing was sent. */
+/** Thrown by a call that is not valid as written. No data was sent. */
 public final class InvalidArgumentException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Thrown when ranks disagree about an operation. The message names both sides. The communicator is
- * dead.
+ * dead, unless the method says otherwise.
  */
 public final class MismatchException extends WindlassException {
   private static final long serialVersionUID = 1L;

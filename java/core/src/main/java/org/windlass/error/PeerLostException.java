@@ -4,7 +4,7 @@ package org.windlass.error;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Thrown by an operation when one of its peers is gone. The communicator is dead. */
+/** Thrown by an operation when the process or host of a peer is gone. The communicator is dead. */
 public final class PeerLostException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

@@ -4,7 +4,7 @@ package org.windlass.error;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Thrown when memory, disk space, /dev/shm or a permission is missing. */
+/** Thrown when memory or disk space is exhausted, or /dev/shm or a permission is missing. */
 public final class ResourceException extends WindlassException {
   private static final long serialVersionUID = 1L;
 

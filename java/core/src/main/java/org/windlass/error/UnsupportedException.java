@@ -5,8 +5,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Thrown when a target, dtype or feature is not available here. Windlass never replaces it with a
- * slower one silently.
+ * Thrown when a target, dtype or feature is not available in this build or on this machine.
+ * Windlass never falls back silently to a slower one.
  */
 public final class UnsupportedException extends WindlassException {
   private static final long serialVersionUID = 1L;

@@ -75,7 +75,7 @@ public abstract sealed class WindlassException extends RuntimeException
         faultyRanks);
   }
 
-  /** Returns the exception for a failure outside of any operation, without a cause. */
+  /** Returns the exception for a failure without a cause that was not observed in an operation. */
   public static WindlassException of(int code, String message, List<Integer> faultyRanks) {
     return of(code, message, null, "", faultyRanks);
   }

@@ -9,7 +9,6 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
 
-/** Compares the options with which ranks open an {@link ExpertParallel}. */
 final class ExpertAgreement {
   private static final String[] NAMES = {
     "experts", "topK", "hidden", "tokens", "dtype", "rows", "alignment", "quantised"
@@ -18,9 +17,8 @@ final class ExpertAgreement {
   private ExpertAgreement() {}
 
   /**
-   * Checks that all ranks have the same options. The call is collective.
-   *
-   * @throws InvalidArgumentException on all ranks, if a rank's options differ from rank 0's
+   * Throws InvalidArgumentException on all ranks, if a rank's options differ from rank 0's. The
+   * call is collective.
    */
   static void check(Communicator communicator, ExpertOptions options) {
     long[] own = {

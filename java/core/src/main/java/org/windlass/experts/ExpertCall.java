@@ -10,7 +10,7 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Memory;
 
 /**
- * The running call of an {@link ExpertParallel}, with the memory that it has pinned. Only the
+ * The call in progress of an {@link ExpertParallel}, with the memory that it has pinned. Only the
  * thread inside the call uses it. A call that succeeds allocates nothing.
  */
 final class ExpertCall {
@@ -32,7 +32,7 @@ final class ExpertCall {
    * Pins the memory of an argument until {@link #end}, so that it isn't freed. If that fails, ends
    * the call before it throws.
    *
-   * @param index number of the argument, less than {@code MOST}; each number is used once in a call
+   * @param index index of the pin, less than {@code MOST}; used once in a call
    * @param tensor the argument; null is ignored
    * @throws ClosedException if the tensor's memory was closed
    */
@@ -52,7 +52,7 @@ final class ExpertCall {
     }
   }
 
-  /** Pins memory that {@code owner} has made, as {@link #pin} does. */
+  /** Pins memory that an object of class {@code owner} has made, as {@link #pin} does. */
   void pinOwn(int index, Tensor memory, String call, Class<?> owner) {
     if (!hold(index, memory.memory())) {
       throw new ClosedException(call + ": the " + owner.getSimpleName() + " is closed");

@@ -10,8 +10,8 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * The native form of the options, and sizes and offsets in the memory of a rank, in bytes. The
- * table belongs to a routing, and the buffer has the rows.
+ * The native form of the options, with sizes and offsets in bytes. Each routing has a table of
+ * counts, and each rank has a buffer with the rows of its experts.
  *
  * @param experts a {@code wl_experts_t}
  * @param startsAt offset in the table: first row of each local expert, as i32
@@ -28,9 +28,7 @@ record ExpertLayout(
     long scalesAt,
     long recordsAt) {
 
-  /**
-   * Returns the layout for {@code ranks} ranks. Throws if the native library does not support it.
-   */
+  /** Returns the layout for {@code ranks} ranks. Throws if this target does not support it. */
   static ExpertLayout of(ExpertOptions options, int ranks) {
     Natives.require();
     ByteBuffer experts =

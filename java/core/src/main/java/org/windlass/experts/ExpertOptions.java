@@ -8,7 +8,8 @@ import org.windlass.internal.Native;
 
 /**
  * The options of an {@link ExpertParallel}, which are the same on all ranks. Start from {@link
- * #of}, and change single options with the {@code with} methods.
+ * #of}, and change single options with the {@code with} methods. A row is the copy of a token that
+ * one expert receives.
  *
  * @param experts number of experts of all ranks. Rank {@code r} of {@code n} has {@code experts /
  *     n} of them, from {@code r * experts / n} on.
@@ -19,7 +20,7 @@ import org.windlass.internal.Native;
  * @param rows number of rows that a rank has room for. 0 means the most that can arrive, for any
  *     choice of the routers. That number is {@code n * tokens} times the most local experts of a
  *     token, plus the rows for alignment.
- * @param alignment the rows of an expert begin at a multiple of this number
+ * @param alignment number of which the index of each expert's first row is a multiple
  * @param quantised whether tokens of f32, f16 or bf16 are sent as f8e4m3. Each 128 elements then
  *     have a scale in f32: {@code s = max(largest magnitude, 1e-4) / 448}. An element becomes
  *     {@code q = element * (1 / s)}, rounded to nearest even.
@@ -38,7 +39,7 @@ public record ExpertOptions(
   private static final long MOST_TOKENS = 1 << 22;
 
   /**
-   * Checks the components. {@link ExpertParallel#open} makes the checks that need a communicator.
+   * Creates options. {@link ExpertParallel#open} makes the checks that need a communicator.
    *
    * @throws InvalidArgumentException if a number is out of range
    */
@@ -68,13 +69,13 @@ public record ExpertOptions(
   }
 
   /**
-   * Returns these options with another {@code rows}; 0 means room for every row that can arrive.
+   * Returns these options with room for another number of rows; 0 means the most that can arrive.
    */
   public ExpertOptions withRows(long rows) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
   }
 
-  /** Returns these options with another {@code alignment}: a number of rows. */
+  /** Returns these options with another {@code alignment} of each expert's first row. */
   public ExpertOptions withAlignment(int alignment) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
   }

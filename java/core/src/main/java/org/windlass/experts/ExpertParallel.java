@@ -68,12 +68,11 @@ public final class ExpertParallel implements AutoCloseable {
   private final DistributedTensor sources;
   private final DistributedTensor weights;
 
-  /** Routing whose rows {@link #rows} holds. */
+  /** The routing of the last dispatch, which wrote {@link #rows}; null before the first one. */
   private final AtomicReference<ExpertRouting> last;
 
   private final long deadlineNs;
 
-  /** Address of the {@code wl_experts_t} in {@link #layout}. */
   private final long shape;
 
   private ExpertParallel(
@@ -105,7 +104,7 @@ public final class ExpertParallel implements AutoCloseable {
 
   /**
    * Reserves memory for the rows of each rank's experts. The call is collective. All ranks must
-   * live on one host; otherwise {@link #dispatch} throws.
+   * live on one host; otherwise {@link #dispatch} throws UnsupportedException.
    *
    * @param communicator the ranks that take part
    * @param options the same on all ranks
@@ -141,7 +140,7 @@ public final class ExpertParallel implements AutoCloseable {
         Deadline.DEFAULT);
   }
 
-  /** Returns how many routings the communicator had before this one; the same on all ranks. */
+  /** Returns the number of routings that the communicator has had before; the same on all ranks. */
   private static int number(Communicator communicator) {
     return ROUTINGS.computeIfAbsent(communicator, made -> new AtomicInteger()).getAndIncrement();
   }
@@ -169,7 +168,7 @@ public final class ExpertParallel implements AutoCloseable {
     return new ExpertParallel(communicator, options, layout, window, last, limitNs);
   }
 
-  /** Returns the options, in which {@code rows} is the actual number of rows. */
+  /** Returns the options. {@code rows} is the actual number of rows, also if it was passed as 0. */
   public ExpertOptions options() {
     return options;
   }
@@ -185,8 +184,9 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * Makes a routing, in which a dispatch stores the rows of the tokens. The call is collective. A
-   * routing can be used repeatedly, and needs little memory compared to the rows.
+   * Makes a routing: an object in which a dispatch stores the rows to which it sends each token.
+   * The call is collective. A routing can be used repeatedly, and needs little memory compared to
+   * the rows.
    */
   public ExpertRouting routing() {
     Window table = communicator.window(layout.tableBytes());
@@ -202,8 +202,8 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * Returns the scales of quantised rows: [rows, ceil(hidden / 128)] of f32. Multiply elements of a
-   * row by them.
+   * Returns the scales of quantised rows: [rows, ceil(hidden / 128)] of f32. To get the values of a
+   * row, multiply each 128 elements by their scale.
    *
    * @throws InvalidArgumentException if tokens are not quantised
    */
@@ -216,9 +216,9 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * Returns the origin of each row: [rows, 3] of i32. A row holds the source rank, the index of the
-   * token there, and the position of this expert among the token's experts. All three are -1 in the
-   * unused rows that alignment leaves between two experts.
+   * Returns the origin of each row: [rows, 3] of i32. The three numbers are the source rank, the
+   * index of the token there, and the index of this expert in the token's list of experts. All
+   * three are -1 in the unused rows that alignment leaves between two experts.
    */
   public DistributedTensor sources() {
     return sources;
@@ -329,10 +329,11 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * Combines {@link #rows}, as {@link #combine(ExpertRouting, DistributedTensor, Tensor)} does.
+   * Combines {@link #rows}, as {@link #combine(ExpertRouting, DistributedTensor, Tensor)} does with
+   * them as {@code outputs}.
    *
-   * @throws InvalidArgumentException if rows are quantised, or hold the data of a dispatch by
-   *     another routing
+   * @throws InvalidArgumentException if rows are quantised, or the last dispatch used another
+   *     routing
    */
   public void combine(ExpertRouting routing, Tensor out) {
     if (options.quantised()) {
@@ -405,7 +406,7 @@ public final class ExpertParallel implements AutoCloseable {
     return communicator.runAsync(operations -> combine(routing, outputs, out));
   }
 
-  /** Closes the rows on this rank, and the tensors in them. Further calls have no effect. */
+  /** Closes this rank's memory for rows, and its tensors. Further calls have no effect. */
   @Override
   public void close() {
     window.close();

@@ -23,7 +23,7 @@ public final class ExpertRouting implements AutoCloseable {
   private final IntBuffer nativeStarts;
   private final IntBuffer nativeCounts;
 
-  /** First row, and number of rows, of each of this rank's experts. All 0 before a dispatch. */
+  /** For each expert of this rank: index of its first row, number of rows. 0 before a dispatch. */
   private final int[] starts;
 
   private final int[] counts;
@@ -46,7 +46,7 @@ public final class ExpertRouting implements AutoCloseable {
   }
 
   /**
-   * Returns the number of rows that the last dispatch brought to an expert of this rank.
+   * Returns the number of rows that an expert of this rank received in the last dispatch.
    *
    * @param localExpert index among this rank's experts, from 0: the id of the expert minus {@link
    *     ExpertParallel#firstExpert}
@@ -57,7 +57,8 @@ public final class ExpertRouting implements AutoCloseable {
   }
 
   /**
-   * Returns the first row of an expert of this rank. It is a multiple of the options' alignment.
+   * Returns the index of the first row of an expert of this rank. It is a multiple of the options'
+   * alignment.
    *
    * @param localExpert index among this rank's experts, from 0: the id of the expert minus {@link
    *     ExpertParallel#firstExpert}
@@ -79,7 +80,7 @@ public final class ExpertRouting implements AutoCloseable {
     return experts.rows().narrow(0, start(localExpert), count(localExpert));
   }
 
-  /** Returns the number of rows that the last dispatch brought to all of this rank's experts. */
+  /** Returns the number of rows that all experts of this rank received in the last dispatch. */
   public long received() {
     return Arrays.stream(counts).asLongStream().sum();
   }
@@ -98,7 +99,7 @@ public final class ExpertRouting implements AutoCloseable {
     return experts.rows().window() == rows;
   }
 
-  /** Returns how many routings the communicator had before this one; the same on all ranks. */
+  /** Returns the number of routings that the communicator had before; the same on all ranks. */
   int number() {
     return number;
   }
@@ -112,7 +113,7 @@ public final class ExpertRouting implements AutoCloseable {
     Arrays.fill(counts, 0);
   }
 
-  /** Copies starts and counts from the native table. The caller has pinned the table's memory. */
+  /** Copies starts and counts from the native table, whose memory the caller has pinned. */
   void update() {
     nativeStarts.get(0, starts);
     nativeCounts.get(0, counts);

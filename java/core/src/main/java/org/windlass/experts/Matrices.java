@@ -10,8 +10,8 @@ final class Matrices {
   private Matrices() {}
 
   /**
-   * Returns n, the number of rows. Throws unless the tensor is contiguous, [n, columns] of {@code
-   * dtype}.
+   * Returns the number of rows of {@code tensor}. Throws unless it is contiguous, of {@code dtype},
+   * and has shape [rows, columns].
    */
   static long rows(String call, String name, Tensor tensor, DType dtype, long columns) {
     if (tensor.dtype() != dtype

@@ -16,9 +16,9 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * Describes the NVIDIA driver of this machine and the GPUs that it shows to this process, numbered
- * from 0. These calls need the native library, for any target. If it does not load, each call
- * throws {@link UnsupportedException}.
+ * Describes the NVIDIA driver of this machine and the GPUs that this process sees, numbered from 0.
+ * The methods need the native library, for any target. If it does not load, each throws {@link
+ * UnsupportedException}.
  */
 public final class CudaDriver {
   private CudaDriver() {}
@@ -106,7 +106,8 @@ public final class CudaDriver {
   }
 
   /**
-   * Returns true if the driver says that GPU {@code from} can access the memory of GPU {@code to}.
+   * Returns true if the driver reports that GPU {@code from} can access the memory of GPU {@code
+   * to}.
    *
    * @throws InvalidArgumentException if there is no such GPU
    */

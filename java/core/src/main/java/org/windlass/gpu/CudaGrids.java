@@ -12,10 +12,9 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
 /**
- * Chooses how many cores (blocks of Windlass's kernel) an operation uses on the GPU of a rank, for
- * target cuda. The default is as many as can run on the GPU at a time. A table that {@code windlass
- * bench --tune-grids} writes may have smaller numbers. All ranks use the smallest number among
- * them.
+ * Chooses how many cores (blocks of Windlass's kernel) an operation uses on a rank's GPU, for
+ * target cuda. The default is as many as can run on the GPU at a time. A table from {@code windlass
+ * bench --tune-grids} may have smaller numbers. All ranks use the smallest number of any rank.
  */
 public final class CudaGrids {
   /** Environment variable with the path of the table that a process uses. */
@@ -40,12 +39,12 @@ public final class CudaGrids {
   }
 
   /**
-   * Returns the number of rows of the current table that apply to GPUs of this kind. 0 if there is
-   * no table.
+   * Returns the number of rows of the current table that apply to the given GPU's kind. 0 if there
+   * is no table.
    *
    * @param device number of the GPU
    * @throws InvalidArgumentException if there is no such GPU, or if {@link #VARIABLE} names a file
-   *     that is no table
+   *     that is not a valid table
    */
   public static int rows(int device) {
     Natives.require();
@@ -57,12 +56,12 @@ public final class CudaGrids {
   }
 
   /**
-   * Makes this process use a table from its next operation on, instead of the table of {@link
+   * Makes this process use {@code table} from its next operation on, instead of the table of {@link
    * #VARIABLE}.
    *
    * @param table the text of the table
-   * @throws InvalidArgumentException if a line is wrong; the message names it, and the table in use
-   *     stays
+   * @throws InvalidArgumentException if a line is wrong; the message names the line, and the
+   *     previous table stays in use
    */
   public static void use(String table) {
     Objects.requireNonNull(table, "table");
@@ -73,7 +72,7 @@ public final class CudaGrids {
     use(NativeMemory.utf8(table));
   }
 
-  /** Makes this process use the table of {@link #VARIABLE} again; none if that is not set. */
+  /** Makes this process use the table of {@link #VARIABLE} again, or none if that is not set. */
   public static void useVariable() {
     use((byte[]) null);
   }

@@ -3,7 +3,7 @@ package org.windlass.internal;
 
 import java.util.List;
 
-/** Reports which parts of the Ascend toolkit, CANN, are missing for targets a2a3 and a5. */
+/** Reports which parts of CANN, the Ascend toolkit, are missing for targets a2a3 and a5. */
 record AscendToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {

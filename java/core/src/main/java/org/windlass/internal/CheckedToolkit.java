@@ -3,7 +3,7 @@ package org.windlass.internal;
 
 import java.util.List;
 
-/** Toolkit of the checked targets, which run on any x86-64 processor if the build has them. */
+/** Reports whether the build has the checked targets, which run on any x86-64 processor. */
 record CheckedToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {

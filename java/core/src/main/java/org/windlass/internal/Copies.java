@@ -10,7 +10,7 @@ import java.util.Objects;
 
 /**
  * Copies the collections that a call receives and keeps. The copies are unmodifiable. A null
- * element throws a NullPointerException that names the argument and the position.
+ * element throws a NullPointerException that names the argument and the element's position.
  */
 public final class Copies {
   private Copies() {}

@@ -8,7 +8,6 @@ import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/** Reports which parts of NVIDIA's software are missing for target cuda: nvcc or the driver. */
 record CudaToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {

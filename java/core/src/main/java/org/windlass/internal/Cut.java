@@ -6,31 +6,32 @@ import java.util.List;
 
 /**
  * Describes how one layout cuts one tensor dimension. Each mesh dimension that shards the tensor
- * dimension is a level; levels are in the order in which they cut. A cell is what one coordinate on
- * every level holds. Cells are numbered in row-major order of these coordinates. Every element is
- * in one cell, and a cell's elements ascend in local order. Every count below takes a time that is
- * proportional to the number of levels.
+ * dimension is a level, in the order in which they cut. A cell is the part that ranks with the same
+ * coordinate on every level hold. Cells are numbered in row-major order of these coordinates. Every
+ * element is in one cell, and a cell's elements ascend in local order. The time of each method that
+ * counts is proportional to the number of levels.
  *
- * <p>Cuts follow the padded extent. Counts and lists include only the real extent. The real
- * elements of a cell are the first ones of its local order, and padding follows them.
+ * <p>Cuts follow the padded extent. Counts and lists include only real elements, without padding.
+ * In a cell, padding follows the real elements.
  */
 public final class Cut {
   /**
-   * One mesh dimension that shards the tensor dimension. It cuts what the levels before it left
-   * into {@code split} pieces, and divides each piece among its coordinates in whole units.
+   * One mesh dimension that shards the tensor dimension. It takes the part that the levels before
+   * it left, and splits it into {@code split} pieces of equal length. It then divides each piece
+   * among its coordinates, in whole units.
    *
-   * @param meshDim the mesh dimension
-   * @param parts number of its coordinates
-   * @param split number of pieces; above 1 all pieces and their parts are equal
+   * @param meshDim index of the mesh dimension
+   * @param parts number of coordinates of the mesh dimension
+   * @param split number of pieces; above 1, all pieces and all their parts have equal lengths
    * @param unit number of elements that stay together
    */
   public record Level(int meshDim, int parts, int split, long unit) {
-    /** Returns true if the level cuts between any elements, as {@code torch.chunk} does. */
+    /** Returns true if this level may cut at any element, as {@code torch.chunk} does. */
     public boolean isChunk() {
       return split == 1 && unit == 1;
     }
 
-    /** Returns true if all coordinates get equal parts of {@code length} elements. */
+    /** Returns true if all coordinates of this level get equal parts of {@code length} elements. */
     public boolean isEven(long length) {
       return length % unit == 0 && length / unit % ((long) parts * split) == 0;
     }
@@ -44,7 +45,7 @@ public final class Cut {
       return spans.toArray();
     }
 
-    /** Returns how many of the first {@code before} of {@code length} elements {@code x} has. */
+    /** Returns how many of elements 0 to {@code before - 1} coordinate {@code x} gets. */
     private long countBefore(long length, long before, int x) {
       return countBelow(length, before, x + 1) - countBelow(length, before, x);
     }
@@ -59,8 +60,8 @@ public final class Cut {
     }
 
     /**
-     * Returns the index in a piece at which the part of coordinate {@code x} begins; for the number
-     * of coordinates, {@code length}.
+     * Returns the index in a piece at which the part of coordinate {@code x} begins. If {@code x}
+     * is the number of coordinates, returns {@code length}.
      *
      * @param length number of elements of the piece, at least 1
      */
@@ -83,7 +84,7 @@ public final class Cut {
   private final long extent;
   private final List<Level> levels;
 
-  /** For each level, the number of cells that have one coordinate on it and on all outer levels. */
+  /** For each level, the number of cells with equal coordinates up to this level. */
   private final int[] strides;
 
   private final int cells;
@@ -91,8 +92,9 @@ public final class Cut {
   /**
    * Creates the cut of one dimension.
    *
-   * @param extent number of real elements; they are the first of {@code padded}
-   * @param levels the levels in the order in which they cut
+   * @param extent number of real elements, which come before the padding
+   * @param padded number of elements with padding
+   * @param levels the levels, in the order in which they cut
    */
   public Cut(long extent, long padded, List<Level> levels) {
     this.padded = padded;
@@ -119,7 +121,11 @@ public final class Cut {
     return cells;
   }
 
-  /** Returns the cell of a rank with these coordinates, one for each mesh dimension. */
+  /**
+   * Returns the cell of a rank.
+   *
+   * @param meshCoordinates the rank's coordinate on each mesh dimension
+   */
   public int cell(int[] meshCoordinates) {
     int cell = 0;
     for (int l = 0; l < strides.length; l++) {
@@ -128,17 +134,17 @@ public final class Cut {
     return cell;
   }
 
-  /** Returns the coordinate of {@code cell} on a level. */
+  /** Returns the coordinate on {@code level} of the ranks that hold {@code cell}. */
   public int coordinate(int cell, int level) {
     return cell / strides[level] % levels.get(level).parts();
   }
 
-  /** Returns the number of elements of {@code cell}. */
+  /** Returns the number of real elements of {@code cell}. */
   public long length(int cell) {
     return countBefore(extent, cell);
   }
 
-  /** Returns how many elements of {@code cell} have a global index below {@code index}. */
+  /** Returns how many elements of {@code cell} have a global index less than {@code index}. */
   public long countBefore(long index, int cell) {
     long length = padded;
     long before = index;
@@ -150,7 +156,7 @@ public final class Cut {
     return before;
   }
 
-  /** Returns how many elements below {@code index} are in cells below {@code cell}. */
+  /** Returns how many elements below global index {@code index} are in cells below {@code cell}. */
   public long countBelow(long index, int cell) {
     if (cell == cells) {
       return index;
@@ -167,7 +173,7 @@ public final class Cut {
     return below;
   }
 
-  /** Returns how many elements of {@code bounds}, which are intervals, are in {@code cell}. */
+  /** Returns how many elements of the intervals {@code bounds} are in {@code cell}. */
   public long countIn(long[] bounds, int cell) {
     long count = 0;
     for (int i = 0; i < bounds.length; i += 2) {
@@ -176,7 +182,7 @@ public final class Cut {
     return count;
   }
 
-  /** Returns how many elements of {@code bounds} are in all cells less than {@code cell}. */
+  /** Returns how many elements of intervals {@code bounds} are in cells below {@code cell}. */
   public long countInBelow(long[] bounds, int cell) {
     long count = 0;
     for (int i = 0; i < bounds.length; i += 2) {
@@ -186,9 +192,9 @@ public final class Cut {
   }
 
   /**
-   * Returns the cell that holds element number {@code n} of {@code bounds}, counted cell by cell.
-   * {@code n} is less than the number of elements of {@code bounds}. The cell is at least
-   * {@code from}.
+   * Sorts the elements of the half-open intervals {@code bounds} by cell, and returns the cell of
+   * element {@code n} in that order. {@code n} counts from 0. The result must be at least {@code
+   * from}.
    */
   public int cellAt(long[] bounds, long n, int from) {
     int low = from;
@@ -205,8 +211,8 @@ public final class Cut {
   }
 
   /**
-   * Returns the global intervals of {@code cell} in local order: start, end, start, end, ...
-   * Adjacent intervals are joined. An empty cell has the one interval 0, 0.
+   * Returns the global half-open intervals of {@code cell} in local order: start, end, start, end,
+   * ... Adjacent intervals are joined. An empty cell has the one interval 0, 0.
    */
   public long[] bounds(int cell) {
     long[] bounds = {0, padded};

@@ -14,14 +14,10 @@ import org.windlass.error.InvalidArgumentException;
  * @param limitNs time that the calls may take, in nanoseconds
  */
 public record Deadline(Duration deadline, long startNs, long limitNs) {
-  /** Value that the C ABI takes for the communicator's own deadline. */
+  /** Value for a call without a deadline. The communicator's own deadline then applies. */
   public static final long DEFAULT = 0;
 
-  /**
-   * Returns a deadline that begins now.
-   *
-   * @throws WindlassException if the deadline is not positive
-   */
+  /** Returns a deadline that begins now. Throws InvalidArgument if it is not positive. */
   public static Deadline of(Duration deadline) {
     return new Deadline(deadline, System.nanoTime(), nanos(deadline));
   }
@@ -31,7 +27,7 @@ public record Deadline(Duration deadline, long startNs, long limitNs) {
     return limitNs - (System.nanoTime() - startNs);
   }
 
-  /** Returns the remaining time as calls take it: at least 1 nanosecond. */
+  /** Returns the remaining time, but at least 1 nanosecond, as calls require it. */
   public Duration left() {
     return Duration.ofNanos(Math.max(1, leftNs()));
   }
@@ -47,10 +43,8 @@ public record Deadline(Duration deadline, long startNs, long limitNs) {
   }
 
   /**
-   * Returns {@code deadline} in the nanoseconds of the C ABI: at least 1, at most
-   * {@link Long#MAX_VALUE}.
-   *
-   * @throws WindlassException if the deadline is not positive
+   * Returns {@code deadline} in nanoseconds: at least 1, at most {@link Long#MAX_VALUE}. Throws
+   * InvalidArgument if it is not positive.
    */
   public static long nanos(Duration deadline) {
     Objects.requireNonNull(deadline, "deadline");

@@ -6,11 +6,10 @@ import java.util.ArrayList;
 import java.util.List;
 import org.windlass.error.WindlassException;
 
-/** Converts error records of the C ABI to exceptions. */
 public final class Failures {
   private Failures() {}
 
-  /** Throws the exception in the error record of {@code scratch} unless {@code code} is Ok. */
+  /** Throws the exception in the error record of {@code scratch} if {@code code} is not Ok. */
   public static void check(int code, Scratch scratch) {
     if (code != Native.WL_OK) {
       throw of(code, scratch.errorBuffer());
@@ -18,9 +17,11 @@ public final class Failures {
   }
 
   /**
-   * Returns the exception for {@code code}.
+   * Returns the exception for an error record of the C ABI.
    *
-   * @param error starts with a {@code wl_error_t}, which has the message, operation and ranks
+   * @param code a {@code wl_code}
+   * @param error starts with a {@code wl_error_t}, which has the message, the operation and the
+   *     faulty ranks
    */
   public static WindlassException of(int code, ByteBuffer error) {
     int operation = error.getInt(Structs.Error.OPERATION);
@@ -28,7 +29,7 @@ public final class Failures {
     return WindlassException.of(code, message, null, operation(operation), faultyRanks(error));
   }
 
-  /** Returns {@code failure} as a failure of {@code operation}, which called the failed one. */
+  /** Returns {@code failure} with {@code operation} as the operation that failed. */
   public static WindlassException within(String operation, WindlassException failure) {
     WindlassException whole =
         WindlassException.of(

@@ -2,8 +2,8 @@
 package org.windlass.internal;
 
 /**
- * Computes a 64-bit hash that is the same in every JVM: FNV-1a over 64-bit words. The finaliser of
- * SplitMix64 mixes each word first.
+ * Computes a 64-bit hash that is the same in every JVM: FNV-1a over 64-bit words, each mixed by the
+ * finalizer of SplitMix64.
  */
 public final class Fingerprint {
   private long state = 0xcbf29ce484222325L;

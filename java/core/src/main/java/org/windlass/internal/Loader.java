@@ -2,8 +2,8 @@
 package org.windlass.internal;
 
 /**
- * Replaces {@code org.bytedeco.javacpp.Loader} in the static initialisers that JavaCPP generates
- * into this package. Only {@link NativeLoader} then decides where natives are loaded from.
+ * Replaces {@code org.bytedeco.javacpp.Loader} in the code that JavaCPP generates into this
+ * package. So only {@link NativeLoader} decides where natives are loaded from.
  */
 final class Loader {
   private Loader() {}

@@ -2,8 +2,8 @@
 package org.windlass.internal;
 
 /**
- * The log of Windlass, {@code org.windlass}. The first message creates the logger. Creating it
- * loads about 100 classes, which would delay the start of a process.
+ * The logger {@code org.windlass}. It is created with the first message, because that loads about
+ * 100 classes and would delay the start of a process.
  */
 public final class Log {
   private Log() {}
@@ -12,12 +12,11 @@ public final class Log {
     static final System.Logger LOGGER = System.getLogger("org.windlass");
   }
 
-  /** Logs a warning. The message is not a format. */
+  /** Logs a warning. {@code message} is logged as it is, without a format. */
   public static void warn(String message) {
     Lazy.LOGGER.log(System.Logger.Level.WARNING, message);
   }
 
-  /** Logs a warning. The format is that of {@link java.text.MessageFormat}. */
   public static void warn(String format, Object... arguments) {
     Lazy.LOGGER.log(System.Logger.Level.WARNING, format, arguments);
   }

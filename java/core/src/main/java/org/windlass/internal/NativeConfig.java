@@ -14,8 +14,8 @@ import org.bytedeco.javacpp.tools.InfoMapper;
  * allocates nothing. Structs have no classes: {@link NativeStruct} gives their offsets to code that
  * fills or reads one. {@link NativeMemory#utf8} makes a {@code const char*}.
  *
- * <p>Nothing here needs the set-up in the generated {@code JNI_OnLoad}, so export.map hides it.
- * That set-up starts a thread and makes a folder in the user's home.
+ * <p>The code generated for {@code JNI_OnLoad} is not needed, so export.map hides it. It would
+ * start a thread and make a folder in the user's home.
  */
 @Properties(
     value =

@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
  *   <li>the folder named by the system property {@value #PATH_PROPERTY} or, without it, the
  *       environment variable {@value #PATH_VARIABLE}; if either is set, no other place is tried;
  *   <li>the jar with the classifier of this platform, {@code linux-x86_64} or {@code linux-arm64},
- *       copied to a fresh folder under {@code java.io.tmpdir} that the load deletes again;
+ *       copied to a new folder under {@code java.io.tmpdir} that the load deletes again;
  *   <li>the folders of {@code java.library.path}.
  * </ol>
  *
@@ -46,15 +46,15 @@ public final class NativeLoader {
   /** Environment variable with the folder that holds the libraries. */
   public static final String PATH_VARIABLE = "WINDLASS_LIBRARY_PATH";
 
-  /** System property that names the target of the library to load. Default: {@code sim}. */
+  /** System property that names the target whose library is loaded. The default is {@code sim}. */
   public static final String TARGET_PROPERTY = "org.windlass.target";
 
-  /** Environment variable with the name of the target. The property takes precedence. */
+  /** Environment variable that names the target. The system property takes precedence. */
   public static final String TARGET_VARIABLE = "WINDLASS_TARGET";
 
   private static final String DEFAULT = "sim";
 
-  /** The platforms that have natives, by os.name and os.arch, under their JavaCPP names. */
+  /** Platforms that have natives: os.name and os.arch, and the name in JavaCPP. */
   private static final Map<String, String> PLATFORMS =
       Map.of("Linux amd64", "linux-x86_64", "Linux aarch64", "linux-arm64");
 
@@ -68,7 +68,7 @@ public final class NativeLoader {
 
   private static final String RESOURCES = "org/windlass/internal/" + PLATFORM + "/";
 
-  /** Library that carries bytes between hosts. Ranks on one host need neither it nor UCX. */
+  /** Library that moves data between hosts. Ranks on one host need neither it nor UCX. */
   private static final String UCX = "lib" + NativeConfig.LIBRARY + "-ucx.so";
 
   private static final int ELF_MAGIC = 0x464c457f;
@@ -77,11 +77,11 @@ public final class NativeLoader {
   private static final int ELF_SECTION_BYTES = 58;
   private static final int ELF_SECTIONS = 60;
 
-  /** Messages of musl about a library that needs glibc. */
+  /** Messages of musl for a library that needs glibc. */
   private static final Pattern OTHER_LIBC =
       Pattern.compile("Error relocating |Error loading shared library ld-linux-");
 
-  /** The oldest version of the C library that natives load with. */
+  /** Oldest version of glibc with which the natives load. */
   private static final String GLIBC = "2.35";
 
   /** Advice for a path that the JVM's locale can't name. */
@@ -89,13 +89,13 @@ public final class NativeLoader {
 
   private static @Nullable String loadedFrom;
 
-  /** Source from which the loaded libraries were copied. Null if they were loaded from a folder. */
+  /** Jar from which the loaded libraries were copied. Null if they were loaded from a folder. */
   private static @Nullable Source copied;
 
-  /** Target that was passed to {@link #select}, or that the settings name. Null before either. */
+  /** Target from {@link #select} or from the settings. Null before the first use. */
   private static @Nullable String selected;
 
-  /** Reason why the target of the settings is not available here. Null before that was checked. */
+  /** Reason why the settings' target is not available. Null before it was checked. */
   private static @Nullable String absence;
 
   private NativeLoader() {}
@@ -124,9 +124,8 @@ public final class NativeLoader {
   }
 
   /**
-   * Makes {@link #load} take the library of {@code target}, unless a library is already loaded.
-   *
-   * @return true if the loaded library, or the one to be loaded, is that of {@code target}
+   * Makes {@link #load} take the library of {@code target}, unless one is already loaded. Returns
+   * true if the loaded library, or the one to be loaded, is that of {@code target}.
    */
   public static synchronized boolean select(String target) {
     if (loadedFrom == null) {
@@ -147,7 +146,7 @@ public final class NativeLoader {
     return System.getProperty(TARGET_PROPERTY, System.getenv(TARGET_VARIABLE));
   }
 
-  /** Returns why the configured target is not available, from the default target's library. */
+  /** Asks the default target's library why the target of the settings is not available. */
   private static String absence() {
     if (absence == null) {
       String target = target();
@@ -170,14 +169,14 @@ public final class NativeLoader {
         : "environment variable " + TARGET_VARIABLE;
   }
 
-  /** Returns the message for a name that no target has. */
+  /** Returns the message for {@code name}, which is not the name of a target. */
   public static String unknown(String name) {
     Stream<String> others = TargetToolkit.ALL.stream().flatMap(each -> each.targets().stream());
     return "\"" + name + "\"; known are "
         + Stream.concat(Stream.of(DEFAULT), others).collect(Collectors.joining(", "));
   }
 
-  /** Returns true if there is a library of {@code target}. */
+  /** Returns true if a library for {@code target} can be found. */
   public static boolean has(String target) {
     return target.equals(DEFAULT)
         || TargetToolkit.of(target) != null && isThere(library(target));
@@ -205,7 +204,7 @@ public final class NativeLoader {
     }
   }
 
-  /** Reports a setting that names a target which does not exist. No library is missing then. */
+  /** Thrown if a setting names a target that does not exist. In this case no library is missing. */
   static final class UnknownTargetError extends UnsatisfiedLinkError {
     private static final long serialVersionUID = 1L;
 
@@ -218,17 +217,16 @@ public final class NativeLoader {
     return List.of(library(target()), "lib" + NativeConfig.JNI_LIBRARY + ".so");
   }
 
-  /** Returns the place from which the libraries were loaded. */
   public static synchronized String loadedFrom() {
     load();
     return Objects.requireNonNull(loadedFrom);
   }
 
   /**
-   * Makes the native library open the UCX library from the same folder. If the natives came from a
-   * jar, it opens a temporary copy, which this call deletes again.
+   * Makes the native library open the UCX library from the same folder or jar. From a jar, it opens
+   * a temporary copy, which this call deletes again.
    *
-   * @param error a {@code wl_error_t*}
+   * @param error address of a {@code wl_error_t}
    * @return the code of {@code wl_ucx_find}
    */
   static synchronized int findUcx(long error) throws IOException {
@@ -346,7 +344,7 @@ public final class NativeLoader {
 
   /**
    * Writes a new file in a folder that only this process uses. Like all file access here, it uses
-   * streams that ignore interrupts: a load that an interrupt ended would never be tried again.
+   * streams that ignore interrupts. A load that an interrupt ended would never be tried again.
    */
   private static void copy(InputStream in, Path file) throws IOException {
     try (OutputStream out = new FileOutputStream(file.toFile())) {
@@ -396,7 +394,7 @@ public final class NativeLoader {
     }
   }
 
-  /** Returns the dynamic linker's message, with an explanation if the C library does not fit. */
+  /** Returns the linker's message, with an explanation if the C library does not fit. */
   private static String words(UnsatisfiedLinkError e) {
     String said = String.valueOf(e.getMessage());
     // glibc names symbols that it lacks in this form.
@@ -436,7 +434,7 @@ public final class NativeLoader {
     }
   }
 
-  /** Throws for a truncated file. The linker would map missing bytes, and the JVM would crash. */
+  /** Throws for a truncated file. With missing bytes mapped, the JVM would crash. */
   private static void requireWhole(Path file) {
     try (RandomAccessFile in = new RandomAccessFile(file.toFile(), "r")) {
       byte[] bytes = new byte[ELF_HEADER_BYTES];
@@ -463,7 +461,7 @@ public final class NativeLoader {
     return String.valueOf(e.getMessage()).contains("already loaded in another classloader");
   }
 
-  /** Deletes the copies. Loaded libraries stay mapped after their files are deleted. */
+  /** Deletes copies of libraries. Loaded ones stay mapped after their files are deleted. */
   private static void delete(@Nullable Path folder, List<String> files) {
     if (folder == null) {
       return;
@@ -480,9 +478,9 @@ public final class NativeLoader {
 
   private static native int abiVersion();
 
-  /** Returns why the Ascend runtime can't be opened, with the places searched. Null if it can. */
+  /** Returns why the Ascend runtime can't be opened, with the places searched, or null. */
   static native @Nullable String ascendRefusal();
 
-  /** Returns the CUDA driver's reason why no driver or device is available. Null if both are. */
+  /** Returns the reason why no CUDA driver or device is available. Null if both are. */
   static native @Nullable String cudaRefusal();
 }

@@ -7,7 +7,6 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Converts between direct buffers and addresses, and encodes text for C. */
 public final class NativeMemory {
   static {
     NativeLoader.load();
@@ -16,8 +15,8 @@ public final class NativeMemory {
   private NativeMemory() {}
 
   /**
-   * Returns a view of {@code bytes} bytes at {@code address}, in native byte order. The buffer does
-   * not keep the memory alive.
+   * Returns a buffer over {@code bytes} bytes at {@code address}, in native byte order. The buffer
+   * does not keep the memory valid.
    *
    * @param bytes at most {@link Integer#MAX_VALUE}
    */
@@ -28,7 +27,7 @@ public final class NativeMemory {
     return view(address, bytes).order(ByteOrder.nativeOrder());
   }
 
-  /** Returns the address of the first byte of a direct buffer or slice, not of its position. */
+  /** Returns the address of index 0 of a direct buffer, whatever its position. */
   public static long address(Buffer direct) {
     if (!direct.isDirect()) {
       throw new IllegalArgumentException("not a direct buffer: " + direct);
@@ -36,7 +35,7 @@ public final class NativeMemory {
     return addressOf(direct);
   }
 
-  /** Returns {@code text} as a C string: UTF-8 with a final NUL. */
+  /** Returns {@code text} in UTF-8 with a final NUL. */
   public static byte[] utf8(String text) {
     if (text.indexOf('\0') >= 0) {
       throw new IllegalArgumentException("a NUL inside \"" + text + "\"");

@@ -2,8 +2,8 @@
 package org.windlass.internal;
 
 /**
- * Returns sizes and offsets of the C ABI's structs, as the compiler of the JNI library computed
- * them. Code that fills or reads a struct in a direct buffer uses them.
+ * Returns sizes and offsets of the C ABI's structs, as computed by the compiler of the JNI library.
+ * Used by code that fills or reads a struct in a direct buffer.
  */
 public final class NativeStruct {
   static {

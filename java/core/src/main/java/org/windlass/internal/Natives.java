@@ -7,9 +7,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 
 /**
- * Knows whether the native library is loaded. Code that makes a tensor, a group or a file calls
- * {@link #require} first. Otherwise only the first call would get the reason: the JVM reports it
- * only once for a class that fails to initialise.
+ * Reports whether the native library is loaded. Code that makes a tensor, a group or a file calls
+ * {@link #require} first, so that each such call gets the reason. The JVM itself reports the reason
+ * only to the first call.
  */
 public final class Natives {
   private static final @Nullable UnsatisfiedLinkError REFUSAL = load();
@@ -33,9 +33,9 @@ public final class Natives {
   /**
    * Throws unless the native library is loaded.
    *
-   * @throws UnsupportedException if it did not load; names each place searched and the problem
-   *     there
-   * @throws InvalidArgumentException if the setting names a target that does not exist
+   * @throws UnsupportedException if it did not load; the message has each place searched, and the
+   *     problem there
+   * @throws InvalidArgumentException if a setting names a target that does not exist
    */
   public static void require() {
     if (REFUSAL != null) {

@@ -3,20 +3,20 @@ package org.windlass.internal;
 
 import java.nio.ByteBuffer;
 
-/** Reports how ranks access memory of other processes outside windows. */
+/** Reports how ranks access memory of other processes that is not in a window. */
 public final class PeerMemory {
-  /** Value of {@code comm} for this process without a communicator. */
+  /** Value of {@code comm} for a process without a communicator. */
   public static final long NO_COMM = 0;
 
   private PeerMemory() {}
 
   /**
-   * Returns how ranks access memory of other processes, and why: {@code process_vm_readv: ...},
-   * {@code stage: ...} and so on.
+   * Returns how ranks access memory of other processes outside windows, and why: {@code
+   * process_vm_readv: ...}, {@code stage: ...} and so on.
    *
    * @param comm a {@code wl_comm_t*}, or {@link #NO_COMM}
-   * @throws org.windlass.error.InvalidArgumentException if {@code WINDLASS_PEER_MEMORY} names no
-   *     way
+   * @throws org.windlass.error.InvalidArgumentException if {@code WINDLASS_PEER_MEMORY} has an
+   *     unknown value
    */
   public static String of(long comm) {
     return of((memory, error) -> Native.wl_comm_peer_memory(comm, memory, error));

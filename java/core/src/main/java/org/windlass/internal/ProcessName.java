@@ -9,16 +9,15 @@ import java.nio.file.Path;
 /**
  * Identifies a process on its host: a {@code wl_process_t}.
  *
- * @param pid its process id
+ * @param pid the process id
  * @param started start time, which distinguishes it from a later process with the same pid
- * @param pidNamespace namespace in which {@code pid} is valid
+ * @param pidNamespace number of the namespace in which {@code pid} is valid
  */
 public record ProcessName(int pid, long started, long pidNamespace) {
   private static final int STATE = 0;
 
   private static final int START = 19;
 
-  /** Returns the name of this process. */
   public static ProcessName own() {
     return filled((process, error) -> Native.wl_process_self(process, error));
   }
@@ -26,7 +25,7 @@ public record ProcessName(int pid, long started, long pidNamespace) {
   /**
    * Returns the identity of the process that has {@code pid} now.
    *
-   * @throws org.windlass.error.PeerLostException if no process has it
+   * @throws org.windlass.error.PeerLostException if there is no such process
    */
   public static ProcessName of(int pid) {
     return filled((process, error) -> Native.wl_process_named(pid, process, error));
@@ -55,7 +54,7 @@ public record ProcessName(int pid, long started, long pidNamespace) {
     }
   }
 
-  /** Returns true unless the process has ended. It must be in this process's pid namespace. */
+  /** Returns true unless the process, of this pid namespace, has ended. */
   public boolean lives() {
     try {
       Path file = Path.of("/proc/" + pid + "/stat");
@@ -69,8 +68,8 @@ public record ProcessName(int pid, long started, long pidNamespace) {
   }
 
   /**
-   * Writes a {@code wl_process_t} to native memory of {@code scratch}, and returns its address. It
-   * is valid until the next {@link Scratch#config}.
+   * Writes this identity to native memory of {@code scratch}. Returns its address, which is valid
+   * until the next {@link Scratch#config}.
    */
   public long in(Scratch scratch) {
     long address = scratch.config(Structs.Process.SIZE);

@@ -5,9 +5,9 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
- * Native memory for the arguments of one call: an error record, an out-parameter, two tensor
- * descriptions, one element. It comes from a small pool without a lock. Threads never share one. An
- * {@link org.windlass.internal.call.Endpoint} keeps one for all its calls.
+ * Native memory for the arguments of one native call: an error record, an out-parameter, two tensor
+ * descriptions and one element. It comes from a small pool without a lock. Threads never share one.
+ * An {@link org.windlass.internal.call.Endpoint} keeps one for all its calls.
  */
 public final class Scratch implements AutoCloseable {
   private static final int MAX_DIMS = Native.WL_MAX_DIMS;
@@ -61,13 +61,13 @@ public final class Scratch implements AutoCloseable {
     return error;
   }
 
-  /** Returns the address of an out-parameter of 8 bytes, set to zero. */
+  /** Returns the address of 8 bytes for a call's result, set to zero. */
   public long out() {
     buffer.putLong(OUT, 0);
     return address + OUT;
   }
 
-  /** Returns the address of an out-parameter of 8 bytes, set to {@code value}. */
+  /** Returns the address of 8 bytes for a call's result, set to {@code value}. */
   public long out(long value) {
     buffer.putLong(OUT, value);
     return address + OUT;
@@ -77,7 +77,7 @@ public final class Scratch implements AutoCloseable {
     return buffer.getLong(OUT);
   }
 
-  /** Returns the address of 8 bytes for one element: the scratch element. */
+  /** Returns the address of 8 bytes for one element of a tensor, called the scratch element. */
   public long element() {
     return address + ELEMENT;
   }
@@ -111,7 +111,7 @@ public final class Scratch implements AutoCloseable {
     buffer.putLong(ELEMENT, value);
   }
 
-  /** Fills in {@code wl_tensor_t} number {@code slot}, 0 or 1, and returns its address. */
+  /** Fills in description {@code slot}, 0 or 1: a {@code wl_tensor_t}. Returns its address. */
   public long tensor(int slot, int dtype, long data, long[] shape, long[] strides) {
     int at = TENSORS + slot * TENSOR_BYTES;
     int shapeAt = at + Structs.Tensor.SIZE;
@@ -130,8 +130,8 @@ public final class Scratch implements AutoCloseable {
   }
 
   /**
-   * Returns the address of a zeroed struct of {@code size} bytes with its size filled in. It serves
-   * as a configuration or as the result of a query.
+   * Returns the address of a zeroed struct of {@code size} bytes, whose first field has that size.
+   * It serves as a configuration or as the result of a query.
    */
   public long config(int size) {
     for (int i = 0; i < CONFIG_BYTES; i += 4) {

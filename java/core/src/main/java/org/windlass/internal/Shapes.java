@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
-/** Arithmetic of shapes and strides that were checked, so that it can't overflow. */
+/** Arithmetic of shapes and strides, which are checked before so that nothing overflows. */
 public final class Shapes {
   private Shapes() {}
 
-  /** Returns the number of elements of a shape. */
   public static long numel(long[] shape) {
     long numel = 1;
     for (long extent : shape) {
@@ -14,7 +13,6 @@ public final class Shapes {
     return numel;
   }
 
-  /** Returns the strides, in elements, of a contiguous tensor. */
   public static long[] contiguousStrides(long[] shape) {
     long[] strides = new long[shape.length];
     long stride = 1;
@@ -41,7 +39,7 @@ public final class Shapes {
     return true;
   }
 
-  /** Returns the number of elements in memory from the first to the last, with gaps. */
+  /** Returns the elements of memory from the tensor's first to its last one, with gaps. */
   public static long span(long[] shape, long[] strides) {
     long last = 0;
     for (int d = 0; d < shape.length; d++) {
@@ -53,7 +51,6 @@ public final class Shapes {
     return last + 1;
   }
 
-  /** Returns the message for {@code dim}, which is no dimension of {@code ndim}. */
   public static String badDimension(String what, String name, int dim, int ndim) {
     return what + ": " + name + " is " + dim + "; "
         + (ndim == 0 ? "a scalar has no dimensions" : "it must lie in [0, " + ndim + ")");

@@ -24,8 +24,8 @@ public final class Spans {
   }
 
   /**
-   * Adds the elements of {@code bounds} from number {@code from} to number {@code to}, excluded.
-   * Elements are counted through the intervals of {@code bounds} in order.
+   * Adds a part of {@code bounds}: elements {@code from} to {@code to}, excluded. Elements are
+   * counted from 0 through the intervals of {@code bounds} in order.
    */
   public void addSlice(long[] bounds, long from, long to) {
     long passed = 0;

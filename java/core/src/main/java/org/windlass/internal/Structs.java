@@ -6,8 +6,8 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Allocates buffers for the C ABI's structs. {@link StructLayouts}, which the build generates from
- * windlass.h, has the sizes and field offsets.
+ * Allocates buffers for the C ABI's structs. {@link StructLayouts}, generated from windlass.h, has
+ * sizes and field offsets.
  */
 public final class Structs extends StructLayouts {
   private Structs() {}
@@ -29,9 +29,8 @@ public final class Structs extends StructLayouts {
   }
 
   /**
-   * Returns a {@code wl_experts_t} with alignment 1, for tokens that are not quantised.
-   *
-   * @param rows number of rows that a rank has room for
+   * Returns a {@code wl_experts_t} for tokens that are not quantised, with alignment 1. A rank has
+   * room for {@code rows} token rows.
    */
   public static ByteBuffer experts(
       int dtype, int ranks, int experts, int topK, long hidden, long tokens, long rows) {

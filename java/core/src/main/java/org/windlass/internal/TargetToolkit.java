@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 
 /** The software that a target other than {@code sim} needs to compile and run its kernels. */
 public sealed interface TargetToolkit permits AscendToolkit, CheckedToolkit, CudaToolkit {
-  /** All toolkits, in the order in which their targets are listed. */
+  /** All toolkits, in the order in which their targets are listed for users. */
   List<TargetToolkit> ALL = List.of(new CheckedToolkit(), new CudaToolkit(), new AscendToolkit());
 
   /** Returns the toolkit of {@code target}, or null for {@code sim}. */
@@ -21,7 +21,8 @@ public sealed interface TargetToolkit permits AscendToolkit, CheckedToolkit, Cud
 
   /**
    * Returns what {@code target} lacks on this machine, with the places searched. Empty if nothing
-   * is known to be missing before an operation runs. The library of some target must be loaded.
+   * is known to be missing before an operation runs. The native library must be loaded, for any
+   * target.
    */
   String lacking(String target);
 }

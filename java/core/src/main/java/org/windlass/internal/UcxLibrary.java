@@ -6,12 +6,12 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import org.windlass.error.ResourceException;
 
-/** Opens UCX, which carries bytes between hosts, through the native library. */
 public final class UcxLibrary {
   private UcxLibrary() {}
 
   /**
-   * Opens UCX through the library in the folder or jar of the natives. The process opens it once.
+   * Opens UCX, which moves data between hosts, through the native library. Uses the library for UCX
+   * in the folder or the jar of the natives. UCX stays open in this process.
    *
    * @throws WindlassException Unsupported if UCX is not installed or that library is missing;
    *     Resource if it can't be copied out of a jar
@@ -29,10 +29,10 @@ public final class UcxLibrary {
   }
 
   /**
-   * Returns UCX's version and the network devices of this machine, such as {@code 1.13.1: eth0 lo}.
+   * Returns the UCX version and this host's network devices, such as {@code 1.13.1: eth0 lo}.
    *
-   * @throws WindlassException as {@link #open} does; also Unsupported if this machine lacks all
-   *     networks that the settings name
+   * @throws WindlassException as {@link #open} does; also Unsupported if this host has none of the
+   *     devices that the settings name
    */
   public static String describe() {
     open();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.kernel;
 
-/** A kernel of a {@link KernelLibrary}. Threads may share one. */
+/** A kernel of a {@link KernelLibrary}. Immutable and thread-safe. */
 public final class Kernel {
   private final String name;
   private final String signature;

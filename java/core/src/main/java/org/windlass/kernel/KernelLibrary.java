@@ -42,10 +42,9 @@ public final class KernelLibrary {
    * Loads the library at {@code path}. The file, its machine type and the table of its kernels are
    * checked before any of its code runs.
    *
-   * @param target the target for which it was built, which this process must run
+   * @param target the target for which the library was built; it must be this process's target
    * @throws InvalidArgumentException if there is no such file, or it is no library of kernels
-   * @throws UnsupportedException if it was built for another target, machine or version of
-   *     Windlass; rebuild it
+   * @throws UnsupportedException if it was built for another target, machine or version of Windlass
    */
   public static KernelLibrary load(Path path, Target target) {
     Path file = Objects.requireNonNull(path, "path").toAbsolutePath();

@@ -12,11 +12,11 @@ import org.windlass.internal.TargetToolkit;
 
 /** The targets for which kernels are compiled. */
 public enum Target {
-  /** This machine's processor, at full speed. */
+  /** This machine's processor, with kernels at full speed. */
   SIM,
-  /** This machine's processor, with checks of the limits of Ascend A2 and A3. */
+  /** This machine's processor, with checks that kernels keep the limits of Ascend A2 and A3. */
   A2A3SIM,
-  /** This machine's processor, with checks of the limits of Ascend A5. */
+  /** This machine's processor, with checks that kernels keep the limits of Ascend A5. */
   A5SIM,
   /** NVIDIA GPUs. */
   CUDA,
@@ -36,7 +36,7 @@ public enum Target {
     return parse(Native.wl_target());
   }
 
-  /** Returns true if this machine can make communicators of this target. */
+  /** Returns true if this process can make communicators of this target on this machine. */
   public boolean available() {
     return whyNot().isEmpty();
   }

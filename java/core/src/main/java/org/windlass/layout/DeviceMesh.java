@@ -17,12 +17,12 @@ import org.windlass.internal.Copies;
 import org.windlass.internal.Shapes;
 
 /**
- * A grid of ranks with named or unnamed dimensions. It is filled in row-major order, with
- * consecutive ranks or with the ranks of a list. A mesh of consecutive ranks has the same cost for
- * every size.
+ * A grid of ranks with named or unnamed dimensions. Its positions are filled in row-major order,
+ * with consecutive ranks or with the ranks of a list. A mesh of consecutive ranks needs the same
+ * time and memory for every size.
  */
 public final class DeviceMesh {
-  /** Upper bound of ranks: the highest possible rank is one less. */
+  /** Upper bound of rank numbers, excluded. */
   public static final int MAX_RANKS = 1 << 20;
 
   private final List<String> names;
@@ -30,7 +30,7 @@ public final class DeviceMesh {
   private final int size;
   private final int first;
 
-  /** Ranks in row-major order; null if the ranks are consecutive from {@code first}. */
+  /** Ranks in row-major order; null if the ranks are consecutive. */
   private final int @Nullable [] listed;
 
   /** Ascending: rank in the upper 32 bits, position in the lower. Null for consecutive ranks. */
@@ -137,13 +137,13 @@ public final class DeviceMesh {
     return new LayoutParser(text).mesh(0);
   }
 
-  /** Returns a mesh with these dimensions over consecutive ranks from {@code firstRank}. */
+  /** Returns a mesh with the same dimensions, over consecutive ranks from {@code firstRank} on. */
   public DeviceMesh at(int firstRank) {
     return new DeviceMesh(names, sizes, firstRank, null);
   }
 
   /**
-   * Returns a mesh with these dimensions over the given ranks, in row-major order.
+   * Returns a mesh with the same dimensions, over the given ranks in row-major order.
    *
    * @throws InvalidArgumentException if their number is not {@link #size()}, or a rank is out of
    *     range or occurs twice
@@ -169,7 +169,7 @@ public final class DeviceMesh {
     return new DeviceMesh(names, sizes, 0, copy);
   }
 
-  /** Returns a layout over this mesh, with one placement for each dimension. */
+  /** Returns a layout over this mesh, with one placement for each mesh dimension, in order. */
   public Layout layout(Placement... placements) {
     Objects.requireNonNull(placements, "placements");
     return new Layout(this, Arrays.asList(placements));
@@ -247,9 +247,9 @@ public final class DeviceMesh {
   }
 
   /**
-   * Returns the rank at a position in row-major order.
+   * Returns the rank at a position of the mesh.
    *
-   * @param place the position, from 0 to {@code size() - 1}
+   * @param place the position in row-major order, from 0 to {@code size() - 1}
    */
   public int rankAtPlace(int place) {
     if (place < 0 || place >= size) {
@@ -258,10 +258,7 @@ public final class DeviceMesh {
     return listed == null ? first + place : listed[place];
   }
 
-  /**
-   * Returns the position of {@code rank}, counted in row-major order from 0. Returns -1 if the mesh
-   * does not contain it.
-   */
+  /** Returns the row-major position of {@code rank}, from 0; -1 if it is not in the mesh. */
   public int placeOf(int rank) {
     if (listed == null) {
       return rank >= first && rank - first < size ? rank - first : -1;
@@ -328,14 +325,15 @@ public final class DeviceMesh {
   }
 
   /**
-   * Returns the mesh as in layout strings. {@code @} is left out if ranks are consecutive from 0.
+   * Returns the mesh in the form that {@link #parse} reads. {@code @} is left out if ranks are
+   * consecutive from 0.
    */
   @Override
   public String toString() {
     return listed == null && first == 0 ? grid() : qualified();
   }
 
-  /** Returns the mesh as in layout strings, always with {@code @}. */
+  /** Returns the mesh in the form that {@link #parse} reads, always with {@code @}. */
   String qualified() {
     if (listed == null) {
       return grid() + "@" + first;

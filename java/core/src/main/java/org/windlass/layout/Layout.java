@@ -19,14 +19,14 @@ import org.windlass.internal.Cut;
  * applies in the order of mesh dimensions, so two shards of one tensor dimension cut it twice.
  *
  * @param mesh the ranks
- * @param placements one for each mesh dimension
+ * @param placements one for each mesh dimension, in order
  */
 public record Layout(DeviceMesh mesh, List<Placement> placements) {
-  /** Largest number of pieces of one strided shard. It bounds memory. */
+  /** Most pieces into which one strided shard may cut a dimension. It bounds memory. */
   private static final int MAX_PIECES = 1 << 24;
 
   /**
-   * Checks the components.
+   * Creates a layout.
    *
    * @throws InvalidArgumentException if the number of placements is not the number of mesh
    *     dimensions, or {@code Partial} placements have different operations
@@ -62,7 +62,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * Parses a layout. A mesh without {@code @} begins after the highest rank of {@code source}.
+   * Parses a layout as {@link #parse} does, except that a mesh without {@code @} begins after the
+   * highest rank of {@code source}.
    *
    * @throws InvalidArgumentException if the string is not a valid layout; the message names the
    *     position
@@ -77,7 +78,7 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return partialOp().isPresent();
   }
 
-  /** Returns the operation of the {@code Partial} placements; empty if there are none. */
+  /** Returns the operation that reduces {@code Partial} terms; empty if there are none. */
   public Optional<ReduceOp> partialOp() {
     for (Placement placement : placements) {
       if (placement instanceof Placement.Partial partial) {
@@ -104,7 +105,7 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     }
   }
 
-  /** Checks that no extent is negative, and that the tensor has all sharded dimensions. */
+  /** Throws if an extent is negative, or a placement shards a dimension that the tensor lacks. */
   void checkDimensions(String tensor, long[] shape) {
     Objects.requireNonNull(tensor, "tensor");
     Objects.requireNonNull(shape, "shape");
@@ -125,7 +126,7 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     }
   }
 
-  /** Checks that strided shards whose pieces stay apart cut a dimension into equal pieces. */
+  /** Throws if a strided shard that leaves a rank several pieces would cut unequal ones. */
   private void checkPieces(String tensor, int dim, long extent) {
     long length = extent;
     boolean isEven = true;
@@ -149,8 +150,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * Returns this layout with {@code Replicate} in place of every shard of a dimension that a tensor
-   * of {@code ndim} dimensions lacks.
+   * Returns this layout for a tensor of {@code ndim} dimensions. Shards of a dimension that the
+   * tensor lacks become {@code Replicate}.
    */
   public Layout defaultedFor(int ndim) {
     if (ndim < 0) {
@@ -167,8 +168,9 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * Returns the part of a tensor of shape {@code shape} that {@code rank} holds. Packed without
-   * gaps, it is the rank's local tensor. {@link Region#boxes} gives the positions in it.
+   * Returns the part of a tensor of shape {@code shape} that {@code rank} holds. Stored without
+   * gaps, it is the rank's local tensor. {@link Region#boxes} gives the positions of its elements
+   * there.
    *
    * @throws InvalidArgumentException if the mesh does not contain {@code rank}, or the layout does
    *     not fit the shape
@@ -180,8 +182,8 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   /**
    * Returns how the layout cuts dimension {@code dim} of a tensor. For packages of Windlass.
    *
-   * @param extent number of real elements, which are the first of {@code padded}
-   * @param padded number of elements that the layout cuts
+   * @param extent number of real elements, which come before the padding
+   * @param padded number of elements with padding, which the layout cuts
    * @hidden
    */
   @SuppressWarnings("exports")
@@ -190,9 +192,9 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * Returns the mesh dimensions that shard {@code dim}, in the order in which they cut. If the
-   * sizes of later plain shards multiply to the split of a strided shard, the strided shard cuts
-   * after them, like a plain one. PyTorch orders {@code _StridedShard} in the same way.
+   * Returns the mesh dimensions that shard {@code dim}, in the order in which they cut. A strided
+   * shard may cut after later plain shards, like a plain one: it does if the product of their sizes
+   * is its {@code split}. PyTorch orders {@code _StridedShard} in the same way.
    */
   private List<Cut.Level> levels(int dim) {
     List<Cut.Level> levels = new ArrayList<>();
@@ -229,18 +231,15 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return Region.trusted(bounds);
   }
 
-  /**
-   * Returns the layout as a string that {@link #parse} reads. {@code @} is left out if ranks are
-   * consecutive from 0.
-   */
+  /** Returns the layout for {@link #parse}, without {@code @} for consecutive ranks from 0. */
   @Override
   public String toString() {
     return mesh + ":" + placementsText();
   }
 
   /**
-   * Returns the layout as a string that always has {@code @}. It means the same for a source as for
-   * a target.
+   * Returns the layout as a string that always has {@code @}, so that {@link #parse} and {@link
+   * #parseTarget} read it alike.
    */
   public String qualified() {
     return mesh.qualified() + ":" + placementsText();

@@ -6,8 +6,8 @@ import org.windlass.ReduceOp;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * The effect of one dimension of a {@link DeviceMesh} on a tensor. The string form is that of
- * layout strings: {@code R}, {@code S0}, {@code S0*128}, {@code SS0/2}, {@code P}, {@code P:max}.
+ * The effect of one dimension of a {@link DeviceMesh} on a tensor. As a string, it is {@code R},
+ * {@code S0}, {@code S0*128}, {@code SS0/2}, {@code P} or {@code P:max}, for example.
  */
 public sealed interface Placement
     permits Placement.Shard, Placement.StridedShard, Placement.Replicate, Placement.Partial {
@@ -18,7 +18,7 @@ public sealed interface Placement
    * pieces may be shorter or empty. With a unit u, each piece has ceil(ceil(n/u)/k) units.
    *
    * @param dim tensor dimension, from 0
-   * @param unit elements that stay together, at least 1
+   * @param unit number of elements that stay together, at least 1
    */
   record Shard(int dim, long unit) implements Placement {
     public Shard {
@@ -36,14 +36,14 @@ public sealed interface Placement
 
   /**
    * Cuts tensor dimension {@code dim} after later mesh dimensions, as FSDP2 over tensor parallelism
-   * does. If a later mesh dimension with {@code S<dim>} has size {@code split}, it cuts first. This
-   * one then cuts each of its pieces. Both cut as {@link Shard} does. Several later mesh dimensions
-   * cut first if the product of their sizes is {@code split}. This placement corresponds to
-   * PyTorch's {@code _StridedShard}.
+   * does. If a later mesh dimension with {@code S<dim>} has size {@code split}, that one cuts
+   * first. This placement then cuts each of the resulting pieces. Both cut as {@link Shard} does.
+   * Several later mesh dimensions cut first if the product of their sizes is {@code split}. This
+   * placement corresponds to PyTorch's {@code _StridedShard}.
    *
    * <p>Without such mesh dimensions, it cuts the dimension into {@code split} pieces, and each
-   * piece among the mesh dimension's ranks. The parts of a rank are joined in order. All parts must
-   * be equal, and so must the parts of earlier cuts.
+   * piece among the mesh dimension's ranks. The local tensor of a rank is its parts one after the
+   * other. All parts must be equal, and so must the parts of earlier cuts.
    *
    * @param dim tensor dimension, from 0
    * @param split number of pieces, at least 1
@@ -62,7 +62,7 @@ public sealed interface Placement
     }
   }
 
-  /** Holds the same data at every coordinate. */
+  /** Every coordinate of the mesh dimension holds the same data. */
   record Replicate() implements Placement {
     @Override
     public String toString() {
@@ -71,8 +71,8 @@ public sealed interface Placement
   }
 
   /**
-   * Every coordinate holds a term, such as a summand. The tensor is the reduction of the terms.
-   * Only sources may hold terms.
+   * Every coordinate of the mesh dimension holds a term, such as a summand. The tensor is the
+   * reduction of the terms. Only sources of a transfer may have this placement.
    *
    * @param op the reduction
    */
@@ -87,12 +87,12 @@ public sealed interface Placement
     }
   }
 
-  /** Returns a placement that cuts tensor dimension {@code dim} between any two elements. */
+  /** Returns a {@link Shard} of tensor dimension {@code dim} that cuts between any two elements. */
   static Placement shard(int dim) {
     return new Shard(dim, 1);
   }
 
-  /** Returns a placement that cuts dimension {@code dim} in units of {@code unit} elements. */
+  /** Returns a {@link Shard} of tensor dimension {@code dim} in units of {@code unit} elements. */
   static Placement shard(int dim, long unit) {
     return new Shard(dim, unit);
   }
@@ -102,17 +102,17 @@ public sealed interface Placement
     return new StridedShard(dim, split);
   }
 
-  /** Returns a placement that holds the same data at every coordinate. */
+  /** Returns the placement with the same data at every coordinate. */
   static Placement replicate() {
     return new Replicate();
   }
 
-  /** Returns a placement that holds a summand at every coordinate. The tensor is their sum. */
+  /** Returns the placement with a summand at every coordinate. The tensor is their sum. */
   static Placement partial() {
     return new Partial(ReduceOp.SUM);
   }
 
-  /** Returns a placement with a term at every coordinate. {@code op} reduces the terms. */
+  /** Returns the placement with a term at every coordinate, which {@code op} reduces. */
   static Placement partial(ReduceOp op) {
     return new Partial(op);
   }

@@ -9,16 +9,16 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Shapes;
 
 /**
- * A region of a global tensor: the product of one list of half-open intervals for each dimension.
- * The lists ascend, and intervals neither touch nor overlap. A region without dimensions is a
- * scalar.
+ * A region of a tensor: for each dimension a list of half-open index intervals, in ascending order.
+ * An element is in the region if each of its indices is in an interval. Intervals neither touch nor
+ * overlap. A region without dimensions is a scalar.
  */
 public final class Region {
   /**
-   * The elements {@code start} (included) to {@code end} (excluded) of one dimension.
+   * The indices {@code start} (included) to {@code end} (excluded) of one dimension.
    *
-   * @param start first element
-   * @param end one past the last element
+   * @param start first index
+   * @param end one past the last index
    */
   public record Interval(long start, long end) {
     public Interval {
@@ -43,9 +43,9 @@ public final class Region {
   /**
    * A box of a region.
    *
-   * @param start global coordinates of its first element
+   * @param start indices of its first element in the whole tensor
    * @param length its extents
-   * @param packedStart position of its first element in the region packed without gaps. A rank's
+   * @param packedStart indices of its first element in the region stored without gaps. A rank's
    *     local tensor holds the rank's region in that form.
    */
   public record Box(long[] start, long[] length, long[] packedStart) {
@@ -56,14 +56,14 @@ public final class Region {
     }
   }
 
-  /** Bounds of each dimension: start, end, start, end, ... */
+  /** For each dimension, the bounds of its intervals: start, end (excluded), start, end, ... */
   private final long[][] bounds;
 
   /**
    * Creates a region.
    *
-   * @param bounds for each dimension start, end, start, end, ... in ascending order. An interval
-   *     may be empty only if it is the dimension's only one.
+   * @param bounds for each dimension the bounds of its intervals, ascending: start, end (excluded),
+   *     start, end, ... An interval may be empty only if it is the dimension's only one.
    * @throws InvalidArgumentException if the bounds of a dimension are not in order
    */
   public Region(long[]... bounds) {
@@ -116,7 +116,7 @@ public final class Region {
   }
 
   /**
-   * Returns the number of elements along dimension {@code dim}.
+   * Returns the number of indices along dimension {@code dim}, added up over its intervals.
    *
    * @throws InvalidArgumentException if the region has no such dimension
    */
@@ -131,7 +131,7 @@ public final class Region {
     return extent;
   }
 
-  /** Returns the extents along all dimensions, which are the shape of the packed region. */
+  /** Returns the {@link #extent} of each dimension: the shape of the region stored without gaps. */
   public long[] shape() {
     long[] shape = new long[bounds.length];
     for (int d = 0; d < shape.length; d++) {
@@ -159,7 +159,7 @@ public final class Region {
     return false;
   }
 
-  /** Returns true if the region is one box. */
+  /** Returns true if the region consists of one box. */
   public boolean isBox() {
     for (long[] dimension : bounds) {
       if (dimension.length != 2) {
@@ -202,7 +202,7 @@ public final class Region {
   /**
    * Returns true if the element at {@code index} is in the region.
    *
-   * @param index one coordinate for each dimension
+   * @param index the element's index in each dimension of the whole tensor
    */
   public boolean contains(long... index) {
     if (Objects.requireNonNull(index, "index").length != bounds.length) {
@@ -232,7 +232,7 @@ public final class Region {
     return Arrays.deepHashCode(bounds);
   }
 
-  /** Returns the region as {@code [0,2)+[4,6) x [0,8)}; without dimensions {@code scalar}. */
+  /** Returns text such as {@code [0,2)+[4,6) x [0,8)}, or {@code scalar} without dimensions. */
   @Override
   public String toString() {
     StringBuilder text = new StringBuilder();

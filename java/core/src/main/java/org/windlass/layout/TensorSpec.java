@@ -24,7 +24,7 @@ import org.windlass.internal.Copies;
 public record TensorSpec(
     String name, List<Long> shape, DType dtype, Layout layout, List<Long> paddedShape) {
   /**
-   * Checks the components.
+   * Creates a specification.
    *
    * @throws InvalidArgumentException if an extent is negative or above the padded one, a placement
    *     shards a missing dimension, or the padded tensor's bytes exceed 64 bits
@@ -55,24 +55,24 @@ public record TensorSpec(
     return new TensorSpec(name, extents, dtype, layout, extents);
   }
 
-  /** Returns this tensor, cut as if it had the extents {@code paddedShape}. */
+  /** Returns this tensor, but cut as if it had the shape {@code paddedShape}. */
   public TensorSpec padded(long... paddedShape) {
     Objects.requireNonNull(paddedShape, "paddedShape");
     return new TensorSpec(
         name, shape, dtype, layout, Arrays.stream(paddedShape).boxed().toList());
   }
 
-  /** Returns true if the layout cuts more than {@link #shape}. */
+  /** Returns true if {@link #paddedShape} differs from {@link #shape}. */
   public boolean isPadded() {
     return !paddedShape.equals(shape);
   }
 
-  /** Returns the extents as an array. */
+  /** Returns {@link #shape} as an array. */
   public long[] extents() {
     return array(shape);
   }
 
-  /** Returns the extents that the layout cuts, as an array. */
+  /** Returns {@link #paddedShape} as an array. */
   public long[] paddedExtents() {
     return array(paddedShape);
   }
@@ -83,8 +83,8 @@ public record TensorSpec(
   }
 
   /**
-   * Returns the part of the tensor that {@code rank} holds. Packed without gaps, it is the local
-   * tensor without its padding, which follows along every dimension.
+   * Returns the part of the tensor that {@code rank} holds, without padding. Stored without gaps,
+   * it comes first along every dimension of the local tensor, before the padding.
    */
   public Region localRegion(int rank) {
     return layout.localRegion(name, extents(), paddedExtents(), rank);

@@ -25,16 +25,16 @@ import org.windlass.layout.TensorSpec;
  */
 final class Agreement {
   /**
-   * A sent tensor and one view that receives it.
+   * A tensor that is sent, and one view that receives it.
    *
-   * @param view number of the view among those of the same name on the receiving side
+   * @param view index, from 0, of the view among all views of that name on the receiving side
    */
   record Pair(Offer.Sent from, TensorSpec to, int view) {}
 
-  /** One side's name for a piece of memory. */
+  /** Identifies a view of one side: a tensor's name, and an index among its views. */
   private record Key(String name, int view) {}
 
-  /** A statement and the first rank that made it. */
+  /** An entry of the offers, and the lowest rank whose offer has that entry. */
   private record Said<T>(int rank, T what) {}
 
   private final BiFunction<Boolean, Layout, String> named;
@@ -44,11 +44,11 @@ final class Agreement {
   private final List<Pair> pairs = new ArrayList<>();
 
   /**
-   * Computes the agreement.
+   * Compares the offers, or throws MismatchException if they contradict one another.
    *
-   * @param encoded result of {@link Offer#encode} on each rank; equal ones may be one array
-   * @param named formats a layout for messages: of a sender's tensor if true, otherwise of a
-   *     receiver's
+   * @param encoded element {@code r} is the result of {@link Offer#encode} on rank {@code r}; ranks
+   *     with equal results may share one array
+   * @param named formats a layout for messages; its first argument is true for a sender's layout
    */
   Agreement(byte[][] encoded, BiFunction<Boolean, Layout, String> named) {
     this.named = named;
@@ -66,7 +66,6 @@ final class Agreement {
     match();
   }
 
-  /** Returns the pairs, in the same order on every rank. */
   List<Pair> pairs() {
     return pairs;
   }
@@ -76,7 +75,7 @@ final class Agreement {
     return offers.stream().anyMatch(Offer::checksums);
   }
 
-  /** Returns true if any rank receives into two halves. */
+  /** Returns true if any rank receives versions into two memory halves by turns, not in place. */
   boolean doubled() {
     return offers.stream().anyMatch(offer -> !offer.receives().isEmpty() && !offer.inPlace());
   }
@@ -103,7 +102,7 @@ final class Agreement {
     }
   }
 
-  /** Checks that each rank has named every tensor that it holds a part of. */
+  /** Throws MismatchException unless each rank has offered every tensor that it holds a part of. */
   private void requireMembers() {
     Map<Offer, Set<Key>> sentKeys = new IdentityHashMap<>();
     Map<Offer, Set<Key>> receivedKeys = new IdentityHashMap<>();
@@ -135,7 +134,6 @@ final class Agreement {
     }
   }
 
-  /** Returns one key for each tensor. Views of one name are numbered in order. */
   private static Set<Key> keys(List<TensorSpec> specs) {
     Set<Key> keys = new LinkedHashSet<>();
     Map<String, Integer> views = new HashMap<>();

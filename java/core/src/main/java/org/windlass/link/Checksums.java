@@ -28,16 +28,17 @@ import org.windlass.plan.Transport;
 import org.windlass.transfer.Transfer;
 
 /**
- * Verifies by checksums that all data of a run of a transfer has arrived. For each route, it
- * compares the sender's XXH64 of the region with that of each target. The sender hashes the values
- * that the targets should hold. The hash's seed chains the boxes of a region.
+ * Verifies by checksums that the data of one run of a transfer has arrived. For each route, it
+ * compares the XXH64 that the sender computes with that of each target. The sender hashes the
+ * values that the targets should hold: reduced and cast. The hash of one box of a region is the
+ * seed of the next.
  */
 final class Checksums {
   private final Communicator communicator;
   private final Transfer transfer;
   private final SourceHash sourceHash;
 
-  /** Pieces that this rank sends, tensor by tensor in the order of the plans. */
+  /** The routes whose data this rank sends, in the order of the transfer's tensors. */
   private final List<Piece> outgoing = new ArrayList<>();
 
   private final List<Piece> incoming = new ArrayList<>();
@@ -62,10 +63,10 @@ final class Checksums {
   }
 
   /**
-   * Checks that each rank can read the other ranks' sources that it must hash. Collective, after
+   * Checks that each sender can read the terms on other ranks that it must hash. Collective, after
    * registration.
    *
-   * @throws UnsupportedException on every rank, if one can't
+   * @throws UnsupportedException on every rank, if a sender can't read a term
    */
   void checkSources(Until until) {
     if (transfer.tensors().stream().noneMatch(each -> each.from().layout().hasPartial())) {
@@ -93,9 +94,7 @@ final class Checksums {
     }
   }
 
-  /**
-   * Returns true if this rank can read all terms of the piece. The first element of each decides.
-   */
+  /** Returns true if this rank can read each term of the route, judged by its first element. */
   private boolean reads(Piece piece) {
     if (piece.chunk.route().sources().size() == 1 || piece.chunk.boxes().isEmpty()) {
       return true;
@@ -112,10 +111,10 @@ final class Checksums {
   }
 
   /**
-   * Compares the hashes of senders and targets. Collective. Every rank must still have its sources
-   * as they were sent, and its transfer pinned.
+   * Compares the hashes of senders and targets after a run. Collective. Until it returns, the
+   * sources must not change, and the caller keeps the transfer pinned.
    *
-   * @return null if all are equal; otherwise the failure to throw on every rank
+   * @return null if all hashes are equal; otherwise the failure to throw on every rank
    */
   @Nullable Failure verify(long version, Until until) {
     try {
@@ -140,10 +139,10 @@ final class Checksums {
   }
 
   /**
-   * A failed verification.
+   * A verification that found different hashes.
    *
-   * @param exception exception for every rank
-   * @param wrong names of this rank's tensors that differ
+   * @param exception what every rank throws
+   * @param wrong names of this rank's tensors that differ from what was sent
    */
   record Failure(VerificationFailedException exception, List<String> wrong) {}
 
@@ -171,7 +170,7 @@ final class Checksums {
         List.copyOf(wrong));
   }
 
-  /** Returns the senders' hashes of the {@link #incoming} pieces. */
+  /** Returns the sender's hash for each of the {@link #incoming} routes, in their order. */
   private long[] exchange(Until until) {
     int size = communicator.size();
     long[] sendCounts = new long[size];

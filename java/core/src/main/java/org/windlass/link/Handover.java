@@ -19,19 +19,20 @@ import org.windlass.internal.transfer.Until;
 import org.windlass.report.Report;
 
 /**
- * The handover of versions between the two jobs of a link. All ranks of both jobs begin a move
+ * Synchronizes the two jobs of a link, so that all ranks of both jobs begin to move a version
  * together, or none does. Rank 0 of each job talks to the other job until its deadline ({@link
- * Tickets}), and tells the result to the other ranks of its job ({@link LedCalls}). A side that
- * waits in vain loses nothing, and the link goes on.
+ * Tickets}). It then sends the result to the other ranks of its job ({@link LedCalls}). If the
+ * other job does not answer in time, nothing is lost, and the link goes on.
  *
- * <p>Each time that the receivers ask, they take the next number as a ticket. Rank 0 of the
- * receivers sets {@code ASKED} to the ticket at the senders. If the senders then set {@code
- * OFFERED} to it, rank 0 sets {@code CONFIRMED}. At its deadline it sets {@code WITHDRAWN} instead.
- * Senders that have offered wait for one of both. If neither arrives before the senders' deadline,
- * the receivers hang, and the link ends. After {@code CONFIRMED} the ranks of both jobs move.
+ * <p>Each request of the receivers for a version has a number, the ticket. To request, rank 0 of
+ * the receivers sets signal {@code ASKED} to the ticket at rank 0 of the senders. To offer a
+ * version, the senders set {@code OFFERED} to that ticket. Rank 0 of the receivers then sets {@code
+ * CONFIRMED}, and the ranks of both jobs move the version. If its deadline passes first, it sets
+ * {@code WITHDRAWN} instead. Senders that have offered wait for one of both. If neither arrives
+ * before the senders' deadline, the receivers hang, and the link ends.
  *
- * <p>The end of the versions stays at rank 0 of the receivers, so that the senders may leave before
- * these ask.
+ * <p>Senders that finish write this to rank 0 of the receivers. They may then leave before the
+ * receivers ask.
  */
 final class Handover implements AutoCloseable {
   private static final int ASKED = 0;
@@ -40,45 +41,47 @@ final class Handover implements AutoCloseable {
   private static final int OFFERED = 3;
   private static final int SIGNALS = 4;
 
-  /** Index of a word that the senders put at the receivers. */
+  /** Index in {@link #words} of the offered version. Senders write words at receivers. */
   private static final int VERSION = 0;
 
   private static final int LEFT_NS = 1;
   private static final int NEWEST = 2;
 
-  /** Registration for which the senders wait, {@link #NONE}, or {@link #FINISHED}. */
+  /**
+   * Index in {@link #words} of the number of the registration whose senders wait in a send. The
+   * word is {@link #NONE} if they don't wait, and {@link #FINISHED} if no version follows.
+   */
   private static final int WAITING = 3;
 
   private static final int WORDS = 4;
 
   static final long NONE = -1;
 
-  /** Value that says that no version follows. Only rank 0 of the receivers has it. */
+  /** Value of the word {@link #WAITING} which says that no version follows. */
   private static final long FINISHED = -2;
 
   /**
-   * Extra time after a deadline. Rank 0 uses it to send its result, and a move that began before
-   * the deadline uses it to complete.
+   * Time beyond a deadline in which rank 0 sends its result, and in which a move that began before
+   * the deadline may complete.
    */
   static final Duration GRACE = Duration.ofSeconds(2);
 
   /**
-   * Time of a deadline that is kept for the move, at most half of it. A move has at least this
-   * time.
+   * Time at the end of a send's deadline that is reserved for the move, but at most half of the
+   * deadline. A move has at least this time.
    */
   static final Duration RESERVE = Duration.ofSeconds(1);
 
-  /** Time for which a wait yields its core. It sleeps after that. */
+  /** Time for which a wait yields its core. After that, the wait sleeps. */
   private static final long YIELDING_NS = 100_000;
 
   private static final long LONGEST_PAUSE_NS = 1_000_000;
 
   private final Communicator communicator;
 
-  /** Ranks of this job. */
   private final LinkSide side;
 
-  /** Rank 0 of the other job, as the link counts it. */
+  /** The link's number of rank 0 of the other job. */
   private final int other;
 
   private final int firstReceiver;
@@ -87,20 +90,19 @@ final class Handover implements AutoCloseable {
   private final Signals signals;
   private final DistributedTensor words;
 
-  /** Words to put at other ranks. */
   private final Tensor own = Tensor.allocate(DType.I64, WORDS);
 
-  /** Last ticket that was settled. Used by rank 0 only. */
+  /** Number of the last request that was confirmed or withdrawn. Used by rank 0 only. */
   private long ticket;
 
-  /** Duration of the last move. */
+  /** Duration of the last move, in nanoseconds. */
   private long moveNs;
 
   /**
    * Creates the handover. Collective over both jobs.
    *
-   * @param communicator senders first, then receivers
-   * @param side the ranks of this job, in their order
+   * @param communicator ranks of both jobs: senders first, then receivers
+   * @param side ranks of this job, in the same order
    * @param senders number of senders
    */
   Handover(Communicator communicator, Communicator side, int senders, Until until) {
@@ -127,14 +129,15 @@ final class Handover implements AutoCloseable {
     return calls;
   }
 
-  /** Duration of the last move. */
   long moveNs() {
     return moveNs;
   }
 
   /**
-   * Puts the newest version at every receiver, and the registration for which the senders wait or
-   * {@link #NONE}.
+   * Writes two numbers to every receiver. Only senders call it.
+   *
+   * @param version the newest version
+   * @param waiting number of the registration whose senders wait in a send, or {@link #NONE}
    */
   void announce(long version, long waiting) {
     if (communicator.failure().isPresent()) {
@@ -145,7 +148,10 @@ final class Handover implements AutoCloseable {
     }
   }
 
-  /** Returns true if the receivers ask for a version. */
+  /**
+   * Returns true if the receivers have asked for a version and have not withdrawn that request. For
+   * rank 0 of the senders.
+   */
   boolean isAsked() {
     while (signals.test(other, ASKED, ticket + 1) && signals.test(other, WITHDRAWN, ticket + 1)) {
       ticket++;
@@ -153,7 +159,12 @@ final class Handover implements AutoCloseable {
     return signals.test(other, ASKED, ticket + 1);
   }
 
-  /** Offers a version to receivers that have asked. Returns true. */
+  /**
+   * Offers a version to the receivers, which have asked for one. For rank 0 of the senders.
+   *
+   * @param until deadline for the move; the receivers get the time that is left
+   * @return true
+   */
   boolean offer(long version, Until until) {
     ticket++;
     put(other, VERSION, version, until.leftNs());
@@ -161,7 +172,10 @@ final class Handover implements AutoCloseable {
     return true;
   }
 
-  /** Waits until the receivers answer to the offer. Returns false if they withdraw. */
+  /**
+   * Waits for the receivers' answer to an offer. Returns false if they have withdrawn their
+   * request. If they don't answer before {@code until}, ends the link and throws.
+   */
   boolean isConfirmed(Until until) {
     long startNs = System.nanoTime();
     while (!signals.test(other, CONFIRMED, ticket)) {
@@ -186,9 +200,9 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Puts words at a rank.
+   * Copies {@code values} to a tensor at another rank, from index {@code first} on.
    *
-   * @param own tensor through which they pass, of the same shape as {@code words}
+   * @param own local buffer for the copy, of the same shape as {@code words}
    */
   static void put(
       Window window, Tensor own, int rank, DistributedTensor words, int first, long... values) {
@@ -198,7 +212,10 @@ final class Handover implements AutoCloseable {
     window.put(own.narrow(0, first, values.length), rank, words.narrow(0, first, values.length));
   }
 
-  /** Returns once the receivers know of the end, or have left. The senders may leave then. */
+  /**
+   * Reports to rank 0 of the receivers that no version follows. Returns once that rank has the
+   * report, or the receivers have left.
+   */
   void finish(Until until) {
     long startNs = System.nanoTime();
     while (!isEndThere()) {
@@ -228,12 +245,12 @@ final class Handover implements AutoCloseable {
     }
   }
 
-  /** Returns true if no version follows. For rank 0 of the receivers. */
+  /** Returns true if the senders have finished. For rank 0 of the receivers. */
   boolean haveFinished() {
     return words.getLong(WAITING) == FINISHED;
   }
 
-  /** Asks the senders for a version. */
+  /** Asks the senders for a version. For rank 0 of the receivers. */
   void ask() {
     ticket++;
     signals.notify(other, ASKED, ticket);
@@ -244,8 +261,8 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Takes the version that the senders have offered, or withdraws the ticket. Returns {@code
-   * takes}.
+   * Confirms the version that the senders have offered, or withdraws the request of {@link #ask}.
+   * For rank 0 of the receivers. Returns {@code takes}.
    */
   boolean settle(boolean takes) {
     if (takes || communicator.failure().isEmpty()) {
@@ -254,17 +271,17 @@ final class Handover implements AutoCloseable {
     return takes;
   }
 
-  /** Returns the version that the senders have offered. */
+  /** Returns the version that the senders have offered. For rank 0 of the receivers. */
   long offered() {
     return words.getLong(VERSION);
   }
 
-  /** Returns the time that the senders have for the move. */
+  /** Returns the nanoseconds that the senders had left for the move at their offer. */
   long offeredNs() {
     return words.getLong(LEFT_NS);
   }
 
-  /** Throws if the link has failed, or if the other side has left it. */
+  /** Throws the link's failure if the link has failed, or if the other job has left. */
   void requireAlive() {
     signals.test(other, OFFERED, 0);
   }
@@ -286,12 +303,14 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Ends a move, which fails on all ranks of this job if it fails on one. Collective over this job.
+   * Ends a move. If it has failed on one rank of this job, it fails on all of them. Collective over
+   * this job.
    *
    * @param has true if the move has succeeded on this rank
    * @param nanoseconds duration of the move; 0 if nothing has moved
    * @param until deadline of the move
-   * @throws AbortedException if the move has failed on another rank of this job; it ends the link
+   * @throws AbortedException if the move has failed on another rank of this job; the link has then
+   *     ended
    */
   void moved(boolean has, long nanoseconds, Until until) {
     moveNs = nanoseconds > 0 ? nanoseconds : moveNs;
@@ -318,20 +337,23 @@ final class Handover implements AutoCloseable {
     }
   }
 
-  /** Returns the newest version that the senders have offered. For receivers; thread-safe. */
+  /**
+   * Returns the newest version that the senders have offered; empty before the first one. For
+   * receivers; thread-safe.
+   */
   OptionalLong newest() {
     long version = words.getLong(NEWEST);
     return version == NONE ? OptionalLong.empty() : OptionalLong.of(version);
   }
 
   /**
-   * Returns true if the senders wait with a version of a registration. For receivers; thread-safe.
+   * Returns true if the senders of a registration wait in a send, and the link has not failed. For
+   * receivers; thread-safe.
    */
   boolean isWaiting(long registration) {
     return words.getLong(WAITING) == registration && communicator.failure().isEmpty();
   }
 
-  /** Releases the window. Idempotent. */
   @Override
   public void close() {
     calls.close();

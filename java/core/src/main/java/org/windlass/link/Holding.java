@@ -8,22 +8,22 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 
 /**
- * State of the versions in a receiver's targets. A commit replaces it in one step.
+ * State of the versions in a receiver's targets. A receive replaces the whole state in one step.
  *
  * @param version the version that is complete, or {@link #NONE}
- * @param half half that holds it
- * @param arriving the version that a move writes or has written over it, or {@link #NONE}
- * @param incomplete names of tensors that hold neither version completely
- * @param failure why {@code arriving} did not arrive; null while it still may
+ * @param half index of the memory half that holds {@code version}, 0 or 1; 0 in place
+ * @param arriving the version that a move in place writes over {@code version}, or {@link #NONE}
+ * @param incomplete names of tensors that hold parts of two versions
+ * @param failure why {@code arriving} did not arrive; null while it may still arrive
  */
 record Holding(
     long version, int half, long arriving, List<String> incomplete, @Nullable Throwable failure) {
   static final long NONE = -1;
 
-  /** Stands for a version whose number this rank does not know yet. */
+  /** Value of {@code arriving} while this rank does not know the version's number yet. */
   static final long NEXT = -2;
 
-  /** Nothing has arrived yet. */
+  /** State before the first version. */
   static final Holding NOTHING = new Holding(NONE, 0, NONE, List.of(), null);
 
   static Holding of(long version, int half) {
@@ -38,7 +38,7 @@ record Holding(
     return new Holding(NONE, half, arriving, tensors, cause);
   }
 
-  /** Returns the half to read. Throws if there is none. */
+  /** Returns the index of the memory half to read. Throws if no complete version is there. */
   int readable(String what) {
     if (version != NONE) {
       return half;

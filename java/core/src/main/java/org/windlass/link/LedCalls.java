@@ -13,20 +13,23 @@ import org.windlass.Window;
 import org.windlass.internal.transfer.Until;
 
 /**
- * Calls on a link that rank 0 of a job makes for all ranks of the job. Each rank tells rank 0 that
- * it has come, and how much time it has. Rank 0 tells each rank the result. Both are puts and
- * signals in a window of the job, which remains if the link fails.
+ * Runs calls that rank 0 of a job makes on a link for all ranks of the job. Each rank reports to
+ * rank 0 that it has entered the call, and the time that it has left. Rank 0 sends the result to
+ * each rank. Both use a window of the job, which stays usable if the link fails.
  */
 final class LedCalls implements AutoCloseable {
-  /** Signal at rank 0: number of the last call to which a rank has come. */
+  /** Index of a signal at rank 0: the number of the last call that a rank has entered. */
   private static final int CAME = 0;
 
-  /** Signal of rank 0: twice the number of calls with a result, plus 1 once all have come. */
+  /**
+   * Index of a signal from rank 0. The value is twice the number of completed calls, plus 1 once
+   * all ranks have entered the next call.
+   */
   private static final int ANSWERED = 1;
 
   private static final int SIGNALS = 2;
 
-  /** Words of a result. The time that each rank has follows them. */
+  /** Number of words of a result. Each rank's remaining time follows them in {@link #words}. */
   private static final int RESULT = 5;
 
   private final LinkSide side;
@@ -35,16 +38,15 @@ final class LedCalls implements AutoCloseable {
   private final Signals signals;
   private final DistributedTensor words;
 
-  /** Words to put at other ranks. */
   private final Tensor own;
 
-  /** Number of calls with a result. */
+  /** Number of completed calls. */
   private long calls;
 
   /**
    * Creates the window. Collective over the job.
    *
-   * @param grace time that ranks wait for one another beyond a deadline
+   * @param grace time beyond a deadline for which ranks wait for one another
    */
   LedCalls(LinkSide side, Duration grace, Until until) {
     this.side = side;
@@ -59,12 +61,11 @@ final class LedCalls implements AutoCloseable {
   }
 
   /**
-   * Makes a call on rank 0 once all ranks have come, and returns its result on every rank.
-   * Collective over the job.
+   * Runs {@code call} on rank 0 once all ranks have entered this method, and returns its result on
+   * every rank. Collective over the job.
    *
-   * @param leftNs time of this rank. The call has the least time of all ranks from when they have
-   *     come
-   * @param failed result for the other ranks if the call throws
+   * @param leftNs nanoseconds that this rank has left; {@code call} gets the least of all ranks
+   * @param failed result on the other ranks if {@code call} throws
    */
   long[] make(long leftNs, long[] failed, Function<Until, long[]> call) {
     if (side.rank() != 0) {
@@ -127,7 +128,6 @@ final class LedCalls implements AutoCloseable {
     Handover.put(window, own, rank, words, first, values);
   }
 
-  /** Releases the window. Idempotent. */
   @Override
   public void close() {
     window.close();

@@ -64,31 +64,29 @@ import org.windlass.layout.Layout;
 public final class Link implements AutoCloseable {
   private final String name;
 
-  /** Text after the name in messages. Says which ranks are of which job. */
+  /** Text after the link's name in messages, which says which ranks belong to which job. */
   private final String whose;
 
   private final Communicator communicator;
 
-  /** Senders. Null on a rank that does not send. */
+  /** The senders' communicator; null on a rank that does not send. */
   private final @Nullable LinkSide senders;
 
   private final LinkRanks ranks;
   private final boolean sends;
   private final boolean receives;
 
-  /** Handover between two jobs; null within one communicator. */
+  /** Synchronizes the moves of two jobs; null within one communicator. */
   private final @Nullable Handover handover;
 
-  /** True if the senders are Python ranks. The receivers make their parts of a plan. */
+  /** True if the senders are Python ranks, whose parts of a plan the receivers compute. */
   private final boolean hasPythonSenders;
 
-  /** Layout of tensors for which the caller names none. May be null. */
+  /** Layout of this side's tensors that are added without a layout; null for none. */
   private final @Nullable Layout layout;
 
-  /** Memo of this job; null within one communicator. */
   private final @Nullable StepsMemo memo;
 
-  /** Thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
 
   private int registrations;
@@ -98,12 +96,12 @@ public final class Link implements AutoCloseable {
 
   private volatile boolean closed;
 
-  /** True if this rank's side has agreed that no version follows. */
+  /** True once this rank knows that the senders have finished, so that no version follows. */
   private volatile boolean finished;
 
   private final Unclosed unclosed;
 
-  /** Leak report of a link, in place of reports of its communicators. */
+  /** Reports a link that was never closed, in place of reports for its communicators. */
   private static final class Unclosed extends Leaks.Resource {
     Unclosed(String what) {
       super(what);
@@ -113,7 +111,7 @@ public final class Link implements AutoCloseable {
     protected void free() {}
   }
 
-  /** Opens a link over {@code communicator}, and takes it over. Collective. */
+  /** Opens a link over {@code communicator}, which the link then owns and closes. Collective. */
   private Link(
       String name, String whose, LinkRanks ranks, Communicator communicator,
       @Nullable Handover handover, boolean hasPythonSenders, @Nullable Layout layout,
@@ -151,12 +149,12 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Returns the link between two jobs. Each job's layouts use its own ranks. Collective over both
-   * jobs.
+   * Opens the link between two jobs. Layouts of each job use that job's own ranks. Collective over
+   * both jobs.
    *
-   * @param communicator ranks of both jobs, the senders first; the link takes it over
-   * @param side ranks of this job; the link takes it over
-   * @param memo cached steps of this job's transfers
+   * @param communicator ranks of both jobs, the senders first; the link owns and closes it
+   * @param side ranks of this job; the link owns and closes it
+   * @param memo cache of computed steps of this job's transfers
    * @hidden
    */
   @SuppressWarnings("exports")
@@ -181,16 +179,16 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Joins two sides of a communicator, senders and receivers. They may be disjoint, equal or
-   * overlapping. Collective: every rank makes the same call, also a rank of neither side. The link
-   * has its own communicator, so it fails and is closed independently.
+   * Opens a link between two groups of ranks, senders and receivers. They may be disjoint, equal or
+   * overlapping. Collective: every rank of the communicator makes the same call, also a rank of
+   * neither group. The link has its own communicator, so it fails and is closed independently.
    *
-   * @param communicator the sides use its ranks
-   * @param name name of the link in messages, at most 64 bytes without a slash
-   * @param senders the ranks of one side, in any order and grid
-   * @param receivers the ranks of the other side
-   * @return null on a rank of neither side
-   * @throws MismatchException on every rank, if ranks name another link or other sides; {@code
+   * @param communicator contains the ranks of both groups
+   * @param name name of the link in messages, 1 to 64 bytes in UTF-8 without a slash
+   * @param senders the ranks that send, in any order and grid
+   * @param receivers the ranks that receive
+   * @return null on a rank of neither group
+   * @throws MismatchException on every rank, if ranks pass different names or groups; {@code
    *     communicator} stays usable
    */
   public static @Nullable Link open(
@@ -240,10 +238,10 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Returns the exception of this rank's call for {@code failure}. Aborts the communicator, unless
-   * all ranks have the same failure.
+   * Returns the exception that this rank throws for {@code failure}. Aborts {@code communicator},
+   * unless {@code failure} is of a class in {@code shared}.
    *
-   * @param shared exception classes that every rank throws if the communicator has not failed
+   * @param shared exception classes that every rank throws alike
    * @hidden
    */
   public static RuntimeException failed(
@@ -260,7 +258,7 @@ public final class Link implements AutoCloseable {
         : (RuntimeException) failure;
   }
 
-  /** Aborts the communicator as {@link #failed} does. */
+  /** Aborts {@code communicator} in the same cases as {@link #failed}. */
   static void end(
       Communicator communicator,
       String operation,
@@ -280,26 +278,27 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  /** Returns the name of the link. Between two jobs it is that of their pair. */
+  /** Returns the name of the link. */
   public String name() {
     return name;
   }
 
   /**
-   * Returns the communicator of both sides, in ascending order of their ranks. Between two jobs,
-   * senders come first. Errors of the link use its ranks. Its failure is the failure of the link,
-   * and {@link Communicator#abort} on it ends the link. Only the link calls operations on it.
+   * Returns the communicator of the link. Its ranks are the ranks of both sides in ascending order;
+   * between two jobs, senders come first. Messages of the link use its rank numbers. If it fails,
+   * the link has failed, and {@link Communicator#abort} on it ends the link. Do not call operations
+   * on it.
    */
   public Communicator communicator() {
     return communicator;
   }
 
-  /** Returns true if this rank is a sender. */
+  /** Returns true if this rank sends over the link. */
   public boolean sends() {
     return sends;
   }
 
-  /** Returns true if this rank is a receiver. A rank may be both. */
+  /** Returns true if this rank receives over the link. A rank may be both sender and receiver. */
   public boolean receives() {
     return receives;
   }
@@ -331,7 +330,7 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  /** Begins a call on all of {@code links}, or on none. */
+  /** Begins a call of this thread on all of {@code links}. If it throws, it has begun on none. */
   static void enter(String what, List<Link> links) {
     for (int i = 0; i < links.size(); i++) {
       try {
@@ -347,7 +346,6 @@ public final class Link implements AutoCloseable {
     links.forEach(Link::leave);
   }
 
-  /** Returns the senders. Null on a rank that does not send. */
   @Nullable LinkSide senders() {
     return senders;
   }
@@ -361,7 +359,8 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Returns the text of a call for messages: "register on link 'policy'". For packages of Windlass.
+   * Returns the text of a call for messages, such as "register on link 'policy'". For packages of
+   * Windlass.
    *
    * @hidden
    */
@@ -377,13 +376,12 @@ public final class Link implements AutoCloseable {
     finished = true;
   }
 
-  /** Returns the handover between two jobs; null within one communicator. */
   @Nullable Handover handover() {
     return handover;
   }
 
   /**
-   * Returns the cached steps of this job's transfers. For packages of Windlass.
+   * Returns the cache of computed steps of this job's transfers. For packages of Windlass.
    *
    * @hidden
    */
@@ -392,7 +390,7 @@ public final class Link implements AutoCloseable {
     return memo == null ? new StepsMemo() : memo;
   }
 
-  /** Returns the layout of a tensor for which the caller names none. */
+  /** Returns the layout of tensors that are added without one. Throws if the link has none. */
   Layout layout(String what) {
     if (layout == null) {
       throw new InvalidArgumentException(
@@ -402,12 +400,11 @@ public final class Link implements AutoCloseable {
     return layout;
   }
 
-  /** Returns the number of earlier registrations. It is the same on all ranks. */
+  /** Returns the number of earlier registrations, the same on all ranks, and counts one more. */
   int nextRegistration() {
     return registrations++;
   }
 
-  /** Makes {@link #close} close a transfer, too. */
   void keep(LinkTransfer transfer) {
     synchronized (transfers) {
       transfers.add(transfer);
@@ -418,7 +415,6 @@ public final class Link implements AutoCloseable {
     transfer.close();
   }
 
-  /** Forgets a transfer that was closed. */
   void letGo(LinkTransfer transfer) {
     synchronized (transfers) {
       transfers.remove(transfer);
@@ -432,9 +428,9 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Leaves the link, and closes its transfers. A call in progress on this rank throws {@link
-   * ClosedException} first. Calls of peers throw an {@link AbortedException} that says who left.
-   * What was received stays readable. Idempotent.
+   * Leaves the link, and closes its transfers. If a call is in progress on this rank, it throws
+   * {@link ClosedException}. Calls of peers throw an {@link AbortedException} that names this rank.
+   * Received tensors stay readable. Idempotent.
    */
   @Override
   public void close() {

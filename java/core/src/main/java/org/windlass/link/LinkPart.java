@@ -18,33 +18,35 @@ import org.windlass.transfer.Progress;
 import org.windlass.transfer.Transfer;
 
 /**
- * The part of a {@link LinkTransfer} that moves over one link. One thread at a time, unless a
- * method says otherwise.
+ * Moves versions of a {@link LinkTransfer} over one of its links. Only one thread at a time may
+ * call it, unless a method says otherwise.
  */
 final class LinkPart {
   private static final long ANY = Transfer.ANY_VERSION;
   private static final long FINISHED = Transfer.FINISHED;
 
-  /** Failures of a move that all ranks have, and after which the link goes on. */
+  /** Exceptions of a move that all ranks throw alike, so that the link goes on. */
   private static final List<Class<? extends WindlassException>> SHARED =
       List.of(MismatchException.class, VerificationFailedException.class);
 
   private final Link link;
   private final int registration;
 
-  /** Transfers, one for each half. Receivers with one half have the same memory in both. */
+  /**
+   * One transfer for each memory half of the receivers, which versions use by turns. The transfers
+   * of a receiver in place write to the same memory.
+   */
   private final List<Transfer> transfers;
 
-  /** Checksums, one for each half, or none. */
   private final List<Checksums> checksums = new ArrayList<>();
 
-  /** Names of this rank's targets that have parts of the version whose move failed last. */
+  /** Returns the names of this rank's targets that the last, failed move wrote in part. */
   private Supplier<List<String>> incomplete = List::of;
 
-  /** Exception that all ranks of the link threw before anything moved. Null for none. */
+  /** Exception that all ranks of the link threw before any data moved; null for none. */
   private @Nullable UnsupportedException unsupported;
 
-  /** Transfer that ran last. Thread-safe. */
+  /** The transfer that ran last. Any thread may read it. */
   private volatile Transfer latest;
 
   LinkPart(Link link, List<Transfer> transfers, boolean checked) {
@@ -58,10 +60,6 @@ final class LinkPart {
     }
   }
 
-  /**
-   * Checks on all ranks that checksums can read the sources. Collective; see
-   * {@link Checksums#checkSources}.
-   */
   void checkSources(Until until) {
     if (!checksums.isEmpty()) {
       checksums.get(0).checkSources(until);
@@ -76,22 +74,20 @@ final class LinkPart {
     return transfers.size();
   }
 
-  /** Returns the transfer of a half. */
   Transfer transfer(int half) {
     return transfers.get(half);
   }
 
-  /** Returns the number of moves that have begun; see {@link Transfer#begun}. Thread-safe. */
+  /** Returns the number of moves that have begun to write; thread-safe. */
   long begun() {
     return transfers.stream().mapToLong(Transfer::begun).sum();
   }
 
-  /** Returns true between two jobs, and false within one communicator. */
+  /** Returns true if the link is between two jobs, and false if it is within one communicator. */
   boolean isLed() {
     return link.handover() != null;
   }
 
-  /** Returns the handover between two jobs. */
   Handover handover() {
     return Objects.requireNonNull(link.handover());
   }
@@ -100,19 +96,20 @@ final class LinkPart {
     return until.leftNs(link.communicator());
   }
 
-  /** Tells receivers the newest version, and if the senders wait with it. */
+  /** Reports to all receivers the newest version, and whether the senders wait in a send of it. */
   void announce(long version, boolean isWaiting) {
     handover().announce(version, isWaiting ? registration : Handover.NONE);
   }
 
   /**
-   * Moves a version into a half, and checks it. Collective over the link. Between two jobs, it
-   * fails on all ranks of a job if it fails on one.
+   * Moves a version, and verifies it if checksums are on. Collective over the link. Between two
+   * jobs, the call fails on all ranks of a job if it fails on one.
    *
-   * @param named a version, {@link Transfer#ANY_VERSION}, or {@link Transfer#FINISHED}. Between two
-   *     jobs, the latter takes the version back, so that it moves to no rank.
-   * @param version receives the version that all ranks name, or {@link Transfer#FINISHED} if a rank
-   *     names that, even if the call throws. It is unchanged if nothing has moved.
+   * @param half index of the receivers' memory half that gets the version: 0 or 1
+   * @param named a version, {@link Transfer#ANY_VERSION}, or {@link Transfer#FINISHED}. If any rank
+   *     names {@code FINISHED}, no data moves
+   * @param version element 0 receives the version that the ranks agree on, or {@code FINISHED}. It
+   *     is set even if the call throws later, and unchanged if it throws before
    */
   void move(int half, long named, long[] version, Until until) {
     incomplete = List::of;
@@ -162,7 +159,8 @@ final class LinkPart {
   }
 
   /**
-   * Ends the versions. Collective over the senders, or over the whole link within one communicator.
+   * Reports to the receivers that no version follows. Collective over the senders between two jobs,
+   * otherwise over the whole link.
    */
   void finish(Until until) {
     if (link.isFinished()) {
@@ -177,16 +175,19 @@ final class LinkPart {
   }
 
   /**
-   * Returns the exception classes after which the link goes on, since all ranks throw them and
-   * nothing was committed. {@code UnsupportedException} is one only before anything moved.
+   * Returns the exception classes after which the link goes on: all ranks throw them, and no
+   * receiver has the version. {@code UnsupportedException} is among them only if {@code failure}
+   * occurred before any data moved.
    */
   private List<Class<? extends WindlassException>> shared(Throwable failure) {
     return failure == unsupported ? List.of(UnsupportedException.class) : SHARED;
   }
 
   /**
-   * Moves and verifies a version. Peers hash this rank's sources, which stay until the verification
-   * is over.
+   * Moves and verifies a version. Peers may read this rank's sources until the verification is
+   * over, so the sources stay pinned until then.
+   *
+   * @return the failure of the verification; null if it succeeded
    */
   private Checksums.@Nullable Failure moveAndVerify(
       int half, long named, long[] version, Until until) {
@@ -221,33 +222,40 @@ final class LinkPart {
     Link.end(link.communicator(), what, failure, shared);
   }
 
-  /** Returns true if the senders wait with a version. Between two jobs only. Thread-safe. */
+  /**
+   * Returns true if the senders wait in a send of this transfer. Only for receivers of a link
+   * between two jobs. Thread-safe.
+   */
   boolean isVersionOffered() {
     return handover().isWaiting(registration);
   }
 
-  /**
-   * Returns the names of this rank's targets that have parts of the version whose move failed last.
-   */
   List<String> incomplete() {
     return incomplete.get();
   }
 
-  /** Returns the exception of a call for {@code failure}; see {@link Link#failed}. */
+  /**
+   * Returns the exception that call {@code what} throws for {@code failure}; see {@link
+   * Link#failed}. A negative {@code version} means none.
+   */
   RuntimeException failed(String what, long version, Throwable failure) {
     String operation = operation(what, version, ANY);
     return Link.failed(link.communicator(), operation, failure, shared(failure));
   }
 
   /**
-   * Returns the text of an operation on a version, or on the named one if ranks agreed on none.
+   * Returns the text of call {@code what} for messages. It has {@code version}, or {@code named} if
+   * {@code version} is negative.
    */
   private String operation(String what, long version, long named) {
     long of = version < 0 ? named : version;
     return link.operation(of < 0 ? what : what + " of version " + of);
   }
 
-  /** Returns the exception of a call for which the other side did not arrive. The link goes on. */
+  /**
+   * Returns the exception of call {@code what} if the other side did not arrive before the
+   * deadline. The link goes on.
+   */
   WindlassException late(String what) {
     String operation = link.operation(what);
     return new DeadlineExceededException(
@@ -261,7 +269,6 @@ final class LinkPart {
         List.of());
   }
 
-  /** Returns the progress of the run in progress, or of the last one. Thread-safe. */
   Progress progress() {
     return latest.progress();
   }

@@ -8,24 +8,26 @@ import org.windlass.error.AbortedException;
 import org.windlass.internal.transfer.Until;
 import org.windlass.transfer.Transfer;
 
-/** The parts of a {@link LinkTransfer}. A version moves over all of them or over none. */
+/**
+ * The links of a {@link LinkTransfer}, each as a {@link LinkPart}. A version moves over all of them
+ * or over none.
+ */
 final class LinkParts {
   private static final long ANY = Transfer.ANY_VERSION;
   private static final long FINISHED = Transfer.FINISHED;
 
   /**
-   * Parts between jobs, and then those within one communicator, each in the order of their links'
-   * names. All ranks move over them in this order.
+   * Links between jobs, then those within one communicator, each in the order of their names. All
+   * ranks move over them in this order.
    */
   private final List<LinkPart> all;
 
-  /** Parts between jobs, at most 64. */
+  /** Links between jobs; at most 64. */
   private final List<LinkPart> led;
 
-  /** Part in which the last move has failed. */
+  /** Link on which the last move was tried, and has failed if the move has. */
   private LinkPart failed;
 
-  /** Creates the parts of links, which are in the order of their names. */
   LinkParts(List<LinkPart> parts) {
     led = parts.stream().filter(LinkPart::isLed).toList();
     Stream<LinkPart> within = parts.stream().filter(part -> !part.isLed());
@@ -37,7 +39,6 @@ final class LinkParts {
     return all;
   }
 
-  /** Returns the part to which the exception of the last move belongs. */
   LinkPart failed() {
     return failed;
   }
@@ -51,24 +52,25 @@ final class LinkParts {
     return false;
   }
 
-  /** Returns true if the senders of all parts between jobs wait with a version. Thread-safe. */
+  /** Returns true if the senders of all links between jobs wait in a send. Thread-safe. */
   boolean isVersionOffered() {
     return led.stream().allMatch(LinkPart::isVersionOffered);
   }
 
-  /** Returns the number of moves that have begun to write to targets. Thread-safe. */
+  /** Returns the number of moves that have begun to write, over all links. Thread-safe. */
   long begun() {
     return all.stream().mapToLong(LinkPart::begun).sum();
   }
 
   /**
-   * Moves a version into a half, once the other sides of all links are there. Nothing has moved if
-   * the senders of one have finished, or if a side has taken the version back.
+   * Moves a version over all links, once the other sides of all links have arrived. Nothing moves
+   * if the senders of one link have finished, or if a side withdraws.
    *
+   * @param half index of the receivers' memory half that gets the version: 0 or 1
    * @param wanted the version that this rank names, or {@link Transfer#ANY_VERSION}
-   * @param version receives the version that has moved over the first parts, even if the call
-   *     throws; otherwise {@link Transfer#ANY_VERSION}
-   * @return a part whose other side is late; null for none
+   * @param version element 0 receives the version that has moved over the first links, even if the
+   *     call throws; {@link Transfer#ANY_VERSION} if none has moved
+   * @return a link whose other side did not arrive in time; null if there is none
    */
   @Nullable LinkPart move(int half, long wanted, long[] version, Until until) {
     version[0] = ANY;
@@ -117,8 +119,8 @@ final class LinkParts {
   }
 
   /**
-   * Throws if a version ended over a part, and this rank sends it or has moved it over an earlier
-   * part.
+   * Throws if a link reports that no version follows although part of a version has moved, or this
+   * rank sends one.
    */
   private static void requireNothingMoved(LinkPart part, boolean isFirst, long named) {
     boolean isLed = part.isLed();
@@ -132,10 +134,10 @@ final class LinkParts {
   }
 
   /**
-   * Leaves the parts from {@code first} on, over which nothing moves. Between jobs, the version is
-   * taken back. Within one communicator, the other ranks learn that the senders have finished.
+   * Ends the move on the links from index {@code first} on, over which nothing moves. Ranks that
+   * wait there learn that the version is withdrawn, or that the senders have finished.
    *
-   * @param failure failure of this call, or null
+   * @param failure gets further failures as suppressed ones; null for none
    */
   private void leave(
       int first, int half, Tickets tickets, Until until, @Nullable Throwable failure) {

@@ -7,7 +7,10 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 
-/** Converts ranks between the numbers of a link and the numbers of each side. */
+/**
+ * Converts between rank numbers of a link's communicator and those of its two sides. A side numbers
+ * its ranks as the communicator or the job does from which the link was made.
+ */
 final class LinkRanks {
   private final String name;
   private final Side sending;
@@ -17,15 +20,15 @@ final class LinkRanks {
    * One side of a link.
    *
    * @param mesh ranks of the side, in the side's numbers
-   * @param counted all ranks that those numbers count, ascending
-   * @param first link's number of the first one of them
+   * @param counted side's numbers of consecutive ranks of the link, ascending
+   * @param first the link's number of the rank {@code counted[0]}
    */
   private record Side(DeviceMesh mesh, int[] counted, int first) {
     int linked(int rank) {
       return first + Arrays.binarySearch(counted, rank);
     }
 
-    /** Returns the side's number of a rank of the link, or -1 if the side has no such rank. */
+    /** Returns the side's number of rank {@code linked} of the link; -1 if it is not there. */
     int own(int linked) {
       int place = linked - first;
       return place >= 0 && place < counted.length ? counted[place] : -1;
@@ -39,9 +42,7 @@ final class LinkRanks {
       return Arrays.binarySearch(linked(), linked) >= 0;
     }
 
-    /**
-     * Returns a job's {@code size} ranks. The link counts {@code first} other ranks before them.
-     */
+    /** Returns the side of a job whose rank 0 is rank {@code first} of the link. */
     static Side ofJob(int size, int first) {
       return new Side(DeviceMesh.of(size), IntStream.range(0, size).toArray(), first);
     }
@@ -53,14 +54,16 @@ final class LinkRanks {
     this.receiving = receiving;
   }
 
-  /** Returns the ranks of two jobs. Each job counts its own ranks. */
+  /** Returns the ranks of a link between two jobs with these numbers of ranks, senders first. */
   static LinkRanks ofJobs(String name, int senders, int receivers) {
     return new LinkRanks(name, Side.ofJob(senders, 0), Side.ofJob(receivers, senders));
   }
 
   /**
-   * Returns the ranks of two sides of one communicator. {@code both} lists the ranks of either
-   * side, ascending.
+   * Returns the ranks of a link within one communicator, whose numbers both sides use.
+   *
+   * @param both the ranks of either side, ascending: rank {@code both[i]} is rank {@code i} of the
+   *     link
    */
   static LinkRanks within(String name, DeviceMesh senders, DeviceMesh receivers, int[] both) {
     return new LinkRanks(name, new Side(senders, both, 0), new Side(receivers, both, 0));
@@ -87,7 +90,10 @@ final class LinkRanks {
     return isSender ? sending : receiving;
   }
 
-  /** Returns {@code layout} in the link's rank numbers. Its ranks belong to one side. */
+  /**
+   * Returns {@code layout} with the link's rank numbers in place of those of one side. Throws for a
+   * rank that is not on that side.
+   */
   Layout linked(String what, boolean isSender, Layout layout) {
     Side side = side(isSender);
     int[] linked = new int[layout.mesh().size()];
@@ -104,9 +110,7 @@ final class LinkRanks {
     return new Layout(layout.mesh().ranks(linked), layout.placements());
   }
 
-  /**
-   * Returns the text of a layout in the numbers of its side. {@code layout} has the link's numbers.
-   */
+  /** Returns a layout's text for messages, with a side's rank numbers instead of the link's. */
   String named(boolean isSender, Layout layout) {
     Side side = side(isSender);
     DeviceMesh mesh = layout.mesh();
@@ -120,7 +124,7 @@ final class LinkRanks {
     return new Layout(mesh.ranks(own), layout.placements()).toString();
   }
 
-  /** Returns the side's number of a rank of the link, which must belong to that side. */
+  /** Returns the side's number of rank {@code linked} of the link, which is on that side. */
   int counted(boolean isSender, int linked) {
     return side(isSender).own(linked);
   }

@@ -12,17 +12,17 @@ import org.windlass.internal.call.Gathered;
 import org.windlass.internal.transfer.Until;
 
 /**
- * The ranks of one side of a link, with a communicator of their own. A failure of that communicator
- * ends the link on all ranks. Its message has the ranks in the link's numbers.
+ * The ranks of one side of a link, with a communicator of their own. If that communicator fails,
+ * the link ends on all ranks. The message of the link's failure has the link's rank numbers.
  */
 final class LinkSide {
   private final Communicator link;
   private final Communicator own;
 
-  /** The link's number of each rank of the side, ascending. */
+  /** Element r is the link's number of rank r of this side. Ascending. */
   private final int[] linked;
 
-  /** Name in messages, such as "their job". */
+  /** The side's name in messages, such as "their job". */
   private final String name;
 
   LinkSide(Communicator link, Communicator own, int[] linked, String name) {
@@ -32,7 +32,6 @@ final class LinkSide {
     this.name = name;
   }
 
-  /** Communicator of the side. */
   Communicator communicator() {
     return own;
   }
@@ -49,15 +48,15 @@ final class LinkSide {
     return linked[rank];
   }
 
-  /**
-   * Gathers the words of all ranks of the side, as {@link Gathered#words} does. Collective over the
-   * side.
-   */
+  /** Gathers {@code words} of all ranks of the side. Collective over the side. */
   long[][] words(Until until, int operation, long... words) {
     return on(() -> Gathered.words(own, until::leftNs, operation, words));
   }
 
-  /** Returns the result of a call on {@link #communicator}. */
+  /**
+   * Runs {@code call}, which uses {@link #communicator}, and returns its result. If that
+   * communicator fails, ends the link and throws the link's failure.
+   */
   <T> T on(Supplier<T> call) {
     try {
       return call.get();
@@ -69,9 +68,10 @@ final class LinkSide {
   }
 
   /**
-   * Ends the link, unless it has ended, as a failure of {@code ranks} of the link.
+   * Ends the link on all ranks, unless it has ended before. Returns its failure.
    *
-   * @return the failure of the link, which every rank reports
+   * @param code a {@code wl_code}
+   * @param ranks the faulty ranks, in the link's numbers
    */
   WindlassException failed(int code, List<Integer> ranks, String message) {
     link.endpoint().fail(code, ranks, message);

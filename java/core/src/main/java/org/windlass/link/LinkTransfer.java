@@ -27,9 +27,9 @@ import org.windlass.transfer.Transfer;
  *
  * <p>Every sender calls {@link #send} or {@link #trySend}, and every receiver {@link #receive} or
  * {@link #tryReceive}. A rank that is on both sides only sends. Nothing moves unless all ranks name
- * the same version. A receiver commits a version once all targets of all ranks are complete, and
- * checked if {@link LinkTransferBuilder#checksums} asks for it. {@link #finish()} ends the
- * versions.
+ * the same version. A receiver commits a version, that is, returns it from {@link #tensor(String)},
+ * once all targets of all ranks are complete. If {@link LinkTransferBuilder#checksums} asks for it,
+ * they are also verified. {@link #finish()} ends the versions.
  *
  * <p><b>Call {@link #tensor(String)} after each receive.</b> It returns the version that was
  * received last, whole:
@@ -46,14 +46,14 @@ import org.windlass.transfer.Transfer;
  * <p><b>Failures.</b> An exception means that the link is over, or that the call was wrong. The
  * methods list the exceptions after which the link goes on. A receiver with two halves keeps the
  * last version that it committed. In place, {@link #version} is empty if anything had moved, and
- * {@link #incomplete} names the tensors that hold parts of two versions. What was received stays
+ * {@link #incomplete} names the tensors that hold parts of two versions. Received tensors stay
  * readable after {@link #close} and {@link Link#close}. If a call fails on one rank only, such as
  * for a closed view, its peers get an {@link AbortedException} that names the rank.
  *
  * <p><b>Between two jobs:</b>
  *
  * <ul>
- *   <li>All ranks of a job make each call within its deadline and 2 s of one another. If one comes
+ *   <li>All ranks of a job make each call within its deadline and 2 s of one another. If one calls
  *       later, the link ends. The shortest deadline counts for all of them.
  *   <li>If the other job does not call before the deadline, nothing is lost, and the link goes on.
  *       A version for which no receiver asked in time is skipped. The next receive gets the version
@@ -68,11 +68,11 @@ import org.windlass.transfer.Transfer;
  *       each link.
  * </ul>
  *
- * <p><b>Within one communicator</b> all ranks come to each version, as to a collective. A deadline
- * that passes ends the link. A rank that had committed before a failure reached it keeps the new
- * version, and others the one before. No rank commits before all are complete.
+ * <p><b>Within one communicator</b> all ranks take part in each version, as in a collective. A
+ * deadline that passes ends the link. A rank that had committed before a failure reached it keeps
+ * the new version, and others the previous one. No rank commits before all are complete.
  *
- * <p>The ranks of a link make their calls in one order, each on one thread at a time. If one
+ * <p>The ranks of a link make their calls in one order, each on one thread at a time. If one rank
  * registers while others send, all get a {@link MismatchException}. Queries are thread-safe.
  */
 public final class LinkTransfer implements AutoCloseable {
@@ -85,12 +85,12 @@ public final class LinkTransfer implements AutoCloseable {
   private final Link link;
   private final Targets targets;
 
-  /** Half for the next version. Only the thread of the call uses it. */
+  /** Index of the memory half for the next version. Only the thread of the call uses it. */
   private int next;
 
   private volatile Holding holding = Holding.NOTHING;
 
-  /** Moves that had begun before the call in progress in place; negative if there is none. */
+  /** Moves that had begun before the call in progress in place; negative without such a call. */
   private volatile long begun = Holding.NONE;
 
   LinkTransfer(List<LinkPart> parts, Targets targets) {
@@ -102,14 +102,13 @@ public final class LinkTransfer implements AutoCloseable {
 
   /**
    * Sends this rank's tensors. When it returns, every target has them, and the sources may change.
-   * On a rank that is a receiver too, its own targets have them.
+   * This includes the targets of a rank on both sides.
    *
-   * @param version 0 or more; the same on every sender. Versions may come in any order, and may
-   *     repeat.
+   * @param version 0 or more; the same on every sender. Versions need no order, and may repeat.
    * @throws MismatchException on every rank, if ranks name other versions; nothing has moved, and
    *     the link goes on
-   * @throws UnsupportedException on every rank, if memory outside windows can't be read as
-   *     {@code WINDLASS_PEER_MEMORY} asks; nothing has moved, and the link goes on
+   * @throws UnsupportedException on every rank, if memory outside windows can't be read as {@code
+   *     WINDLASS_PEER_MEMORY} asks; nothing has moved, and the link goes on
    * @throws VerificationFailedException on every rank, if received data differs from sent data;
    *     nothing is committed, and the link goes on
    */
@@ -133,13 +132,13 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Sends as {@link #send(long, Duration)} does, for loops without a catch block.
+   * Sends as {@link #send(long, Duration)} does, but returns false if that throws for its deadline.
    *
    * @return true if all receivers have the version. False if they have not asked for a version
-   *     before the deadline. Then no receiver has it, and the link goes on. Call it again to offer
-   *     the same version, or another one. All senders get the same result. Within one communicator,
-   *     where receivers come to every version, it returns true or throws.
-   * @throws WindlassException if the link is over, or the call was wrong as of {@link #send(long)}
+   *     before the deadline. Then no receiver has it, and the link goes on. The next call may offer
+   *     the same version or another one. All senders get the same result. Within one communicator,
+   *     it returns true or throws.
+   * @throws WindlassException if the link is over, or in the cases of {@link #send(long)}
    */
   public boolean trySend(long version, Duration deadline) {
     requireSent(version);
@@ -154,19 +153,19 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** Ends the versions as {@link #finish(Duration)} does, with the deadline of the communicator. */
+  /** Calls {@link #finish(Duration)} with the communicator's deadline. */
   public void finish() {
     finish(Deadline.DEFAULT);
   }
 
   /**
    * Ends the versions. Collective over the senders. Nothing more can be sent over the links of this
-   * transfer. Receivers get the end as a result ({@link #isFinished}), whether they wait now or ask
-   * later. They keep the version that they hold. Idempotent.
+   * transfer. Receivers that wait now or begin later end without a version, and {@link #isFinished}
+   * returns true. They keep the version that they hold. Idempotent.
    *
-   * <p>Between two jobs it does not wait until receivers ask, and the senders may leave when it
-   * returns. Receivers that have left already are no failure. Within one communicator, receivers
-   * take part by a receive, as in a version.
+   * <p>Between two jobs, it does not wait until receivers ask, and the senders may leave when it
+   * returns. It also succeeds if the receivers have left. Within one communicator, receivers must
+   * call a receive at the same time, as for a version.
    *
    * @param deadline limit of the call; if it passes, the link is over
    */
@@ -200,10 +199,9 @@ public final class LinkTransfer implements AutoCloseable {
    * Receives the version that the senders send next, and commits it. Then read it by {@link
    * #tensor(String)}.
    *
-   * @return that version
-   * @throws AbortedException if the senders have finished, before or during the call: "the senders
-   *     have finished; no version follows". {@link #isFinished} returns true then. {@link
-   *     #tryReceive} returns empty instead.
+   * @return the number of that version
+   * @throws AbortedException if the senders have finished, before or during the call; {@link
+   *     #isFinished} returns true then. {@link #tryReceive} returns empty instead.
    * @throws MismatchException as {@link #send(long)} does
    * @throws UnsupportedException as {@link #send(long)} does
    * @throws VerificationFailedException as {@link #send(long)} does
@@ -224,8 +222,9 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Receives one version as {@link #receive()} does. If the senders send another, none is received.
+   * Receives {@code version} as {@link #receive()} does.
    *
+   * @throws MismatchException if the senders send another version; nothing has moved
    * @throws AbortedException if the senders have finished, as {@link #receive()} does
    */
   public void receive(long version) {
@@ -249,7 +248,7 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Receives as {@link #receive(Duration)} does, for loops without a catch block.
+   * Receives as {@link #receive(Duration)} does, but returns empty if no version arrives.
    *
    * <pre>{@code
    * while (!weights.isFinished()) {
@@ -258,14 +257,14 @@ public final class LinkTransfer implements AutoCloseable {
    * }</pre>
    *
    * <p>Between two jobs, all receivers call it within {@code deadline} and 2 s of one another.
-   * Otherwise the link ends. Within one communicator, a deadline that passes is an exception, and
-   * ends the link.
+   * Otherwise the link ends. Within one communicator, it throws if the deadline passes, and the
+   * link ends.
    *
    * @param deadline more than zero. The senders answer within it, so 10 ms is a good choice for a
    *     poll. {@link #isVersionOffered} looks without a call to the senders.
    * @return the version; empty if the senders had none before the deadline, or have finished (see
    *     {@link #isFinished}). All receivers get the same result.
-   * @throws WindlassException if the link is over, or the call was wrong as of {@link #receive()}
+   * @throws WindlassException if the link is over, or in the other cases of {@link #receive()}
    */
   public OptionalLong tryReceive(Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
@@ -276,8 +275,8 @@ public final class LinkTransfer implements AutoCloseable {
 
   /**
    * Returns true if the senders have finished ({@link #finish()}), so that no version follows. On a
-   * receiver, the receive that finds the end sets this on all receivers at once. So it stays false
-   * in a loop that calls no receive. Thread-safe.
+   * receiver, it changes only during a receive, and then on all receivers. So it stays false in a
+   * loop that calls no receive. Thread-safe.
    */
   public boolean isFinished() {
     return parts.isFinished();
@@ -298,7 +297,7 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** Result of a move. {@code late} says why no version arrived; it is null if one did. */
+  /** Result of a move: the version, or in {@code late} the reason why none arrived. */
   private record Outcome(long version, @Nullable WindlassException late) {
     long orThrow() {
       if (late != null) {
@@ -354,8 +353,8 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Starts {@link #send(long, Duration)} and returns. It runs on the link's own thread, after
-   * earlier queued calls.
+   * Starts {@link #send(long, Duration)} on the link's own thread, and returns. The send runs after
+   * asynchronous calls that were started before.
    */
   public Operation<Void> sendAsync(long version, Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
@@ -363,8 +362,8 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Starts {@link #receive(Duration)} and returns. It runs on the link's own thread, after earlier
-   * queued calls. The result is the version.
+   * Starts {@link #receive(Duration)} on the link's own thread, and returns. It runs after
+   * asynchronous calls that were started before. The result is the version.
    */
   public Operation<Long> receiveAsync(Duration deadline) {
     long deadlineNs = Deadline.nanos(deadline);
@@ -372,10 +371,10 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Returns the version that the senders have offered last on the link, received or not; empty
+   * Returns the newest version that the senders have offered on the link, received or not; empty
    * before the first one. Thread-safe.
    *
-   * @throws InvalidArgumentException if the link is within one communicator, or on a sender
+   * @throws InvalidArgumentException if the link is within one communicator, or this is a sender
    */
   public OptionalLong newest() {
     return requireHandover("newest").newest();
@@ -386,7 +385,7 @@ public final class LinkTransfer implements AutoCloseable {
    * #receive} on all receivers would get its version. It says nothing about the end: see {@link
    * #isFinished}. Receivers may see different answers at one time. Thread-safe.
    *
-   * @throws InvalidArgumentException if the link is within one communicator, or on a sender
+   * @throws InvalidArgumentException if the link is within one communicator, or this is a sender
    */
   public boolean isVersionOffered() {
     requireHandover("isVersionOffered");
@@ -403,7 +402,7 @@ public final class LinkTransfer implements AutoCloseable {
     return handover;
   }
 
-  /** Returns the version that this receiver holds completely; empty before the first one. */
+  /** Returns the version that this receiver committed last; empty if it holds none completely. */
   public OptionalLong version() {
     requireReceiver("version");
     long version = held().version();
@@ -411,9 +410,9 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Returns this receiver's part of a tensor, in the version that it holds.
+   * Returns this receiver's part of a tensor, in the version that {@link #version} returns.
    *
-   * @throws InvalidArgumentException if there is none, or the name is not that of one view
+   * @throws InvalidArgumentException if there is no version, or {@code name} has no view or several
    * @throws AbortedException if a version failed to arrive in place
    */
   public Tensor tensor(String name) {
@@ -424,11 +423,11 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Returns this receiver's part of a tensor, in the version that it holds.
+   * Returns this receiver's part of a tensor, in the version that {@link #version} returns.
    *
-   * @param bound a view that was bound, or another view of the same memory between bound views,
-   *     such as the fused tensor from which they were narrowed
-   * @throws InvalidArgumentException if there is none, or {@code bound} lies elsewhere
+   * @param bound a view that was passed to {@code into}, or another view of the same memory between
+   *     such views, such as the fused tensor from which they were narrowed
+   * @throws InvalidArgumentException if there is no version, or {@code bound} is in other memory
    * @throws AbortedException if a version failed to arrive in place
    */
   public Tensor tensor(Tensor bound) {
@@ -439,7 +438,7 @@ public final class LinkTransfer implements AutoCloseable {
 
   /**
    * Returns the names of this receiver's tensors that may hold parts of two versions, after a
-   * version failed to arrive in place. Empty with two halves.
+   * version failed to arrive in place. Empty without {@link LinkTransferBuilder#inPlace}.
    */
   public List<String> incomplete() {
     requireReceiver("incomplete");
@@ -464,8 +463,8 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Checks the replicas of the sources as {@link Transfer#checkReplicas} does. Collective over the
-   * senders.
+   * Checks that senders with the same part of a tensor hold the same bits, as {@link
+   * Transfer#checkReplicas} does. Collective over the senders.
    *
    * @throws VerificationFailedException on every sender, if two replicas differ
    */
@@ -481,7 +480,7 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * Releases sources and targets after a call in progress. Closing the link does this too.
+   * Releases sources and targets, once a call in progress is over. Closing the link does this too.
    * Idempotent.
    */
   @Override

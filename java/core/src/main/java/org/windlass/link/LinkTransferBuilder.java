@@ -35,7 +35,7 @@ import org.windlass.transfer.TransferBuilder;
 
 /**
  * Builder of a {@link LinkTransfer}. A rank adds the tensors of its own side, in any order. It adds
- * only tensors that it has a part of. {@link #register} finds each name's other side.
+ * only tensors that it has a part of. {@link #register} matches the names of both sides.
  *
  * <p>Layouts use the ranks of the communicator that the link was opened on. Between two jobs, each
  * job uses its own ranks. Views may have any strides, like those of a {@link TransferBuilder}: a
@@ -43,13 +43,12 @@ import org.windlass.transfer.TransferBuilder;
  * embeddings).
  *
  * <p>A transfer over several links, by {@link #and}, moves as one. A receiver commits a version
- * once it is complete over all of them. Every rank of a link names the same ones that it has in
- * common with others.
+ * once it is complete over all of them. If two ranks are on several links together, both name all
+ * of these links.
  *
  * <p>The methods that begin with {@code default} apply to tensors that are added after them.
  */
 public final class LinkTransferBuilder {
-  /** Tensors of one link. */
   private record Share(
       Link link,
       List<Offer.Sent> sends,
@@ -64,10 +63,9 @@ public final class LinkTransferBuilder {
 
   private static final int MOST_LINKS = 64;
 
-  /** Shares by link name. They are registered in this order. */
+  /** Tensors by link name. Links are registered in this order. */
   private final SortedMap<String, Share> shares = new TreeMap<>();
 
-  /** Link of each tensor. */
   private final Map<String, Link> bound = new HashMap<>();
 
   private Share share;
@@ -76,7 +74,7 @@ public final class LinkTransferBuilder {
   private boolean checksums;
   private boolean registered;
 
-  /** Last default that was set after all tensors; null for none. */
+  /** The {@code default} method that was called after the last tensor was added; null for none. */
   private @Nullable String unused;
 
   LinkTransferBuilder(Link link) {
@@ -85,9 +83,10 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Adds the tensors that follow to {@code link}. They move together with the earlier ones.
+   * Makes the tensors that are added after this call move over {@code link}, together with the
+   * earlier ones.
    *
-   * @param link link on which this rank is on the same side as on the earlier links; links that
+   * @param link a link on which this rank is on the same side as on the earlier links. Links that
    *     move together have different names, and are at most 64
    */
   public LinkTransferBuilder and(Link link) {
@@ -114,24 +113,24 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Sets {@link TransferBuilder#defaultWire} for tensors added after this call. The senders' choice
-   * applies.
+   * Sets the wire dtype ({@link TransferBuilder#defaultWire}) of tensors added after this call.
+   * Only the senders' choice has an effect.
    */
   public LinkTransferBuilder defaultWire(DType dtype) {
     return choose("defaultWire", moving.withWire(dtype));
   }
 
   /**
-   * Sets {@link TransferBuilder#defaultBucketBytes} for tensors added after this call. The senders'
-   * choice applies.
+   * Sets the bucket size ({@link TransferBuilder#defaultBucketBytes}) of tensors added after this
+   * call. Only the senders' choice has an effect.
    */
   public LinkTransferBuilder defaultBucketBytes(long bytes) {
     return choose("defaultBucketBytes", moving.withBucketBytes(bytes));
   }
 
   /**
-   * Sets {@link TransferBuilder#defaultMode} for tensors added after this call. The senders' choice
-   * applies.
+   * Sets the mode ({@link TransferBuilder#defaultMode}) of tensors added after this call. Only the
+   * senders' choice has an effect.
    */
   public LinkTransferBuilder defaultMode(TransferMode mode) {
     return choose("defaultMode", moving.withMode(mode));
@@ -144,8 +143,8 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Receives into the views themselves, without a second half. No version is readable while one
-   * arrives, nor after a failure.
+   * Receives all versions into the caller's views, without a second copy of that memory. No version
+   * is readable while another one arrives, nor after a failure.
    */
   public LinkTransferBuilder inPlace() {
     inPlace = true;
@@ -153,13 +152,16 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Verifies versions on all ranks, if one rank calls it. For each region, sender and receiver
-   * compute XXH64 of the elements in the form of the target. That is: reduced, then rounded to the
-   * wire dtype and to the target's dtype. The sender reads its sources once more, and the receiver
-   * its targets. Device memory is copied through host memory for that.
+   * Verifies each version by checksums on all ranks. One rank that calls it is enough. If a
+   * checksum differs, the send and the receive throw {@link
+   * org.windlass.error.VerificationFailedException}, and no rank commits the version. For each
+   * region, sender and receiver compute XXH64 of the values in the target: reduced, then rounded to
+   * the wire dtype and to the target's dtype. The sender reads its sources once more, and the
+   * receiver its targets. Device memory is copied through host memory for that.
    *
-   * <p>{@link #register} refuses checksums in two cases: terms of a {@code Partial} are in several
-   * processes outside windows of {@link Link#communicator}, or the senders are Python ranks.
+   * <p>{@link #register} throws {@link org.windlass.error.UnsupportedException} in two cases. Terms
+   * of a {@code Partial} are in several processes, outside windows of {@link Link#communicator}. Or
+   * the senders are Python ranks.
    */
   public LinkTransferBuilder checksums() {
     checksums = true;
@@ -169,9 +171,9 @@ public final class LinkTransferBuilder {
   /**
    * Adds a tensor to send.
    *
-   * @param name name on both sides; the sending side uses it once
+   * @param name name on both sides; used once on the sending side
    * @param shape shape of the whole tensor
-   * @param source this rank's part; null if it holds nothing
+   * @param source this rank's part; null if it has no elements
    * @param layout layout of the whole tensor over senders; may hold {@code Partial}
    */
   public LinkTransferBuilder add(
@@ -182,7 +184,7 @@ public final class LinkTransferBuilder {
   /**
    * Adds a tensor to send, under the layout with which this job connected.
    *
-   * @param source this rank's part; a rank that holds nothing adds nothing
+   * @param source this rank's part. A rank whose part has no elements does not call it
    */
   public LinkTransferBuilder add(String name, long[] shape, Tensor source) {
     requireAll(name, shape);
@@ -193,8 +195,8 @@ public final class LinkTransferBuilder {
   /**
    * Adds a tensor to send, which may be padded.
    *
-   * @param spec the whole tensor over senders; the sending side uses its name once
-   * @param source this rank's part; null if it holds nothing
+   * @param spec the whole tensor over senders; its name is used once on the sending side
+   * @param source this rank's part; null if it has no elements
    */
   public LinkTransferBuilder add(TensorSpec spec, @Nullable Tensor source) {
     TensorSpec linked = linked("add", "source", true, spec, source);
@@ -214,9 +216,9 @@ public final class LinkTransferBuilder {
    *
    * @param name name on both sides; used once for each view
    * @param shape shape of the whole tensor, the same as the sender's
-   * @param target this rank's part, of a dtype to which the sent one can be cast; null if it
-   *     receives nothing. Unless {@link #inPlace} was called, it gets only every second version,
-   *     from the first one on.
+   * @param target this rank's part, of a dtype to which the sent one can be cast; null if it has no
+   *     elements. Unless {@link #inPlace} was called, it gets only every second version, from the
+   *     first one on.
    * @param layout layout of the whole tensor over receivers; without {@code Partial}
    */
   public LinkTransferBuilder into(
@@ -227,7 +229,7 @@ public final class LinkTransferBuilder {
   /**
    * Adds a tensor to receive, under the layout with which this job connected.
    *
-   * @param target this rank's part; a rank that receives nothing adds nothing
+   * @param target this rank's part. A rank whose part has no elements does not call it
    */
   public LinkTransferBuilder into(String name, long[] shape, Tensor target) {
     requireAll(name, shape);
@@ -262,8 +264,8 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Returns a tensor's description. A rank that holds nothing needs no dtype, since peers don't use
-   * it.
+   * Returns the description of a tensor with the dtype of {@code view}. If {@code view} is null,
+   * the dtype does not matter, since peers don't use it.
    */
   private static TensorSpec spec(
       String name, long[] shape, @Nullable Tensor view, Layout layout) {
@@ -271,7 +273,7 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Returns {@code spec} with the rank numbers of the link in its layout.
+   * Returns {@code spec} with the link's rank numbers in its layout.
    *
    * @param call method for messages, such as {@code add}
    * @param role what {@code view} is for messages: {@code source} or {@code target}
@@ -304,7 +306,10 @@ public final class LinkTransferBuilder {
     return linked;
   }
 
-  /** Matches the tensors of both sides by name, and makes the plans. Collective over the link. */
+  /**
+   * Matches the tensors of both sides by name, and makes the plans. Collective over the links.
+   * Throws the exceptions of {@link #register(Duration)}.
+   */
   public LinkTransfer register() {
     return register(Deadline.DEFAULT);
   }
@@ -312,7 +317,7 @@ public final class LinkTransferBuilder {
   /**
    * Registers as {@link #register()} does, with the given deadline.
    *
-   * @throws MismatchException on every rank, if only one side has a name, shapes differ, or ranks
+   * @throws MismatchException on every rank, if a name is only on one side, shapes differ, or ranks
    *     of a side disagree; the link goes on
    */
   public LinkTransfer register(Duration deadline) {
@@ -348,8 +353,8 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Returns the exception of {@code register} for a failure on a share's link. It may end all
-   * links.
+   * Returns the exception of {@code register} for a failure on the link of {@code at}. Ends all
+   * links, unless all ranks have this failure.
    */
   private RuntimeException failed(Share at, Throwable failure) {
     List<Class<? extends WindlassException>> shared =
@@ -362,7 +367,10 @@ public final class LinkTransferBuilder {
     return Link.failed(at.link.communicator(), operation, failure, shared);
   }
 
-  /** Makes a transfer for each half. Collective over a link. */
+  /**
+   * Registers the tensors of one link, with one transfer for each memory half of the receivers.
+   * Collective over the link.
+   */
   private LinkPart join(Share share, Targets views, Until until) {
     Link link = share.link;
     byte[] offer = offer(share);
@@ -389,9 +397,9 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Agreement of all ranks of a link, before it is bound to memory.
+   * The plans on which all ranks of a link have agreed.
    *
-   * @param halves one builder for each half, with the same tensors
+   * @param halves one builder for each memory half of the receivers, with the same tensors
    */
   record Planned(Agreement agreement, List<TransferBuilder> halves) {}
 
@@ -404,7 +412,6 @@ public final class LinkTransferBuilder {
     return new Planned(agreement, halves);
   }
 
-  /** Returns this rank's targets on all links. */
   private Targets views() {
     List<TensorSpec> specs = new ArrayList<>();
     List<Tensor> targets = new ArrayList<>();
@@ -415,7 +422,6 @@ public final class LinkTransferBuilder {
     return new Targets(specs, targets, inPlace);
   }
 
-  /** Returns the offer that this rank makes to its peers. */
   private byte[] offer(Share share) {
     byte[] offer = new Offer(checksums, inPlace, share.sends, share.receives).encode();
     if (offer.length > Gathered.MOST_BYTES) {
@@ -437,9 +443,7 @@ public final class LinkTransferBuilder {
     views.check();
   }
 
-  /**
-   * Returns a builder of the agreed tensors, with this rank's views and the targets of one half.
-   */
+  /** Returns a builder of the agreed tensors, with targets in memory half 0 or 1. */
   private static TransferBuilder builder(Share share, Agreement agreement, Targets views,
       int half) {
     TransferBuilder builder = TransferBuilder.of(share.link.communicator());

@@ -7,17 +7,22 @@ import org.windlass.layout.Layout;
 /**
  * Describes two linked jobs, identically in both. For packages of Windlass.
  *
- * @param whose text after the link's name in messages; says which ranks are of which job
- * @param senders number of ranks of the source, which are the first ones of the link
+ * @param whose text after the link's name in messages, which says which ranks belong to which job
+ * @param senders number of ranks of the sending job, which are the first ones of the link
  * @param hasPythonSenders true if the senders are Python ranks
- * @param from layout of tensors for which the source names none; may be null
- * @param to layout of tensors for which the target names none; may be null
+ * @param from layout of the senders' tensors that are added without one; may be null
+ * @param to layout of the receivers' tensors that are added without one; may be null
  * @hidden
  */
 public record LinkedJobs(
     String whose, int senders, boolean hasPythonSenders, @Nullable Layout from,
     @Nullable Layout to) {
-  /** Returns a text that is the same on all ranks of both jobs, Python ranks too. */
+  /**
+   * Returns a text by which ranks compare their links. It is the same on all ranks of both jobs,
+   * also on Python ranks.
+   *
+   * @param name name of the link
+   */
   String text(String name) {
     return "connects as '" + name + "' from layout " + qualified(from) + " to layout "
         + qualified(to) + whose;

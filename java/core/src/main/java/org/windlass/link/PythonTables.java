@@ -34,27 +34,25 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
 /**
- * Makes the parts of a plan for Python ranks. Python ranks send over a link, but make no plans.
- * After the offers, each Python rank states the addresses of its views. The first receiver makes
- * the {@link TransferWords} of each rank, and all ranks receive them. If it refuses, all ranks
- * throw the same exception. docs/python.md has both encodings.
+ * Computes the parts of a plan for Python ranks, which send over a link but make no plans. During
+ * registration, each Python rank sends the addresses of its views. The first receiver computes the
+ * {@link TransferWords} of each Python rank, and all ranks receive them. If the first receiver
+ * throws, all ranks throw the same exception. docs/python.md describes both encodings.
  */
 final class PythonTables {
-  /** Version of the encodings. Raise it with every change of one. */
+  /** Version of both encodings. Increase it with every change to one of them. */
   static final int FORMAT = 1;
 
   private static final byte MADE = 0;
   private static final byte REFUSED = 1;
 
-  /** The most dimensions of a view. */
   private static final int MOST_DIMS = Native.WL_MAX_DIMS;
 
   private PythonTables() {}
 
   /**
-   * Returns the result of {@code plan} after Python ranks have received their parts of it. If it
-   * throws on all receivers, Python ranks throw the same. Collective over the link, Python ranks
-   * too.
+   * Returns the result of {@code plan} after Python ranks have received their parts of it. If
+   * {@code plan} throws on all receivers, Python ranks throw the same. Collective over the link.
    */
   static LinkTransferBuilder.Planned told(Link link, Until until,
       Supplier<LinkTransferBuilder.Planned> plan) {
@@ -87,7 +85,12 @@ final class PythonTables {
     return Gathered.bytes(link.communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER, own);
   }
 
-  /** Returns the views that each Python rank has stated, by rank and tensor name. */
+  /**
+   * Decodes the views of each Python rank, by rank and tensor name. Throws if one is malformed or
+   * does not match that rank's part of the tensor.
+   *
+   * @param stated element {@code r} is what rank {@code r} has sent
+   */
   private static Map<Integer, Map<String, TransferWords.Binding>> checked(
       Link link, LinkTransferBuilder.Planned planned, byte[][] stated) {
     if (planned.agreement().checksums()) {
@@ -165,8 +168,9 @@ final class PythonTables {
   }
 
   /**
-   * Refuses a view that does not match {@code rank}'s part of the tensor; null for none. Senders
-   * that are Python ranks have the same ranks in the link as in their job.
+   * Throws InvalidArgumentException for a view that does not match {@code rank}'s part of the
+   * tensor. {@code view} is null if the rank has sent none. A Python rank has the same number in
+   * the link as in its job.
    */
   private static void check(
       Link link, int rank, TensorSpec spec, TransferWords.@Nullable Binding view) {
@@ -188,7 +192,7 @@ final class PythonTables {
     }
   }
 
-  /** Returns the name of a dtype's number, which comes from another process. */
+  /** Returns the name of dtype {@code code}, or a text with the number if it is unknown. */
   static String named(int code) {
     return Arrays.stream(DType.values())
         .filter(dtype -> code >= 0 && dtype.code() == code)
@@ -238,7 +242,6 @@ final class PythonTables {
     return made;
   }
 
-  /** Returns the tensors without views, which are of a Python rank. */
   private static List<BoundTensor> tensors(LinkTransferBuilder.Planned planned) {
     List<Agreement.Pair> pairs = planned.agreement().pairs();
     List<Plan> plans = planned.halves().get(0).plans();
@@ -264,7 +267,7 @@ final class PythonTables {
         });
   }
 
-  /** Returns the refusal of the first receiver; empty for none. */
+  /** Returns the exception that the first receiver has sent in {@code told}; empty for none. */
   private static Optional<WindlassException> refusal(byte[] told) {
     try {
       return Encoding.read(

@@ -12,38 +12,38 @@ import org.windlass.internal.transfer.Until;
 import org.windlass.transfer.Transfer;
 
 /**
- * Results of a handover over the links of a transfer, which has at most 64. All ranks of a job get
- * the same ones. A link holds none of its other side while it waits for another one.
+ * Result of {@link Handover} over the links of a transfer, of which there are at most 64. Bit i of
+ * a mask is for link i. All ranks of a job get the same result.
  *
- * @param moves a bit for each link: both sides go on to the move. If they are not all, this job
- *     must take the version back in the moves of these
- * @param late a bit for each link: the other side is not there
- * @param ended a bit for each link: the senders have finished
+ * @param moves mask of the links over which both sides begin the move. If some bit is missing, this
+ *     job must withdraw the version on the links whose bits are set
+ * @param late mask of the links whose other side did not arrive in time
+ * @param ended mask of the links whose senders have finished
  * @param version the version that senders offer; negative if none moves. If the senders of several
- *     links offer several, {@code SEVERAL} less one that is not the first link's
+ *     links offer different ones, {@code SEVERAL} minus one that is not the first link's
  * @param until deadline of the move
  */
 record Tickets(long moves, long late, long ended, long version, Until until) {
-  /** Longest time for which receivers hold senders that offer a version while others don't. */
+  /** Longest time for which receivers let senders with an offer wait for those of other links. */
   private static final long LONGEST_HOLD_NS = Handover.RESERVE.toNanos() / 2;
 
   private static final long SEVERAL = Handover.NONE - 1;
 
-  /** No tickets. A rank 0 that has failed tells it to the other ranks of its job. */
+  /** Result without any bit. Rank 0 sends it to the other ranks of its job if it has failed. */
   static final Tickets NONE = still(0, 0);
 
   private static Tickets still(long late, long ended) {
     return new Tickets(0, late, ended, Handover.NONE, new Until(1));
   }
 
-  /** Returns true if both sides of a part go on to the move. */
+  /** Returns true if both sides begin the move over link number {@code part}. */
   boolean moves(int part) {
     return (moves >> part & 1) != 0;
   }
 
   /**
-   * Returns the version that a rank names which wants {@code wanted}. It is one for all links. If
-   * their senders offer several, nothing moves over the first one.
+   * Returns the version that this rank names if it wants {@code wanted}. It is the same for all
+   * links. If their senders offer different versions, nothing moves over the first link.
    */
   long named(long wanted) {
     if (version < Handover.NONE) {
@@ -53,10 +53,10 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   }
 
   /**
-   * Takes tickets over links between jobs, and notes if senders have finished. Collective over this
-   * job.
+   * Synchronizes this job with the other jobs of all links. Also marks links whose senders have
+   * finished. Collective over this job.
    *
-   * @param version the version that this rank sends; of no effect on a receiver
+   * @param version the version that this rank sends; ignored on a receiver
    */
   static Tickets take(List<LinkPart> parts, long version, Until until) {
     boolean isSender = parts.get(0).link().sends();
@@ -71,7 +71,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return tickets;
   }
 
-  /** Tells the receivers of a part that no version follows. Collective over the senders. */
+  /** Reports to the receivers of a link that no version follows. Collective over the senders. */
   static void finish(LinkPart part, Until until) {
     Function<Until, Tickets> finish =
         agreed -> {
@@ -87,7 +87,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     }
   }
 
-  /** Returns on all ranks of this job the tickets that {@code call} takes on rank 0. */
+  /** Runs {@code call} on rank 0 of this job, and returns its result on all ranks of the job. */
   private static Tickets lead(
       List<LinkPart> parts, Until until, Function<Until, Tickets> call) {
     Function<Until, long[]> led =
@@ -113,7 +113,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return new Tickets(words[0], words[1], words[2], words[3], new Until(words[4]));
   }
 
-  /** Returns the first part whose link has failed; the first one if none has. */
+  /** Returns the first link that has failed; the first of all if none has. */
   static LinkPart failed(List<LinkPart> parts) {
     return parts.stream()
         .filter(part -> part.link().communicator().failure().isPresent())
@@ -125,7 +125,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return new long[] {moves, late, ended, version, until.leftNs()};
   }
 
-  /** Returns a bit for each part: if it has {@code isSo}. Each is asked. */
+  /** Returns a mask with a bit for each link that fulfils {@code isSo}. Tests every link. */
   private static long bits(List<LinkPart> parts, Predicate<LinkPart> isSo) {
     long bits = 0;
     for (int i = 0; i < parts.size(); i++) {
@@ -135,8 +135,8 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   }
 
   /**
-   * Returns the result of a step on a link; false if it fails. Then the version is taken back over
-   * the other links, and the next ticket throws the failure.
+   * Returns the result of a step on a link; false if it throws. The version is then withdrawn over
+   * the other links, and the next request for a version throws the failure.
    */
   private static boolean lives(BooleanSupplier step) {
     try {
@@ -150,12 +150,15 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return bits(parts, part -> true);
   }
 
-  /** Returns the tickets of a call whose time is over: the parts of {@code there} are not late. */
+  /**
+   * Returns the result after a deadline has passed. Links in the mask {@code there} are not late,
+   * unless all links are in it.
+   */
   private static Tickets late(List<LinkPart> parts, long there) {
     return still(there == all(parts) ? there : all(parts) & ~there, 0);
   }
 
-  /** On rank 0 of the senders: offers a version once the receivers of all parts ask for one. */
+  /** Offers a version once the receivers of all links ask for one. For rank 0 of the senders. */
   private static Tickets offer(List<LinkPart> parts, long version, Until until) {
     long wholeNs = until.leftNs();
     long moveNs = parts.stream().mapToLong(part -> part.handover().moveNs()).sum();
@@ -181,7 +184,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     }
   }
 
-  /** On rank 0 of the receivers: asks for a version, and takes it once all parts have one. */
+  /** Asks for a version, and takes it once all links offer one. For rank 0 of the receivers. */
   private static Tickets ask(List<LinkPart> parts, Until until) {
     boolean isOne = parts.size() == 1;
     try {
@@ -212,7 +215,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
         : still(0, ended(parts));
   }
 
-  /** Returns the tickets for what the senders of all parts have offered. */
+  /** Returns the result if all senders have offered a version that the links {@code taken} took. */
   private static Tickets offered(List<LinkPart> parts, long taken) {
     long leftNs = parts.stream().mapToLong(part -> part.handover().offeredNs()).min().orElseThrow();
     long first = parts.get(0).handover().offered();
@@ -235,10 +238,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return part.isVersionOffered();
   }
 
-  /**
-   * Waits until all parts have {@code isSo}. Returns false at the deadline, or once senders have
-   * finished.
-   */
+  /** Waits until all links fulfil {@code isSo}; false at the deadline, or if senders finish. */
   private static boolean await(List<LinkPart> parts, Until until, Predicate<LinkPart> isSo) {
     long startNs = System.nanoTime();
     while (bits(parts, isSo) != all(parts)) {

@@ -11,7 +11,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * The resolved form of a manifest for a given number of devices. It has the ranks of each group,
+ * The resolved form of a manifest for a given number of devices. It has the members of each group,
  * and the offset of each slot in the group's window.
  *
  * @param devices number of devices; their indices are 0 to {@code devices - 1}
@@ -25,10 +25,9 @@ public record Bootstrap(int devices, List<Group> groups) {
   public static final int MAX_DEVICES = 1 << 20;
 
   /**
-   * Checks the components.
+   * Creates a resolved manifest.
    *
-   * @throws InvalidArgumentException if a number is negative; {@link Group} and {@link Place} throw
-   *     it too
+   * @throws InvalidArgumentException if {@code devices} is out of range
    */
   public Bootstrap {
     groups = Copies.list(groups, "groups");
@@ -36,7 +35,7 @@ public record Bootstrap(int devices, List<Group> groups) {
   }
 
   /**
-   * A group.
+   * A resolved group.
    *
    * @param name name of the group; empty if it has none
    * @param members devices of the group: device {@code members.get(r)} is rank {@code r}
@@ -55,7 +54,7 @@ public record Bootstrap(int devices, List<Group> groups) {
       requireNotNegative("windowBytes of a group", windowBytes);
     }
 
-    /** Returns the rank of a device; empty if the device is not a member. */
+    /** Returns the rank of the device with index {@code device}; empty if it is not a member. */
     public OptionalInt rankOf(int device) {
       int rank = members.indexOf(device);
       return rank < 0 ? OptionalInt.empty() : OptionalInt.of(rank);
@@ -69,7 +68,7 @@ public record Bootstrap(int devices, List<Group> groups) {
   }
 
   /**
-   * The position of a slot in a window.
+   * A slot with its offset in the window.
    *
    * @param slot the slot
    * @param offset distance from the start of each rank's window, in bytes

@@ -35,7 +35,7 @@ public final class CommContext {
     }
   }
 
-  /** Returns the group's members, its slots and their offsets. */
+  /** Returns the group: its members, its slots and their offsets. */
   public Bootstrap.Group group() {
     return bootstrap.groups().get(index);
   }
@@ -45,7 +45,7 @@ public final class CommContext {
     return communicator;
   }
 
-  /** Returns the window of the group, which contains the slots. */
+  /** Returns the window of the group, in which the slots are. */
   public Window window() {
     return window;
   }
@@ -110,7 +110,7 @@ public final class CommContext {
     }
   }
 
-  /** Returns the slot with the dtype and shape of a host tensor, which fits. */
+  /** Returns a view of the slot with the dtype and shape of {@code host}. */
   private DistributedTensor as(Slot slot, Tensor host) {
     return window.tensorAt(Objects.requireNonNull(tensors.get(slot.name())).offset(), host.dtype(), host.shape());
   }

@@ -16,7 +16,7 @@ import org.windlass.internal.Native;
 
 /**
  * The groups of a manifest on one rank of a communicator, with a {@link CommContext} for each group
- * that has this rank as a member. A rank's number is the index of its device.
+ * that has this rank as a member. The rank {@code d} stands for the device with index {@code d}.
  *
  * <pre>{@code
  * try (var contexts = manifest.open(comm, HostTensors.of("weights", mine))) {
@@ -127,7 +127,7 @@ public final class CommContexts implements AutoCloseable {
   }
 
   /**
-   * Copies each slot with {@code store_to_host} of this rank into its host tensor. The call is
+   * Copies each slot of this rank with {@code store_to_host} into its host tensor. The call is
    * collective over the communicator that opened the manifest. It copies when every rank has called
    * it, and returns when every rank has copied. It first waits for operations that were submitted
    * on that communicator or on the groups' communicators. You may call it again.
@@ -177,7 +177,6 @@ public final class CommContexts implements AutoCloseable {
     }
   }
 
-  /** Returns a text with the host tensors from index {@code failed} on, which were not written. */
   private String torn(int failed) {
     return "; written before it: "
         + (failed == 0
@@ -216,7 +215,6 @@ public final class CommContexts implements AutoCloseable {
     return group.failure().isPresent();
   }
 
-  /** Closes all contexts, the last first, even if closing one of them fails. */
   static void close(List<CommContext> contexts) {
     WindlassException first = null;
     for (int i = contexts.size() - 1; i >= 0; i--) {

@@ -10,13 +10,13 @@ import org.windlass.internal.Copies;
 /**
  * Devices that communicate, and the slots in each device's window.
  *
- * @param name name of the group, if it has one; unique in its manifest
+ * @param name name of the group; empty if it has none. Unique in its manifest
  * @param devices indices of the devices, in the order of the ranks; empty for all devices
  * @param slots slots of the window, in order
  */
 public record CommGroup(Optional<String> name, List<Integer> devices, List<Slot> slots) {
   /**
-   * Checks the components.
+   * Creates a group.
    *
    * @throws InvalidArgumentException if the name is not valid, a device index is out of range, or a
    *     device or a slot name occurs twice

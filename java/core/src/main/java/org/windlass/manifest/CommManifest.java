@@ -49,7 +49,7 @@ public record CommManifest(List<CommGroup> groups) {
   public static final String VARIABLE = "WINDLASS_MANIFEST";
 
   /**
-   * Checks the component.
+   * Creates a manifest.
    *
    * @throws InvalidArgumentException if there is no group, or two groups have the same name
    */
@@ -113,11 +113,11 @@ public record CommManifest(List<CommGroup> groups) {
   }
 
   /**
-   * Parses the bytes of a file.
+   * Parses the JSON of a manifest.
    *
-   * @param where the name that messages give the file
-   * @param json the bytes
-   * @throws InvalidArgumentException if the bytes are not a valid manifest, see {@link #read}
+   * @param where name of the text for messages, such as a file's name
+   * @param json the text in UTF-8
+   * @throws InvalidArgumentException if the text is not a valid manifest, see {@link #read}
    */
   public static CommManifest parse(String where, byte[] json) {
     Objects.requireNonNull(where, "where");
@@ -167,8 +167,8 @@ public record CommManifest(List<CommGroup> groups) {
    * Resolves the manifest for devices 0 to {@code devices - 1}.
    *
    * @param devices number of devices, 1 to {@value Bootstrap#MAX_DEVICES}
-   * @throws InvalidArgumentException if a group names another device, or a window is too large; the
-   *     message names the JSON position
+   * @throws InvalidArgumentException if a group names a device beyond these, or a window is too
+   *     large; the message names the JSON position
    */
   public Bootstrap bootstrap(int devices) {
     return Bootstrap.of(this, devices);

@@ -35,7 +35,7 @@ public enum ElementType {
 
   private static final int HALF_BYTE = 4;
 
-  /** Dtype of tensors with these elements; null if there is none. */
+  /** Dtype of tensors with these elements; null for elements of 4 bits. */
   private final @Nullable DType dtype;
 
   ElementType(@Nullable DType dtype) {

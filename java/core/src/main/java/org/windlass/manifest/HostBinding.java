@@ -12,13 +12,13 @@ import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A host tensor and the slot that it is copied to or from. The tensor fits the slot.
+ * A slot of this rank and the host tensor that is copied to or from it. Both have the same size.
  *
- * @param group index of the group
+ * @param group index of the group in the manifest
  * @param what the tensor's name in messages
  */
 record HostBinding(int group, Slot slot, String what, Tensor tensor) {
-  /** A slot that is copied to or from a host tensor; own if this rank has the slot. */
+  /** A slot that is copied to or from a host tensor; {@code isOwn} if this rank has it. */
   private record Asking(int group, Slot slot, boolean isOwn) {
     String text(Bootstrap bootstrap) {
       return "slot " + ManifestNames.quoted(slot.name()) + " of " + bootstrap.label(group);
@@ -32,7 +32,7 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     }
   }
 
-  /** Returns a binding for each slot of a device that is copied to or from a host tensor. */
+  /** Returns a binding for each slot of {@code device} that needs a host tensor, or throws. */
   static List<HostBinding> of(Bootstrap bootstrap, int device, HostTensors hosts) {
     List<Asking> asking = asking(bootstrap, device);
     Map<Asking, HostBinding> bound = new LinkedHashMap<>();
@@ -80,7 +80,7 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     return asking;
   }
 
-  /** Returns the slots, of any device, that a given tensor matches. Throws if there is none. */
+  /** Returns the slots, on any device, that a given tensor is for. Throws if there is none. */
   private static List<Asking> requireAsked(
       Bootstrap bootstrap, List<Asking> asking, HostTensors.Given given) {
     List<Asking> matching =

@@ -12,9 +12,9 @@ import org.windlass.error.InvalidArgumentException;
  * Host tensors of one rank, by the slots that they are loaded into or stored from: {@code
  * HostTensors.of("weights", w).and("fleet", "out", o)}.
  *
- * <p>A tensor belongs to the slot of its name that is loaded or stored. If several of the rank's
- * groups have such a slot, name the group as well. A tensor for groups that this rank does not
- * belong to is ignored, so all ranks may pass the same names.
+ * <p>A tensor is for the slot of its name that is loaded or stored. If several of the rank's groups
+ * have such a slot, name the group as well. A tensor for groups that this rank does not belong to
+ * is ignored, so all ranks may pass the same names.
  */
 public final class HostTensors {
   private static final HostTensors NONE = new HostTensors(List.of());
@@ -53,7 +53,7 @@ public final class HostTensors {
   }
 
   /**
-   * Returns these tensors and another one, for the slot of that name.
+   * Returns these tensors and another one, for the slot named {@code slot}.
    *
    * @param slot name of the slot
    * @param tensor tensor with the slot's dtype and number of elements, in any shape and with any
@@ -64,13 +64,13 @@ public final class HostTensors {
     return and(null, -1, slot, tensor);
   }
 
-  /** Returns these tensors and another one, for a slot of the group of that name. */
+  /** Returns these tensors and another one, for a slot of the group named {@code group}. */
   public HostTensors and(String group, String slot, Tensor tensor) {
     return and(Objects.requireNonNull(group, "group"), -1, slot, tensor);
   }
 
   /**
-   * Returns these tensors and another one, for a slot of a group.
+   * Returns these tensors and another one, for the slot named {@code slot} of a group.
    *
    * @param group index of the group in the manifest
    */

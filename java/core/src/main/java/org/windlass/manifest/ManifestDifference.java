@@ -4,7 +4,6 @@ package org.windlass.manifest;
 import java.util.List;
 import java.util.Optional;
 
-/** Finds the first difference between two manifests, for messages. */
 final class ManifestDifference {
   private final String first;
   private final String second;

@@ -9,7 +9,6 @@ import java.util.function.IntFunction;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
-/** Checks and quotes the names of a manifest. */
 final class ManifestNames {
   private ManifestNames() {}
 
@@ -27,7 +26,7 @@ final class ManifestNames {
     return JsonText.quoted(name);
   }
 
-  /** Throws if a value occurs twice. {@code place} names the value of an index in messages. */
+  /** Throws if a value occurs twice. {@code place} formats an index for messages. */
   static void requireDistinct(List<?> values, IntFunction<String> place) {
     Map<Object, Integer> places = new HashMap<>();
     for (int i = 0; i < values.size(); i++) {

@@ -10,7 +10,6 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 
-/** Parses a {@link CommManifest}. Errors name the position in the JSON. */
 final class ManifestReader {
   private static final String ROOT = "$";
 
@@ -191,7 +190,7 @@ final class ManifestReader {
         at + ": the key " + JsonText.quoted(key) + " is unknown; known are " + known);
   }
 
-  /** Calls a constructor. Adds the JSON position {@code at} to messages of its exceptions. */
+  /** Calls a constructor. Adds JSON position {@code at} to the messages of its exceptions. */
   private <T> T checked(String at, Supplier<T> value) {
     try {
       return value.get();

@@ -4,7 +4,6 @@ package org.windlass.manifest;
 import java.util.Map;
 import org.windlass.internal.json.JsonObject;
 
-/** Writes a {@link CommManifest} as JSON. */
 final class ManifestWriter {
   private ManifestWriter() {}
 

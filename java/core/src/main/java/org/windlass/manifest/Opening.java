@@ -13,7 +13,7 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 
-/** Opens a manifest on one rank. After each step, ranks go on only if none has failed. */
+/** Opens a manifest on one rank. Each step begins only if the last one succeeded on all ranks. */
 final class Opening {
   private final CommManifest manifest;
   private final Communicator communicator;
@@ -24,7 +24,7 @@ final class Opening {
   private @Nullable Bootstrap bootstrap;
   private List<HostBinding> bindings = List.of();
 
-  /** Communicator of each group that exists; null if this rank is not a member. */
+  /** The group's communicator for each group; null if this rank is not a member. */
   private List<@Nullable Communicator> communicators = List.of();
 
   private List<@Nullable CommContext> contexts = List.of();
@@ -75,7 +75,7 @@ final class Opening {
     bindings = HostBinding.of(bootstrap, communicator.rank(), hosts);
   }
 
-  /** Makes all communicators, then all windows, and loads the slots. All ranks use one order. */
+  /** Makes all communicators, then all windows, then loads the slots. All ranks use one order. */
   private void make() {
     try {
       Bootstrap checked = Objects.requireNonNull(bootstrap);

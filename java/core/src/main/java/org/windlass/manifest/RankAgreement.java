@@ -15,8 +15,8 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.call.Gathered;
 
 /**
- * Lets the ranks of a communicator agree on whether they continue. If a step fails on one rank, all
- * ranks throw its failure. No rank waits for a rank that has given up.
+ * Lets the ranks of a communicator agree on whether to continue. If a step fails on one rank, all
+ * ranks throw its failure, so that no rank waits for one that has given up.
  */
 final class RankAgreement {
   private final Communicator communicator;
@@ -88,9 +88,8 @@ final class RankAgreement {
   }
 
   /**
-   * Checks that all ranks have one manifest and one kind of memory. Collective.
-   *
-   * @throws MismatchException on every rank, if one rank differs
+   * Throws MismatchException on every rank, unless all have the same manifest and kind of memory.
+   * Collective.
    */
   void requireSame(SlotMemory memory, CommManifest manifest) {
     byte[] json = manifest.toJson();
@@ -128,7 +127,7 @@ final class RankAgreement {
     return CommManifest.parse(rank, Arrays.copyOf(said, said.length - 1));
   }
 
-  /** Returns the bytes of each rank, in rank order. They may be empty. The call is collective. */
+  /** Returns {@code own} of each rank, in rank order. It may be empty. The call is collective. */
   private byte[][] bytes(byte[] own) {
     return Gathered.bytes(communicator, this::leftNs, operation, own);
   }

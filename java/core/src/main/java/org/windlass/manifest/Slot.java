@@ -6,16 +6,17 @@ import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A named piece of a group's window. It has the same size on each of the group's ranks.
+ * A named piece of the window of a group, of the same size on each of the group's ranks.
  *
  * @param name name of the slot; not empty, and unique in its group
  * @param extent size of the slot
- * @param loadFromHost whether a host tensor of that name is copied into the slot before the program
- * @param storeToHost whether the slot is copied to a host tensor after the program
+ * @param loadFromHost whether a host tensor of that name is copied into the slot when the manifest
+ *     is opened
+ * @param storeToHost whether {@link CommContexts#storeToHost()} copies the slot to a host tensor
  */
 public record Slot(String name, Extent extent, boolean loadFromHost, boolean storeToHost) {
   /**
-   * Checks the components.
+   * Creates a slot.
    *
    * @throws InvalidArgumentException if the name is not valid
    */
@@ -29,7 +30,7 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
     return extent.bytes();
   }
 
-  /** Returns the dtype of the slot's tensor. It is u8 for bytes and for 4-bit elements. */
+  /** Returns the dtype of the slot's tensor; u8 for bytes and for 4-bit elements. */
   public DType dtype() {
     if (extent instanceof Elements elements && elements.bitsPerElement() == elements.type().bits()) {
       return elements.type().dtype().orElse(DType.U8);
@@ -39,12 +40,12 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
 
   /** The size of a slot: a number of elements, or of bytes. */
   public sealed interface Extent {
-    /** Returns the number of bytes. A fraction of a byte counts as a byte. */
+    /** Returns the number of bytes, rounded up to whole bytes. */
     long bytes();
   }
 
   /**
-   * Elements without gaps between them.
+   * A number of elements without gaps between them.
    *
    * @param type type of each element
    * @param size number of elements
@@ -53,7 +54,7 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
    */
   public record Elements(ElementType type, long size, int bitsPerElement) implements Extent {
     /**
-     * Checks the components.
+     * Creates an extent.
      *
      * @throws InvalidArgumentException if the size is out of range, or the type does not have
      *     elements of that many bits
@@ -85,13 +86,13 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
   }
 
   /**
-   * Bytes of any kind.
+   * A number of bytes, of any content.
    *
    * @param bytes number of bytes
    */
   public record Bytes(long bytes) implements Extent {
     /**
-     * Checks the component.
+     * Creates an extent.
      *
      * @throws InvalidArgumentException if the number is out of range
      */

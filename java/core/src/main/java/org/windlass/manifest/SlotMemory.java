@@ -14,7 +14,7 @@ import org.windlass.kernel.Target;
 enum SlotMemory {
   /** Memory of the host, by {@link Communicator#window}. */
   HOSTS {
-    /** Checks if this machine has memory for all windows, since all ranks are on it. */
+    /** Throws if this machine, which has all ranks, has too little memory for all windows. */
     @Override
     void check(Target target, Bootstrap bootstrap) {
       if (target == Target.SIM || target == Target.A2A3SIM || target == Target.A5SIM) {

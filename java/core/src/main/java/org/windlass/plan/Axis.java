@@ -6,25 +6,27 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * A line on which the members of one source cell share their sending; {@link Shares} divides it.
- * {@link Grid} defines cells and members. The line has what target cells need from the source cell,
- * in row-major order of the target cells. The part of a target cell is as long as its overlap with
- * the source cell, times the number of its copies on the line.
+ * Divides the sending of one source cell among its members. A cell is the part of a tensor that
+ * some ranks, its members, hold; see {@link Grid}. The data to send is laid out as a line, which
+ * {@link Shares} cuts into equal shares. The line has what target cells need from the source cell,
+ * in row-major order of the target cells. A target cell takes the size of its overlap with the
+ * source cell, in elements, times the number of its copies on the line.
  *
  * <p>A target cell has one copy for each of its {@link HostGroups}. A copy is not on the line if
  * members copy it to themselves, or if members on its host send it ({@link Nearby}).
  *
  * <p>The methods name a target cell by a number: how many elements of the source cell are in target
- * cells before it. Positions on the line are doubles, because elements times copies may exceed 63
+ * cells before it. Distances on the line are doubles, because elements times copies may exceed 63
  * bits. All machines round them alike.
  */
 final class Axis {
   /**
-   * A copy that is not on the line: it is sent otherwise, or the group does not exist.
+   * A copy of a target cell's data that is not on the line: it is sent otherwise, or the group does
+   * not exist.
    *
-   * @param before number that names the target cell
-   * @param size elements that the target cell has in common with the source cell
-   * @param group group of the copy
+   * @param before number of elements of the source cell in target cells before this one
+   * @param size number of elements that the target cell has in common with the source cell
+   * @param group index of the host group that the copy is for
    */
   record Hole(long before, long size, int group) {}
 
@@ -35,20 +37,20 @@ final class Axis {
   private final int width;
   private final long size;
 
-  /** Target cell of each hole, ascending. Holes of one cell are ordered by group. */
+  /** {@link Hole#before} of each hole, ascending. Holes of one target cell are ordered by group. */
   private final long[] before;
 
   private final long[] sizes;
   private final int[] groups;
 
-  /** Element i is the sum of the lengths of the first i holes. */
+  /** Element i is the number of elements in the first i holes. */
   private final double[] sums;
 
   /**
    * Creates a line with holes.
    *
-   * @param size elements of the source cell
-   * @param width number of groups of every target cell, including the groups of {@code holes}
+   * @param size number of elements of the source cell
+   * @param width number of host groups of every target cell, including the groups of {@code holes}
    * @param holes the copies that are not on the line
    */
   Axis(long size, int width, List<Hole> holes) {
@@ -103,7 +105,10 @@ final class Axis {
     return copy;
   }
 
-  /** Returns the element at {@code place}, or one shortly before it, in the order of the line. */
+  /**
+   * Returns the index of the element at {@code place}, the distance from the line's start. Near a
+   * hole, it may be an earlier element of the same target cell.
+   */
   long element(double place) {
     int low = 0; // number of holes in cells that begin at or before the position
     int high = before.length;

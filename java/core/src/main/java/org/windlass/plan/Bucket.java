@@ -15,15 +15,15 @@ import org.windlass.internal.Copies;
 import org.windlass.layout.Region;
 
 /**
- * Routes of one or more tensors that share one buffer and one wire operation. They have the same
+ * Routes of one or more tensors that are sent together through one buffer. They have the same
  * source, targets, transport and reduction. If they only contribute to a reduction, they also have
  * the same region. Every rank that takes part in a bucket computes the same one.
  */
 public final class Bucket {
   /**
-   * One route in a bucket.
+   * One route of a bucket.
    *
-   * @param tensor index of the route's plan in the list of plans that was packed
+   * @param tensor index of the route's plan in the list that was passed to {@link #pack(List)}
    * @param route the route
    */
   public record Entry(int tensor, Route route) {
@@ -46,20 +46,20 @@ public final class Bucket {
   private Bucket() {}
 
   /**
-   * Packs all routes of a transfer. A bucket holds at most {@link PlanOptions#bucketBytes} of its
-   * plans, which must agree in that option. A route that is at least as large gets a bucket of its
-   * own.
+   * Packs all routes of a transfer into buckets. A bucket holds at most {@link
+   * PlanOptions#bucketBytes}, in which all plans must agree. A route of at least that size gets a
+   * bucket of its own.
    *
    * @param plans one for each tensor, in the transfer's order
-   * @return the buckets, in order
+   * @return the buckets, in the same order on every rank
    */
   public static List<Bucket> pack(List<Plan> plans) {
     return pack(plans, (plan, sink) -> plan.forEachRoute(sink));
   }
 
   /**
-   * Packs the routes of a transfer in which {@code rank} takes part. The result has those buckets
-   * of {@link #pack(List)} that involve the rank, in the same order.
+   * Packs the routes of a transfer in which {@code rank} takes part. Returns those buckets of
+   * {@link #pack(List)} that involve the rank, in the same order.
    *
    * @param plans one for each tensor, in the transfer's order
    * @param rank the rank
@@ -70,37 +70,37 @@ public final class Bucket {
   }
 
   /**
-   * Returns the rank that sends. For {@link Transport#NONE}, no rank sends; it is then the rank
-   * whose tensor another rank reads for a reduction.
+   * Returns the rank that sends the bucket. With {@link Transport#NONE}, no rank sends. It is then
+   * the rank whose tensor another rank reads for a reduction.
    */
   public int source() {
     return entries.get(0).route().source();
   }
 
-  /** Returns how the bucket's bytes cross ranks. */
+  /** Returns how the bucket's bytes get from the source to the targets. */
   public Transport transport() {
     return entries.get(0).route().transport();
   }
 
-  /** Returns the ranks that get the bucket; empty for {@link Transport#NONE}. */
+  /** Returns the ranks that receive the bucket; empty for {@link Transport#NONE}. */
   public List<Integer> targets() {
     return entries.get(0).route().targets();
   }
 
   /**
-   * Returns the ranks whose tensors are reduced to the bucket's values. Without {@code Partial} it
-   * is the source only.
+   * Returns the ranks whose tensors are reduced to the bucket's values. Without {@code Partial}, it
+   * is only {@link #source}.
    */
   public List<Integer> sources() {
     return entries.get(0).route().sources();
   }
 
-  /** Returns the routes, in the order of tensors. */
+  /** Returns the routes in the bucket, in the order of the transfer's tensors. */
   public List<Entry> entries() {
     return Collections.unmodifiableList(entries);
   }
 
-  /** Returns the bytes that one target gets, in the wire dtype. */
+  /** Returns the number of bytes that each target receives, in the wire dtype. */
   public long bytes() {
     return bytes;
   }
@@ -130,7 +130,6 @@ public final class Bucket {
     bytes += entry.route().bytes();
   }
 
-  /** Assigns routes to buckets, without storing the routes. */
   static final class Packing {
     private final Map<Integer, Map<Key, Open>> open = new HashMap<>();
 
@@ -142,8 +141,9 @@ public final class Bucket {
     }
 
     /**
-     * Returns the index of the route's bucket among all buckets of at most {@code most} bytes. A
-     * route that begins a new bucket gets the next free index.
+     * Returns the index of the route's bucket. A route that begins a new one gets the next index.
+     *
+     * @param most largest number of bytes of a bucket
      */
     int place(Route route, long most) {
       // An empty route counts as one byte: with a bucket size of 1, it gets its own bucket.

@@ -5,8 +5,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * A route as one rank sees it, in local coordinates: the data that this rank has to read, write, or
- * both. The values {@link #transport}, {@link #isSource} and {@link #isTarget} are independent.
+ * A route as one rank sees it: the data that this rank reads, writes, or both, in its local
+ * tensors. The values {@link #transport}, {@link #isSource} and {@link #isTarget} are independent.
  *
  * @param route the region and the ranks that take part
  * @param rank the rank
@@ -20,11 +20,13 @@ public record Chunk(Route route, int rank, boolean isSource, boolean isTarget) {
   }
 
   /**
-   * Part of the region that is one box in the local tensors of both sides.
+   * A part of the region that is one box in the local tensors of sources and targets.
    *
    * @param length extents of the box, in elements
-   * @param sourceStart first element in the local tensor of every rank of {@link Route#sources}
-   * @param targetStart first element in the local tensor of every rank of {@link Route#targets}
+   * @param sourceStart index of its first element in the local tensor of each of {@link
+   *     Route#sources}
+   * @param targetStart index of its first element in the local tensor of each of {@link
+   *     Route#targets}
    */
   public record Box(long[] length, long[] sourceStart, long[] targetStart) {
     public Box {
@@ -34,12 +36,12 @@ public record Chunk(Route route, int rank, boolean isSource, boolean isTarget) {
     }
   }
 
-  /** Returns how the bytes cross ranks. */
+  /** Returns how the bytes get from the source to the targets. */
   public Transport transport() {
     return route.transport();
   }
 
-  /** Returns the boxes that make the region, in row-major order. An empty region has none. */
+  /** Returns the region's boxes in row-major order. An empty region has none. */
   public List<Box> boxes() {
     return route.boxes();
   }

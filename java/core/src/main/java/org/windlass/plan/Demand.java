@@ -5,13 +5,13 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The demand of one target cell for data of one source cell: a region, and the number of ranks or
- * groups that get a copy of it. It lies on a line that {@link Shares} divides. A cut goes through
- * one dimension, between two of its rows. A row is the part of the region with one index of that
- * dimension.
+ * The data that one target cell needs from one source cell: a region of the tensor, and the number
+ * of copies of it. {@link Grid} defines cells. {@link Shares} divides the demands of all target
+ * cells among senders. It may cut a region in two, between two indices of one dimension, which are
+ * called rows here.
  */
 final class Demand {
-  /** Cache line in bits. Parts begin at whole cache lines if that is precise enough. */
+  /** Bits of a cache line. Regions are cut at whole cache lines if that is precise enough. */
   private static final int LINE = 512;
 
   final double start;
@@ -27,9 +27,11 @@ final class Demand {
   private long step;
 
   /**
-   * Creates the demand for {@code copies} copies of a region of {@code size} elements.
+   * Creates the demand for {@code copies} copies of a region.
    *
-   * @param start position on the line at which the demand begins
+   * @param start distance from the start of the line that {@link Shares} divides
+   * @param size number of elements of the region
+   * @param region returns the region, for each dimension; called if needed
    */
   Demand(double start, long size, int copies, Supplier<Overlap[]> region) {
     this.start = start;
@@ -45,7 +47,7 @@ final class Demand {
     return overlaps;
   }
 
-  /** Returns rows {@code from} to {@code to}, excluded; {@link Shares#END} is the end. */
+  /** Returns rows {@code from} to {@code to}, excluded; {@link Shares#END} is the region's end. */
   Overlap[] part(long from, long to) {
     if (from == 0 && to == Shares.END) {
       return overlaps();
@@ -56,8 +58,8 @@ final class Demand {
   }
 
   /**
-   * Returns the row nearest to {@code fraction} of the region. Takes a row at which a cache line
-   * begins if that is off by at most {@code tolerance} elements.
+   * Returns the row at which {@code fraction} of the region ends, to the nearest row. If possible
+   * within {@code tolerance} elements, returns a row at which a cache line begins.
    *
    * @param bits size of an element in bits
    */
@@ -70,7 +72,7 @@ final class Demand {
     return row >= rows ? Shares.END : row;
   }
 
-  /** Chooses the outermost dimension in which cuts can be precise enough. */
+  /** Chooses which dimension to cut: the outermost in which cuts are precise enough. */
   private void choose(double tolerance, int bits) {
     long inner = size;
     Overlap[] overlaps = overlaps();

@@ -9,17 +9,17 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * A layout bound to a shape, as arithmetic on positions in its mesh. A cell is a part into which
- * the layout cuts one tensor dimension. Every position has one cell for each tensor dimension;
- * together they are the region that its rank holds. Positions with equal cells are the members of
- * these cells. They hold the same region, or terms of it. A member is numbered by its row-major
- * coordinate on the mesh dimensions that do not shard.
+ * A layout of a tensor of a given shape. The layout cuts each tensor dimension into cells. Each
+ * position in the mesh has one cell in each dimension, and the rank holds the product of these
+ * cells. The ranks that hold the same cells are the members of these cells. They hold the same
+ * region, or terms of it. A member's number is its index in row-major order of the mesh dimensions
+ * that do not shard.
  */
 final class Grid {
   final DeviceMesh mesh;
   final Cut[] cuts;
 
-  /** Number of positions that have the same cells. */
+  /** Number of ranks that hold the same cells. */
   final int members;
 
   /** Number of ranks that hold the terms of one value; 1 without {@code Partial}. */
@@ -99,8 +99,8 @@ final class Grid {
   }
 
   /**
-   * Returns how far the position of {@code member} is after the position of member 0, in the
-   * row-major order of the mesh. The distance is the same for all cells.
+   * Returns the distance between the positions of member 0 and of {@code member}, in row-major
+   * order of the mesh. It is the same for all cells.
    */
   int offset(int member) {
     int offset = 0;
@@ -121,8 +121,8 @@ final class Grid {
   }
 
   /**
-   * Returns the members that hold terms of the same value as {@code member}, in row-major order.
-   * Without {@code Partial} it returns only {@code member}.
+   * Returns the numbers of the members that hold terms of the same value as {@code member}, in
+   * row-major order. Without {@code Partial} it returns only {@code member}.
    */
   int[] group(int member) {
     int base = member;

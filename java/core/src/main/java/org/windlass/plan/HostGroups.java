@@ -6,20 +6,20 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Groups of the members of each target cell, by the hosts that they live on. {@link Grid} defines
- * cells and members. All members of a cell need the same data, so data that crosses to a host for
- * one member serves its whole group. If there is only one host, each member is a group of its own.
+ * Groups the members of each target cell by the hosts that they live on. The members of a cell are
+ * the ranks that hold it; see {@link Grid}. All members need the same data, so data that crosses to
+ * a host for one member serves its whole group. If there is only one host, each member is a group
+ * of its own.
  *
  * <p>Counting the groups of all cells visits each target rank once.
  */
 final class HostGroups {
   /**
-   * The groups of one cell, in the order of their first members.
+   * The groups of one target cell, in the order of their first members.
    *
-   * @param of the number of each member's group
+   * @param of for each member, the index of its group
    * @param members the members of group 0 in ascending order, then those of group 1, and so on
-   * @param starts index in {@code members} at which each group begins, then the end of the last
-   *     group
+   * @param starts for each group, its start index in {@code members}; then the number of members
    */
   record Cell(int[] of, int[] members, int[] starts) {
     int count() {
@@ -30,7 +30,7 @@ final class HostGroups {
   private final Grid target;
   private final Hosts hosts;
 
-  /** {@link Grid#offset} of each member; null if each member is a group of its own. */
+  /** {@link Grid#offset} of each member; empty if each member is a group of its own. */
   private final int[] offsets;
 
   private final Map<Integer, Cell> cells = new HashMap<>();
@@ -98,7 +98,6 @@ final class HostGroups {
     return least < most;
   }
 
-  /** Returns the groups of a target cell. Valid only if {@link #areSingle} is false. */
   Cell of(int[] cell) {
     return cells.computeIfAbsent(target.index(cell), index -> find(target.place(cell, 0)));
   }

@@ -42,7 +42,7 @@ final class HostSums {
     }
   }
 
-  /** Adds the terms of a route that ranks of host {@code reader} read on other hosts. */
+  /** Adds the bytes of a route's terms that ranks of host {@code reader} read on other hosts. */
   private void addTerms(Route route, Hosts hosts, int reader) {
     for (int source : route.sources()) {
       int host = hosts.of(source);
@@ -52,7 +52,7 @@ final class HostSums {
     }
   }
 
-  /** Stores the hosts of ranks in ascending order into {@link #found}, and returns their number. */
+  /** Stores the hosts of {@code ranks} into {@link #found}, sorted. Returns their number. */
   private int hostsOf(List<Integer> ranks, Hosts hosts) {
     int count = ranks.size();
     if (count > found.length) {

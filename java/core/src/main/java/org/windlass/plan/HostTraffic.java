@@ -6,13 +6,14 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * The bytes that plans move between {@link Hosts} and within them. Data that several ranks of a
- * host get by one route, or read to reduce it, counts once between hosts. It has to cross once, and
- * the ranks of the host then share it. In mode {@link TransferMode#STAGED} values cross in the wire
- * dtype. In the other modes a rank reads sources in the source dtype.
+ * The bytes that plans move between {@link Hosts} and within them. If several ranks of a host need
+ * the same data from another host, it counts once between hosts. It crosses once, and the ranks of
+ * the host then share it. In mode {@link TransferMode#STAGED} values cross in the wire dtype. In
+ * the other modes a rank reads sources in the source dtype.
  *
- * @param between bytes that have to cross from one host to another, by source, then target
- * @param within wire bytes that the ranks of a host get from any host, counting every copy, by host
+ * @param between bytes that cross from one host to another, ordered by source, then target
+ * @param within wire bytes that the ranks of each host receive from any host, counting every copy;
+ *     ordered by host
  */
 public record HostTraffic(List<Link> between, List<Within> within) {
   public HostTraffic {
@@ -21,16 +22,16 @@ public record HostTraffic(List<Link> between, List<Within> within) {
   }
 
   /**
-   * Bytes from one host to another.
+   * Bytes that cross from one host to another.
    *
    * @param source number of the host that sends
    * @param target number of the host that receives
-   * @param bytes number of bytes, counting each element once
+   * @param bytes number of bytes, counting data for several ranks of the target once
    */
   public record Link(int source, int target, long bytes) {}
 
   /**
-   * Bytes that the ranks of a host get.
+   * Bytes that the ranks of a host receive.
    *
    * @param host number of the host
    * @param bytes number of bytes in the wire dtype, added up over the ranks
@@ -38,9 +39,8 @@ public record HostTraffic(List<Link> between, List<Within> within) {
   public record Within(int host, long bytes) {}
 
   /**
-   * Returns the bytes that have to cross between hosts.
+   * Returns the bytes that cross between hosts: the sum of {@link #between}.
    *
-   * @return the sum of {@link #between}
    * @throws InvalidArgumentException if the sum exceeds 64 bits
    */
   public long crossBytes() {

@@ -113,7 +113,7 @@ public final class Hosts {
     return of(rank);
   }
 
-  /** Returns the number of ranks whose hosts are known: ranks 0 and up. */
+  /** Returns the number n of ranks with known hosts, which are ranks 0 to n - 1. */
   int known() {
     return numbers == null ? DeviceMesh.MAX_RANKS : numbers.length;
   }
@@ -126,7 +126,7 @@ public final class Hosts {
     return of(one) == of(other);
   }
 
-  /** Returns the argument of {@link #ofEach}; empty if the host of each rank was given. */
+  /** Returns the number of ranks on each host; empty if the host of each rank was given. */
   OptionalInt ranksPerHost() {
     return numbers == null ? OptionalInt.of(ranksPerHost) : OptionalInt.empty();
   }
@@ -146,7 +146,7 @@ public final class Hosts {
     }
   }
 
-  /** Returns true if the ranks of the two meshes together live on more than one host. */
+  /** Returns true if the ranks of both meshes together live on more than one host. */
   boolean divide(DeviceMesh one, DeviceMesh other) {
     if (!areSeveral()) {
       return false;

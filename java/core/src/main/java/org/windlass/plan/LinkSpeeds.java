@@ -22,14 +22,14 @@ import org.windlass.internal.json.JsonText;
  * }</pre>
  *
  * <ul>
- *   <li>The value {@code within} is the speed at which all ranks of a host together get their data.
+ *   <li>The value {@code within} is the speed at which all ranks of a host together receive data.
  *   <li>The value {@code between} is the speed of a host's port. The host sends to all other hosts
  *       at that speed. At the same time it receives from them at that speed.
- *   <li>The list {@code pairs} has pairs of hosts with their own link in that direction. Their
- *       traffic does not use the ports.
+ *   <li>The list {@code pairs} has pairs of hosts that have their own link from {@code src} to
+ *       {@code dst}. Their traffic does not use the ports.
  *   <li>The unit {@code GBps} is 10^9 bytes per second.
- *   <li>The time {@code us} is in microseconds until the first byte arrives. It defaults to 0, and
- *       in {@code pairs} to the {@code us} of {@code between}.
+ *   <li>The value {@code us} is the time in microseconds until the first byte arrives. It defaults
+ *       to 0, and in {@code pairs} to the {@code us} of {@code between}.
  * </ul>
  *
  * <p>A table may have more hosts than a plan.
@@ -37,7 +37,6 @@ import org.windlass.internal.json.JsonText;
 public final class LinkSpeeds {
   private static final double LEAST_GIGABYTES = 1e-9;
 
-  /** Speed in GB/s, and the time in seconds until the first byte arrives. */
   private record Speed(double gigabytes, double latency) {
     double seconds(double bytes) {
       return latency + bytes / (gigabytes * 1e9);
@@ -57,11 +56,11 @@ public final class LinkSpeeds {
   }
 
   /**
-   * A lower bound for the time of a transfer at these speeds. It assumes that everything moves at
-   * the same time.
+   * A lower bound for the time of a transfer at these speeds. It assumes that all hosts and links
+   * work at the same time. The slowest of them gives the bound.
    *
-   * @param seconds time of the slowest part
-   * @param bound description of the slowest part, such as {@code what host 0 sends}
+   * @param seconds time of the slowest host or link
+   * @param bound description of the slowest one, such as {@code what host 0 sends}
    */
   public record Prediction(double seconds, String bound) {
     public Prediction {
@@ -110,12 +109,12 @@ public final class LinkSpeeds {
     return new LinkSpeeds(within.speed(0), between.speed(0), links);
   }
 
-  /** The fields of a speed object; 0 or null if absent. */
+  /** The fields of a JSON object with a speed; 0 or null if absent. */
   private static final class Entry {
     double gigabytes;
     @Nullable Double microseconds;
 
-    /** Returns the speed that was read. If {@code us} is absent, it is {@code other}. */
+    /** Returns the speed. If {@code us} is absent, its latency is {@code other} in microseconds. */
     Speed speed(double other) {
       return new Speed(gigabytes, (microseconds == null ? other : microseconds) / 1e6);
     }
@@ -195,7 +194,7 @@ public final class LinkSpeeds {
     }
   }
 
-  /** Returns a lower bound for the time of {@code traffic}, and the slowest part. */
+  /** Returns a lower bound for the time of {@code traffic} at these speeds. */
   public Prediction predict(HostTraffic traffic) {
     Objects.requireNonNull(traffic, "traffic");
     Map<Integer, Double> sent = new TreeMap<>();
@@ -220,7 +219,7 @@ public final class LinkSpeeds {
     return new Prediction(slowest.seconds, slowest.bound);
   }
 
-  /** Keeps the slowest of the parts that were added. Of equally slow parts it keeps the first. */
+  /** Keeps the slowest host or link that was added; of equally slow ones, the first. */
   private static final class Slowest {
     double seconds;
     String bound = "nothing";

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Adds up the bytes between every two ranks. A sum beyond 64 bits throws {@link
+ * Adds up the bytes between every two ranks or hosts. A sum beyond 64 bits throws {@link
  * ArithmeticException}. It is a hash table of two primitive arrays, because boxing the links of a
  * large plan takes too long.
  */

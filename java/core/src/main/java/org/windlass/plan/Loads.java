@@ -9,18 +9,18 @@ import java.util.Map;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 
-/** Splits a bucket into loads. A source stages one load of it in each phase. */
+/** Splits a bucket into loads. A source stages one load of a bucket in each phase of a run. */
 final class Loads {
-  /** Most loads of a bucket, which bounds the steps if {@code bucketBytes} is small. */
+  /** Most loads of a bucket, which limits the steps if {@code bucketBytes} is small. */
   private static final int MOST_LOADS = 4096;
 
   private Loads() {}
 
-  /** Assigns phases to the loads of one source. A target reads one load in a phase. */
+  /** Assigns phases to the loads of one source, so that a target reads one load in a phase. */
   static final class Turns {
     private final Map<Integer, Integer> next = new HashMap<>();
 
-    /** Returns the first phase in which none of {@code targets} reads an earlier load. */
+    /** Takes the first phase after those in which {@code targets} read earlier loads. */
     int next(List<Integer> targets) {
       int phase = 0;
       for (int target : targets) {
@@ -33,7 +33,7 @@ final class Loads {
     }
   }
 
-  /** Throws if {@code plans} may take too many phases, on all ranks before any load is made. */
+  /** Throws on all ranks alike if {@code plans} may need more phases than a transfer has. */
   static void requireFew(List<Plan> plans) {
     long loads = 0; // most loads that a rank makes for another rank
     for (Plan plan : plans) {
@@ -48,16 +48,17 @@ final class Loads {
     }
   }
 
-  /** Returns the size in bytes of a load, for data of {@code bytes} bytes in total. */
+  /** Returns the largest size of a load in bytes if {@code bytes} bytes are split into loads. */
   static long mostBytes(long bytes, Plan plan) {
     return Math.max(plan.options().bucketBytes(), (bytes - 1) / MOST_LOADS + 1);
   }
 
   /**
-   * Splits the bucket into loads of at most {@link #mostBytes}, or of one element. Pieces with
-   * wider elements come first, so that all elements are aligned without gaps.
+   * Splits a bucket into loads of at most {@link #mostBytes}, but at least one element. Wider
+   * elements come first, so that all elements are aligned without gaps.
    *
-   * @param tensors for each of {@code plans}, its number in the transfer
+   * @param plans the plans of which the bucket has routes
+   * @param tensors for each of {@code plans}, the index of its tensor in the transfer
    */
   static List<List<Piece>> of(Bucket bucket, List<Plan> plans, List<Integer> tensors) {
     long most = mostBytes(bucket.bytes(), plans.get(bucket.entries().get(0).tensor()));

@@ -9,33 +9,33 @@ import java.util.function.Function;
 import org.windlass.DType;
 
 /**
- * Plans how members of one source cell send to ranks of their own hosts. If ranks of a host need a
- * part of the cell and do not hold the cell, the members on that host send it to them. Those
- * members divide the work into equal {@link Shares}.
+ * Plans how members of one source cell send to other ranks on their own hosts; {@link Grid} defines
+ * cells and members. If ranks of a host need a part of the cell but do not hold it, the members on
+ * that host send it to them. Those members divide the work into equal {@link Shares}.
  */
 final class Nearby {
   static final Nearby NONE = new Nearby();
 
   /**
-   * A region that one member sends to ranks of one target cell.
+   * A region that one member of the source cell sends to ranks with the same target cell.
    *
-   * @param cells the target cell of each dimension
+   * @param cells the target cell in each dimension
+   * @param targets the ranks that receive the region
    */
   record Service(int member, int[] cells, List<Integer> targets, Overlap[] region) {}
 
   /**
-   * The part of the source cell that a rank needs.
+   * The part of the source cell that one rank needs.
    *
-   * @param cells the target cell of each dimension
+   * @param cells the rank's target cell in each dimension
    * @param before number of elements of the source cell in target cells before this one
-   * @param size number of elements
+   * @param size number of elements that the rank needs
    */
   record Need(int rank, int[] cells, long before, long size) {}
 
   private final List<Service> services = new ArrayList<>();
   private final Map<Integer, List<Service>> byTarget = new HashMap<>();
 
-  /** Returns what all members send, by host, then by target cell. */
   List<Service> services() {
     return services;
   }
@@ -49,10 +49,10 @@ final class Nearby {
    * Divides the needs of the ranks of one host among the members on that host.
    *
    * @param members the members on that host
-   * @param needs needs of ranks with the same target cell, then those with the next one, and so on
+   * @param needs a list for each target cell, with the needs of the ranks that have that cell
    * @param regions returns the overlap of the source cell with a target cell
    * @param cutsSmall see {@link Shares#of}
-   * @param turn selects the member that has the first share
+   * @param turn selects the member that gets the first share
    */
   void add(
       List<Integer> members,

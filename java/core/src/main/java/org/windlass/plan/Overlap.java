@@ -5,11 +5,11 @@ import java.util.Arrays;
 import org.windlass.internal.Spans;
 
 /**
- * The overlap of a source cell and a target cell in one dimension. It consists of global intervals,
- * and of segments that are contiguous in both local tensors.
+ * The overlap of a source cell and a target cell in one dimension; {@link Grid} defines cells. It
+ * consists of global intervals, and of segments that are contiguous in both local tensors.
  */
 final class Overlap {
-  /** Global intervals as start, end, start, end, ... Adjacent intervals are joined. */
+  /** Global half-open intervals: start, end, start, end, ... Adjacent intervals are joined. */
   final long[] bounds;
 
   final long extent;
@@ -25,7 +25,7 @@ final class Overlap {
     this.segments = words.length / 3;
   }
 
-  /** Returns the overlap of two cells, given as global intervals: start, end, start, end, ... */
+  /** Returns the overlap of two cells, given as intervals: start, end (excluded), start, ... */
   static Overlap of(long[] source, long[] target) {
     Spans spans = new Spans();
     long[] words = new long[3];
@@ -67,8 +67,8 @@ final class Overlap {
   }
 
   /**
-   * Returns the elements from number {@code from} to number {@code to}, excluded. Elements are
-   * counted through the intervals in order.
+   * Returns a part of this overlap: elements {@code from} to {@code to}, excluded. Elements are
+   * counted from 0 through the intervals in order.
    */
   Overlap slice(long from, long to) {
     Spans spans = new Spans();

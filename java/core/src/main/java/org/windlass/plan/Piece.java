@@ -8,9 +8,7 @@ import org.windlass.internal.Shapes;
 
 /**
  * A part of a route that is a box in the source's and in the target's local tensor. It may pass
- * through a staging buffer.
- *
- * @param tensor index of the route's plan in the transfer
+ * through a staging buffer. {@code tensor} is an index in the transfer.
  */
 record Piece(int tensor, Route route, Chunk.Box box) {
   DType wire() {
@@ -21,7 +19,6 @@ record Piece(int tensor, Route route, Chunk.Box box) {
     return wire().bytesOf(Shapes.numel(box.length()));
   }
 
-  /** Returns the index of the first element in a staged copy of the box: zeros. */
   long[] corner() {
     return new long[box.length().length];
   }

@@ -12,26 +12,29 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 
 /**
- * Finds the source cells for a {@link RouteFinder}, and their overlaps with target cells. {@link
- * Grid} defines cells and members. An instance remembers the results.
+ * Finds the cells of the source layout, and their overlaps with cells of the target layout. {@link
+ * Grid} defines cells and members. The object caches the results. Used by {@link RouteFinder}.
  */
 final class Pieces {
   /**
-   * A cell of one dimension.
+   * A cell of one tensor dimension.
    *
-   * @param bounds its global intervals in local order: start, end, start, end, ...
-   * @param length the sum of their lengths
+   * @param cell the number of the cell
+   * @param bounds its global half-open intervals in local order: start, end, start, end, ...
+   * @param length the sum of the intervals' lengths
    */
   record Slab(int cell, long[] bounds, long length) {}
 
   /**
-   * The source cells of one region, and how the members that hold it share the sending.
+   * A region of the source, and how the members that hold it share the sending.
    *
-   * @param cells the source cell of each dimension
+   * @param cells the source cell of each dimension, which together are the region
    * @param slabs the same cells with their intervals
    * @param size number of elements of the region
+   * @param senders the members that send
    * @param nearby what members send to ranks of their own hosts
-   * @param axis what members send to all others
+   * @param axis what members send to all other ranks
+   * @param shares how members divide {@code axis}
    */
   record Piece(
       int[] cells,
@@ -42,7 +45,7 @@ final class Pieces {
       Axis axis,
       Shares shares) {}
 
-  /** From this size of a tensor in bytes on, members share evenly even if parts are small. */
+  /** Size of a tensor in bytes from which on regions may be cut, so that members share evenly. */
   private static final long LEAST_EVEN = 1L << 20;
 
   private final Grid source;
@@ -89,11 +92,7 @@ final class Pieces {
     return slab(targetSlabs, target, dim, cell);
   }
 
-  /**
-   * Returns the overlap of a piece and a target cell in each dimension.
-   *
-   * @param cells the target cell of each dimension
-   */
+  /** Returns, for each dimension d, the overlap of a piece and target cell {@code cells[d]}. */
   Overlap[] overlaps(Piece piece, int[] cells) {
     Overlap[] found = new Overlap[cells.length];
     for (int d = 0; d < cells.length; d++) {
@@ -123,7 +122,7 @@ final class Pieces {
         });
   }
 
-  /** Returns the piece of source cells whose lengths multiply to {@code size}. */
+  /** Returns the piece with these source cells, which has {@code size} elements. */
   Piece of(Slab[] slabs, long size) {
     int[] cells = new int[slabs.length];
     for (int d = 0; d < slabs.length; d++) {
@@ -152,7 +151,6 @@ final class Pieces {
     return piece(cells, slabs, size, nearby, holes);
   }
 
-  /** Returns a piece whose members share the sending of everything except {@code holes}. */
   private Piece piece(
       int[] cells, Slab[] slabs, long size, Nearby nearby, List<Axis.Hole> holes) {
     Axis axis = new Axis(size, groups.most(), holes);
@@ -162,8 +160,8 @@ final class Pieces {
 
   /**
    * Returns the member from which the root of {@link TransferMode#GATHER_BROADCAST} reads source
-   * cells. It is the root itself if it holds them, otherwise a member on its host. Without either,
-   * the plan's turn selects the member.
+   * cells. It is the root itself if it holds them, otherwise a member on its host. If there is
+   * none, the plan's turn selects the member.
    */
   private int gatheredFrom(int[] cells) {
     int root = source.mesh.rankAtPlace(0);
@@ -187,7 +185,7 @@ final class Pieces {
     return groups;
   }
 
-  /** Adds holes for the parts that the piece's members need themselves. They copy these. */
+  /** Adds to {@code holes} the copies that the piece's members make locally for themselves. */
   private void addOwnNeeds(Piece piece, List<Axis.Hole> holes) {
     for (int member = 0; member < source.members; member++) {
       Nearby.Need need = need(piece, source.rank(piece.cells, member));
@@ -203,9 +201,9 @@ final class Pieces {
   }
 
   /**
-   * Adds holes for groups that do not exist. Cells have different numbers of groups, and the axis
-   * has the largest number for each cell. Visits all target cells that begin with {@code
-   * cells[0..d)}.
+   * Makes all target cells have the same number of groups: adds a hole for each group that a cell
+   * lacks. Visits the target cells whose first {@code d} dimensions are {@code cells[0]} to {@code
+   * cells[d - 1]}.
    *
    * @param before elements of the piece in target cells before the first of these
    * @param width product of the overlaps in dimensions before {@code d}
@@ -234,7 +232,7 @@ final class Pieces {
     }
   }
 
-  /** Returns what members send to ranks of their hosts. Adds holes for that. */
+  /** Plans what members send to ranks of their own hosts. Adds these copies to {@code holes}. */
   private Nearby nearby(Piece piece, List<Axis.Hole> holes) {
     Map<Integer, List<Integer>> membersOfHosts = new TreeMap<>();
     for (int member = 0; member < source.members; member++) {
@@ -273,7 +271,6 @@ final class Pieces {
     return nearby;
   }
 
-  /** Returns true if {@code rank} sends parts of the piece. It copies its own part itself. */
   boolean isSender(Piece piece, int rank) {
     int place = source.mesh.placeOf(rank);
     return place >= 0
@@ -293,7 +290,7 @@ final class Pieces {
         : new Nearby.Need(rank, cells, elementsBefore(piece, cells), size);
   }
 
-  /** Returns the number of elements that a piece has in common with a target's cells. */
+  /** Returns how many elements a piece has in common with target cell {@code cells}. */
   long common(Piece piece, int[] cells) {
     long size = 1;
     for (int d = 0; d < cells.length && size > 0; d++) {

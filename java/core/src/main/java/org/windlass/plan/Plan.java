@@ -38,10 +38,11 @@ import org.windlass.layout.TensorSpec;
  * them. Each element then crosses to that host once, as {@link HostTraffic} counts it.
  *
  * <p>For tensors of 1 MiB and more, replicas send equal amounts. These differ by at most one
- * hundredth, if rows are small enough. Data for another host counts once. To make amounts equal, a
- * region may be cut through one dimension into parts from two replicas. If n replicas would each
- * have at least n times 4 KiB of a region, all of them send a part of it to all its targets. Each
- * part is then read once. Smaller tensors are not cut, so amounts may differ by one region.
+ * hundredth, unless a single index of a dimension has too much data. Data for another host counts
+ * once. To make amounts equal, a region may be cut through one dimension into parts from two
+ * replicas. If n replicas would each have at least n times 4 KiB of a region, all of them send a
+ * part of it to all its targets. Each part is then read once. Smaller tensors are not cut, so
+ * amounts may differ by one region.
  *
  * <p>With {@code Partial}, each target gets its values from one group of ranks that together hold
  * all terms. If the target is in such a group, it is that group.
@@ -75,20 +76,20 @@ public final class Plan {
   }
 
   /**
-   * Plans a tensor that has one dtype everywhere, with default options.
-   *
-   * @throws InvalidArgumentException if a layout does not fit the shape, see the complete form
-   * @throws UnsupportedException if the dtype does not fit the layouts, see the complete form
+   * Plans a tensor that has one dtype everywhere, with default options. Throws what {@link
+   * #of(Layout, Layout, long[], DType, DType, DType, PlanOptions)} throws.
    */
   public static Plan of(Layout from, Layout to, long[] shape, DType dtype) {
     return of(from, to, shape, dtype, dtype, dtype, PlanOptions.defaults());
   }
 
   /**
-   * Plans a tensor with default options.
+   * Plans a tensor with default options. Throws what {@link #of(Layout, Layout, long[], DType,
+   * DType, DType, PlanOptions)} throws.
    *
-   * @throws InvalidArgumentException if a layout does not fit the shape, see the complete form
-   * @throws UnsupportedException if the dtypes do not fit, see the complete form
+   * @param dtype dtype of the source
+   * @param wire dtype in which the tensor crosses ranks
+   * @param targetDtype dtype of the target
    */
   public static Plan of(
       Layout from, Layout to, long[] shape, DType dtype, DType wire, DType targetDtype) {
@@ -138,7 +139,8 @@ public final class Plan {
    * @param options the same on every rank
    * @throws InvalidArgumentException if the shapes differ, the target holds {@code Partial}, or
    *     elements or bytes exceed 64 bits
-   * @throws UnsupportedException if the dtypes do not fit, see the form with two layouts
+   * @throws UnsupportedException if a dtype can't be converted to the next one, can't be reduced by
+   *     the source's operation, or a cut falls inside a byte
    */
   public static Plan of(TensorSpec from, TensorSpec to, DType wire, PlanOptions options) {
     Objects.requireNonNull(from, "from");
@@ -150,8 +152,8 @@ public final class Plan {
   }
 
   /**
-   * Returns the wire dtype that adds no rounding and moves the fewest bytes. It is the smaller of
-   * the two dtypes, or the source's.
+   * Returns the default dtype in which a tensor crosses ranks. It adds no rounding and moves the
+   * fewest bytes: the target's dtype if that has fewer bits, otherwise the source's.
    */
   public static DType defaultWire(DType source, DType target) {
     Objects.requireNonNull(source, "source");
@@ -182,12 +184,12 @@ public final class Plan {
     return shape.clone();
   }
 
-  /** Returns the extents that the source layout cuts. Without padding they equal {@link #shape}. */
+  /** Returns the extents that the source layout cuts, including padding. */
   public long[] paddedFrom() {
     return source.paddedExtents();
   }
 
-  /** Returns the extents that the target layout cuts. Without padding they equal {@link #shape}. */
+  /** Returns the extents that the target layout cuts, including padding. */
   public long[] paddedTo() {
     return target.paddedExtents();
   }
@@ -234,7 +236,7 @@ public final class Plan {
     return finder().touching(rank);
   }
 
-  /** Returns the routes that {@code rank} takes part in, in the rank's local coordinates. */
+  /** Returns what {@code rank} does in each of its routes, in the order of {@link #routes}. */
   public List<Chunk> chunksFor(int rank) {
     List<Route> routes = routesFor(rank);
     List<Chunk> chunks = new ArrayList<>(routes.size());
@@ -247,18 +249,18 @@ public final class Plan {
     return chunks;
   }
 
-  /** Returns the buckets of all routes of this plan. */
+  /** Returns the buckets that {@link Bucket#pack(List)} makes of this plan. */
   public List<Bucket> buckets() {
     return Bucket.pack(List.of(this));
   }
 
-  /** Returns the buckets of the routes that {@code rank} takes part in. */
+  /** Returns the buckets in which {@code rank} takes part; see {@link Bucket#pack(List, int)}. */
   public List<Bucket> bucketsFor(int rank) {
     return Bucket.pack(List.of(this), rank);
   }
 
   /**
-   * Returns the bytes that a transfer moves, which are the sum over all routes. In mode {@link
+   * Returns the bytes that a transfer of this plan moves: the sum over all routes. In mode {@link
    * TransferMode#GATHER_BROADCAST} they are those of the whole tensor, once to the root and once to
    * each target.
    */
@@ -271,14 +273,14 @@ public final class Plan {
     return Traffic.ofPlans(List.of(this), rank);
   }
 
-  /** Returns the {@link Totals} of this plan. */
+  /** Returns the sums of this plan's routes. */
   public Totals totals() {
     return Totals.of(List.of(this));
   }
 
   /**
-   * Returns the ranks that read a route's terms to reduce them: the source in mode {@link
-   * TransferMode#STAGED}, which sends the result to all targets, otherwise the targets.
+   * Returns the ranks that read the route's terms to reduce them. In mode {@link
+   * TransferMode#STAGED} it is the source, which sends the result. Otherwise they are the targets.
    */
   List<Integer> readers(Route route) {
     boolean isPacked = options.mode() == TransferMode.STAGED && !route.targets().isEmpty();
@@ -289,9 +291,7 @@ public final class Plan {
     return options.mode() == TransferMode.GATHER_BROADCAST;
   }
 
-  /**
-   * Returns an upper bound for the wire bytes of a route, which is within one part of each layout.
-   */
+  /** Returns an upper bound for the wire bytes of one route. */
   long mostRouteBytes() {
     long held = source.localRegion(from.mesh().rankAtPlace(0)).numel();
     long wanted = target.localRegion(to.mesh().rankAtPlace(0)).numel();
@@ -299,7 +299,7 @@ public final class Plan {
   }
 
   /**
-   * Returns the plan by which the root of {@link TransferMode#GATHER_BROADCAST} gets the whole
+   * Returns the plan by which the root of {@link TransferMode#GATHER_BROADCAST} gathers the whole
    * tensor. The root is its only target.
    */
   Plan gather() {
@@ -307,7 +307,7 @@ public final class Plan {
     return of(source, TensorSpec.of("", wire, whole, shape), wire, options);
   }
 
-  /** Returns the plan by which each target copies its part out of the whole tensor. */
+  /** Returns the plan by which each target copies its own part out of the whole tensor. */
   Plan cutOut() {
     return of(gather().target, target, wire, options.withMode(TransferMode.DIRECT));
   }
@@ -331,16 +331,16 @@ public final class Plan {
   }
 
   /**
-   * Returns the bytes of staging buffers that a transfer of only this plan needs, over all ranks.
-   * In mode {@link TransferMode#DIRECT} the staging buffers hold only data that ranks relay from
-   * other hosts to their own. In mode {@link TransferMode#STAGED} several tensors of a transfer
-   * share buckets. Such a transfer needs less than the sum of its plans.
+   * Returns the bytes of staging buffers that a transfer of only this plan needs, summed over all
+   * ranks. In mode {@link TransferMode#DIRECT} the staging buffers hold only data that ranks relay
+   * from other hosts to their own. In mode {@link TransferMode#STAGED} several tensors of a
+   * transfer share buckets. Such a transfer needs less than the sum of its plans.
    */
   public long stagingBytes() {
     return stagingBytes(List.of(this));
   }
 
-  /** Returns the {@link #stagingBytes()} of one rank. */
+  /** Returns the staging bytes that {@code rank} needs for a transfer of only this plan. */
   public long stagingBytesFor(int rank) {
     return stagingBytes(List.of(this), rank);
   }
@@ -358,7 +358,7 @@ public final class Plan {
     return ranks.stream().mapToLong(rank -> Schedule.stagingBytes(all, rank)).sum();
   }
 
-  /** Returns the staging bytes of {@code rank} in one transfer of {@code plans}. */
+  /** Returns the staging bytes that {@code rank} needs in one transfer of {@code plans}. */
   public static long stagingBytes(List<Plan> plans, int rank) {
     checkRank(rank);
     return Schedule.stagingBytes(Copies.list(plans, "plans"), rank);
@@ -397,8 +397,8 @@ public final class Plan {
   }
 
   /**
-   * Returns a hash of layouts, shape, padding, dtypes, options and {@link #VERSION}. Ranks compare
-   * it before a byte moves. Names of mesh dimensions do not count.
+   * Returns a hash of the plan's arguments and of {@link #VERSION}. Ranks compare it before data
+   * moves. Names of mesh dimensions do not change it.
    */
   public long fingerprint() {
     return PlanFingerprint.of(this);

@@ -9,7 +9,6 @@ import org.windlass.internal.Cut;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 
-/** Checks the arguments of a plan: shapes, dtypes, reductions, and cuts inside a byte. */
 final class PlanChecks {
   private PlanChecks() {}
 
@@ -70,7 +69,7 @@ final class PlanChecks {
     }
   }
 
-  /** Checks that rows and cuts of elements smaller than a byte fall on byte boundaries. */
+  /** Throws if a row or a cut of elements smaller than a byte ends inside a byte. */
   private static void requireWholeBytes(TensorSpec spec) {
     int last = spec.shape().size() - 1;
     int bits = spec.dtype().bits();

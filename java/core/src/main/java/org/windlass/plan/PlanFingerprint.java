@@ -8,7 +8,6 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
-/** Computes {@link Plan#fingerprint}. */
 final class PlanFingerprint {
   private PlanFingerprint() {}
 
@@ -42,8 +41,8 @@ final class PlanFingerprint {
   }
 
   /**
-   * Adds a list of ranks. Its negated length comes first: it differs from any rank, so lists that
-   * follow one another can't be mistaken for others.
+   * Adds a list of ranks to a hash. Its negated length comes first, which is no rank. So lists that
+   * follow one another can't be mistaken for other lists.
    */
   private static void add(Fingerprint fingerprint, List<Integer> numbers) {
     fingerprint.add(-numbers.size());

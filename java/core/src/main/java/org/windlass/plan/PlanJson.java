@@ -17,7 +17,6 @@ import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 
-/** Writes and reads a plan as a JSON object: its arguments, and the fingerprint to check. */
 final class PlanJson {
   private static final int VERSION = 1;
   private static final String WHERE = "plan";

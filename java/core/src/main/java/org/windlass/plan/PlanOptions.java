@@ -8,10 +8,11 @@ import org.windlass.error.InvalidArgumentException;
  * The options of a plan beyond layouts, shape and dtypes. All ranks must use the same options.
  *
  * @param mode how bytes get from sources to targets
- * @param bucketBytes the most bytes of a bucket. A route that is at least as large gets a bucket of
- *     its own, so 1 means one route in each bucket.
- * @param turn selects the replica whose share comes first, so that tensors of few regions do not
- *     all come from the first replica. A transfer passes each tensor's index.
+ * @param bucketBytes the most bytes of a bucket. A route of at least that size gets a bucket of its
+ *     own, so 1 means one route in each bucket.
+ * @param turn a number, 0 or more, that selects the replica which sends the first part. With
+ *     different numbers, several tensors of few regions are not all sent by the first replica. A
+ *     transfer passes each tensor's index.
  * @param hosts the hosts that ranks live on. A rank reads from a replica on its own host if there
  *     is one. Data that several ranks of a host need from other hosts crosses once.
  */
@@ -20,7 +21,7 @@ public record PlanOptions(TransferMode mode, long bucketBytes, int turn, Hosts h
   public static final long DEFAULT_BUCKET_BYTES = 16L << 20;
 
   /**
-   * Checks the components.
+   * Creates the options.
    *
    * @throws InvalidArgumentException if {@code bucketBytes} is below 1 or {@code turn} is negative
    */
@@ -53,7 +54,7 @@ public record PlanOptions(TransferMode mode, long bucketBytes, int turn, Hosts h
     return new PlanOptions(mode, bucketBytes, turn, hosts);
   }
 
-  /** Returns these options with another turn. */
+  /** Returns these options with another {@code turn}. */
   public PlanOptions withTurn(int turn) {
     return new PlanOptions(mode, bucketBytes, turn, hosts);
   }
@@ -63,7 +64,7 @@ public record PlanOptions(TransferMode mode, long bucketBytes, int turn, Hosts h
     return new PlanOptions(mode, bucketBytes, turn, hosts);
   }
 
-  /** Returns these options with {@link Hosts#ofEach} of {@code ranksPerHost}. */
+  /** Returns these options with {@code ranksPerHost} consecutive ranks on each host. */
   public PlanOptions withRanksPerHost(int ranksPerHost) {
     return withHosts(Hosts.ofEach(ranksPerHost));
   }

@@ -9,7 +9,7 @@ import java.util.Map;
 
 /**
  * Chooses the relays of data that crosses between hosts. If several targets of a route live on one
- * host and read from another host, one of them reads the data. That relay then copies the data into
+ * host and the data comes from another host, one of them reads it. That relay copies the data into
  * its staging buffer, from where the others read it. A different target relays each part of a
  * route, so that each relays about as much.
  */
@@ -17,9 +17,9 @@ final class Relays {
   private Relays() {}
 
   /**
-   * Returns the targets on the host of {@code rank}, including {@code rank}, that share data from
-   * another host. Returns an empty list if no data crosses, or if {@code rank} is the only target
-   * on its host.
+   * Returns the targets of the route on the host of {@code rank}, including {@code rank}, that
+   * share data from another host. Returns an empty list if no data crosses, or if {@code rank} is
+   * the only target on its host.
    */
   static List<Integer> sharing(Plan plan, Route route, int rank) {
     Hosts hosts = plan.options().hosts();
@@ -39,7 +39,7 @@ final class Relays {
    * Returns the ranks that read a part of a route from the source's staging buffer: all targets on
    * the source's host, and a relay on each other host.
    *
-   * @param part number of the part in the route
+   * @param part index of the part in the route
    */
   static List<Integer> readers(Plan plan, Route route, int part) {
     Hosts hosts = plan.options().hosts();
@@ -98,7 +98,6 @@ final class Relays {
     return readers;
   }
 
-  /** Returns the one of the {@code sharing} ranks that relays part {@code part} of a route. */
   static int of(Plan plan, Route route, List<Integer> sharing, int part) {
     long turn = (long) route.source() + plan.options().turn() + part;
     return sharing.get((int) (turn % sharing.size()));

@@ -9,10 +9,10 @@ import org.windlass.ReduceOp;
 import org.windlass.layout.Region;
 
 /**
- * One region of one tensor on its way from a source rank to every rank that gets it from there. The
- * ranks of {@link #sources} hold the region, or with {@code Partial} the terms that are reduced to
- * it, at the same local coordinates. The ranks of {@link #targets} write it at the same local
- * coordinates.
+ * One region of one tensor, with the ranks that move it: a source rank, and the ranks that receive
+ * it from there. The {@link #sources} hold the region, or with {@code Partial} the terms that are
+ * reduced to it. It is at the same local coordinates on all of them. The {@link #targets} write it
+ * at the same local coordinates.
  */
 public final class Route {
   private final int source;
@@ -23,7 +23,6 @@ public final class Route {
   private final long numel;
   private final Terms terms;
 
-  /** The dtypes and the reduction that all routes of a plan share. */
   record Terms(DType dtype, DType wire, Optional<ReduceOp> op) {}
 
   Route(
@@ -57,40 +56,41 @@ public final class Route {
   }
 
   /**
-   * Returns this route as {@code rank} takes part in it if another rank sends: {@code rank} only
-   * has a term that is read for the reduction.
+   * Returns this route as {@code rank} takes part in it: another rank sends, and {@code rank} only
+   * holds a term that is read for the reduction.
    */
   Route reduceOnly(int rank) {
     return new Route(rank, Transport.NONE, sources, List.of(), overlaps, terms);
   }
 
   /**
-   * Returns the rank that sends. For {@link Transport#NONE}, no rank sends; it is then the rank
-   * whose tensor another rank reads for the reduction.
+   * Returns the rank that sends the region. With {@link Transport#NONE}, no rank sends. It is then
+   * the rank whose tensor another rank reads for the reduction.
    */
   public int source() {
     return source;
   }
 
-  /** Returns how the bytes cross ranks. */
+  /** Returns how the bytes get from the source to the targets. */
   public Transport transport() {
     return transport;
   }
 
   /**
-   * Returns the ranks whose local tensors make the region. With {@code Partial} they are all ranks
-   * of a group, in the order in which their terms are reduced. Otherwise it is only the source.
+   * Returns the ranks whose local tensors give the region's values. With {@code Partial} they are
+   * all ranks of a group, in the order in which their terms are reduced. Otherwise it is only the
+   * source.
    */
   public List<Integer> sources() {
     return sources;
   }
 
-  /** Returns the ranks that get the region; empty for {@link Transport#NONE}. */
+  /** Returns the ranks that receive the region; empty for {@link Transport#NONE}. */
   public List<Integer> targets() {
     return targets;
   }
 
-  /** Returns the operation that reduces terms; empty if the route has one source. */
+  /** Returns the operation that reduces the sources' terms; empty if there is one source. */
   public Optional<ReduceOp> op() {
     return sources.size() > 1 ? terms.op() : Optional.empty();
   }
@@ -110,7 +110,7 @@ public final class Route {
     return numel;
   }
 
-  /** Returns the bytes that one target gets, in the wire dtype. */
+  /** Returns the number of bytes that each target receives, in the wire dtype. */
   public long bytes() {
     return terms.wire().bytesOf(numel);
   }
@@ -128,7 +128,6 @@ public final class Route {
     return terms.wire();
   }
 
-  /** Returns the boxes of {@link Chunk#boxes}. They are the same for every rank of the route. */
   List<Chunk.Box> boxes() {
     int ndim = overlaps.length;
     if (numel == 0) {

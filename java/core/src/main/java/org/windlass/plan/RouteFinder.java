@@ -32,13 +32,14 @@ final class RouteFinder {
   private final Pieces pieces;
   private final Route.Terms terms;
 
-  /** Ranks of the groups that were found, by source cells and first member. */
+  /** Cache of the ranks that hold the terms of a value, by source cells and lowest member. */
   private final Map<Long, List<Integer>> groups = new HashMap<>();
 
   /**
    * A source cell of one dimension that overlaps a certain target cell.
    *
-   * @param overlap the overlap of both
+   * @param slab the source cell
+   * @param overlap the overlap of both cells
    * @param before number of elements of the source cell in target cells before that one
    */
   private record SlabOverlap(Pieces.Slab slab, Overlap overlap, long before) {}
@@ -50,7 +51,7 @@ final class RouteFinder {
     this.terms = terms;
   }
 
-  /** Returns the routes whose source is the rank at position {@code place} of the source mesh. */
+  /** Returns the routes from the rank at row-major index {@code place} of the source mesh. */
   List<Route> from(int place) {
     Pieces.Piece piece = pieces.of(source.cellsOf(place));
     int member = source.memberOf(place);
@@ -101,8 +102,8 @@ final class RouteFinder {
   }
 
   /**
-   * Adds the routes of {@code member} in three parts: to itself, within its host, and to all
-   * others. Each part is in the order of target cells.
+   * Adds the routes that {@code member} sends: first to itself, then to ranks on its host, then to
+   * all others. Each of the three is in the order of target cells.
    */
   private void addOwned(Pieces.Piece piece, int member, List<Route> routes) {
     int share = piece.senders().share(member);
@@ -144,8 +145,8 @@ final class RouteFinder {
   /**
    * Returns the routes to a target rank from other ranks.
    *
-   * @param place position of the target rank in the target mesh
-   * @param placeInSource its position in the source mesh; -1 if it has none
+   * @param place index of the target rank in the target mesh, in row-major order
+   * @param placeInSource its index in the source mesh; -1 if it is not there
    */
   private List<Route> into(int place, int placeInSource) {
     int ndim = source.cuts.length;
@@ -254,14 +255,14 @@ final class RouteFinder {
     return new Demand(piece.axis().place(before), size, piece.axis().copies(before), region);
   }
 
-  /** The stretch of a piece's {@link Axis} that one member sends. */
+  /** The data that one member sends: an interval of the line of its {@link Axis}. */
   private final class Stretch {
     final Pieces.Piece piece;
     final int share;
     final int rank;
     final List<Integer> sources;
 
-    /** An element at the start of the stretch, or shortly before it; see {@link Axis#element}. */
+    /** Index of the first element to send, or of an earlier one; see {@link Axis#element}. */
     final long first;
 
     final double end;
@@ -277,9 +278,10 @@ final class RouteFinder {
     }
 
     /**
-     * Adds the routes to all target cells that begin with {@code cells[0..d)}.
+     * Adds the routes to all target cells whose first {@code d} dimensions are {@code cells[0]} to
+     * {@code cells[d - 1]}.
      *
-     * @param before elements of the piece in target cells before the first of these
+     * @param before elements of the source region in target cells before the first of these
      * @param width product of the overlaps in dimensions before {@code d}
      */
     void collect(int d, long before, long width, int[] cells, List<Route> routes) {
@@ -327,11 +329,11 @@ final class RouteFinder {
   }
 
   /**
-   * Returns the ranks that get copies {@code low} to {@code high}, excluded, of the overlap with a
-   * target cell.
+   * Returns the ranks that get copies {@code low} to {@code high}, excluded, of a target cell's
+   * data.
    *
-   * @param before number that names the target cell on the {@link Axis}
-   * @param cells the target cell of each dimension
+   * @param before number of elements of the source region in target cells before this one
+   * @param cells the number of the target cell in each dimension
    */
   private List<Integer> targets(
       Pieces.Piece piece, long before, int[] cells, int low, int high) {
@@ -383,8 +385,8 @@ final class RouteFinder {
   }
 
   /**
-   * Returns the ranks whose terms a route from {@code member} reduces; only the member without
-   * {@code Partial}. Routes with the same ranks share one list.
+   * Returns the ranks whose terms a route from {@code member} reduces; without {@code Partial},
+   * only the member's rank. Routes with the same ranks share one list.
    */
   private List<Integer> sources(Pieces.Piece piece, int member) {
     if (source.groupSize == 1) {

@@ -15,9 +15,9 @@ import org.windlass.internal.Steps;
 import org.windlass.internal.Steps.Place;
 
 /**
- * Makes the steps of one rank in a transfer. A step runs in a phase. A rank stages data by writing
- * it into its staging buffer. Data that is staged in one phase is read in the next. Each rank makes
- * its own schedule.
+ * Makes the steps that one rank runs in a transfer. A step runs in a phase of the run. A rank
+ * stages data by writing it into its staging buffer. Data that is staged in one phase is read in
+ * the next. Each rank makes its own schedule.
  *
  * <p>A rank numbers the boxes that it stages. A reader numbers the boxes that a certain rank stages
  * for it. Both numberings follow the order of buckets, then of tensors, which is the same on all
@@ -31,8 +31,8 @@ final class Schedule {
   private final Steps steps;
 
   /**
-   * Bytes staged in each phase so far. Even phases use one half of the staging buffer, odd phases
-   * the other half. A half is as large as its largest phase.
+   * Number of bytes that this rank stages in each phase, so far. Even phases use one half of the
+   * staging buffer, odd phases the other. A half is as large as its largest phase.
    */
   private long[] staged = new long[16];
 
@@ -90,14 +90,14 @@ final class Schedule {
   // ---- direct
 
   /**
-   * A part of a route that crosses to the host of this rank once.
+   * A part of a route that crosses to this rank's host once, for several ranks there.
    *
    * @param relay rank that reads the part from the other host
    * @param sharing ranks of this host that get the part, including the relay
    */
   private record Relayed(Piece piece, int relay, List<Integer> sharing) {}
 
-  /** Smallest part of a route, in bytes, that gets its own relay. */
+  /** Smallest part of a route, in bytes, for which a separate relay is chosen. */
   private static final long LEAST_RELAYED = 64L << 10;
 
   private void direct() {
@@ -125,11 +125,11 @@ final class Schedule {
   }
 
   /**
-   * Divides a route into parts, each with a relay, and appends them to {@code relayed}. Each part
-   * fits in a load.
+   * Divides a route into parts, chooses a relay for each, and appends them to {@code relayed}. The
+   * parts are no larger than {@link Loads#mostBytes}.
    *
-   * @param tensor number of the tensor in the transfer
-   * @param sharing targets of the route on the host of this rank
+   * @param tensor index of the tensor in the transfer
+   * @param sharing targets of the route on this rank's host
    */
   private static void addRelayed(
       int tensor, Plan plan, Route route, List<Integer> sharing, List<Relayed> relayed) {
@@ -147,8 +147,8 @@ final class Schedule {
   }
 
   /**
-   * Stages the parts for which this rank is the relay, one load in each phase. Copies all parts
-   * from their relays' staging buffers to this rank's targets.
+   * Adds the steps for parts with relays. This rank stages the parts that it relays, one load in
+   * each phase. It copies all parts from the relays' staging buffers to its own targets.
    */
   private void relay(List<Relayed> relayed) {
     long all = 0;
@@ -225,12 +225,12 @@ final class Schedule {
   }
 
   /**
-   * Copies loads that another rank has staged to this rank's targets. If targets on this host share
-   * them, they are copied from a relay's staging buffer. If this rank is the relay, it also stages
-   * its parts.
+   * Adds the steps that copy a bucket from another rank's staging buffer to this rank's targets. If
+   * several targets on this host need it, one of them, the relay, copies it to its own staging
+   * buffer, and all copy from there.
    *
    * @param some the plans in mode {@link TransferMode#STAGED}
-   * @param tensors for each of these plans, its number in the transfer
+   * @param tensors for each of these plans, the index of its tensor in the transfer
    * @param phases for each source, the phases of its next loads; filled on first use
    */
   private void take(
@@ -271,7 +271,7 @@ final class Schedule {
     return Relays.of(plans.get(piece.tensor()), piece.route(), sharing, part);
   }
 
-  /** Returns the phases in which {@code source} stages loads that this host's targets share. */
+  /** Returns the phases in which {@code source} stages loads for several targets of this host. */
   private List<Integer> turnsOf(int source, List<Plan> some, List<Integer> tensors) {
     Loads.Turns turns = new Loads.Turns();
     List<Integer> phases = new ArrayList<>();
@@ -293,7 +293,7 @@ final class Schedule {
     return phases;
   }
 
-  /** Stages a load. {@code part} is the number of pieces of the bucket before the load. */
+  /** Adds the steps that stage a load. The bucket has {@code part} pieces before the load. */
   private void prepare(int phase, List<Piece> load, int part) {
     long offset = reserve(phase, load.stream().mapToLong(Piece::bytes).sum());
     for (Piece piece : load) {
@@ -310,7 +310,6 @@ final class Schedule {
     copy(target, piece.box().length(), source, staged, piece.wire());
   }
 
-  /** Adds a step from the sources' memory to this rank's target, through the wire dtype. */
   private void move(int phase, Piece piece) {
     write(phase, new Place(piece.tensor(), piece.box().targetStart()), piece);
   }
@@ -376,7 +375,7 @@ final class Schedule {
 
   // ---- stages
 
-  /** Reserves staging space for a whole tensor. Returns its offset in the phase's half. */
+  /** Reserves space for a whole tensor. Returns its byte offset in the phase's half buffer. */
   private long reserve(int phase, Plan whole) {
     return reserve(phase, whole.wire().bytesOf(Shapes.numel(whole.shape())));
   }
@@ -391,14 +390,14 @@ final class Schedule {
   }
 
   /**
-   * Reserves the next box to stage. Returns the box's number in a {@link Steps.Place} as target.
+   * Adds a step that reserves a box in the staging buffer. Returns the box's number for a write.
    */
   private int stage(int phase, DType dtype, long[] shape, long offset, List<Integer> readers) {
     steps.stage(phase, dtype.code(), shape, offset, readers);
     return -1 - boxes++;
   }
 
-  /** Returns the number, as a source, of the next box that {@code source} stages for this rank. */
+  /** Returns the number of the next box that {@code source} stages for this rank. */
   private int nextFrom(int source) {
     return -read.merge(source, 1, Integer::sum);
   }

@@ -2,15 +2,15 @@
 package org.windlass.plan;
 
 /**
- * The members of a source cell that send parts of it, in the order of their {@link Shares}. They
- * have consecutive numbers; member 0 follows the last one.
+ * The members of a source cell that send it; {@link Grid} defines members. They have consecutive
+ * numbers; member 0 follows the last one. Each has one of the {@link Shares}, in the same order.
  *
- * @param first member that has the first share
+ * @param first the member that has share 0
  * @param count number of members that send
  * @param members number of members of the cell
  */
 record Senders(int first, int count, int members) {
-  /** Returns all members. The plan's turn selects the member that has the first share. */
+  /** Returns all members as senders; member {@code turn % members} has share 0. */
   static Senders all(int members, int turn) {
     return new Senders(turn % members, members, members);
   }
@@ -23,7 +23,7 @@ record Senders(int first, int count, int members) {
     return (first + share) % members;
   }
 
-  /** Returns the share of a member, or -1 if the member does not send. */
+  /** Returns the index of the share of the data that a member sends, or -1 if it sends none. */
   int share(int member) {
     int share = Math.floorMod(member - first, members);
     return share < count ? share : -1;

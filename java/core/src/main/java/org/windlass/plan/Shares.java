@@ -4,27 +4,27 @@ package org.windlass.plan;
 import org.windlass.DType;
 
 /**
- * Divides the sending of data among the ranks that hold it. All data lies on one line, which is
- * divided into equal stretches, one for each sender. If a stretch ends inside a region, the region
- * is cut. With n senders there are at most n - 1 cuts. Shares differ by at most one hundredth, if
- * rows are small enough.
+ * Divides the sending of data among the ranks that hold it. The data is laid out as a line, which
+ * is divided into equal shares, one for each sender. If a sender's share ends inside a region, the
+ * region is cut. With n senders there are at most n - 1 cuts. Shares differ by at most one
+ * hundredth, unless a single row of a region is larger than that.
  *
  * <p>If each sender's part of a region is large enough to be worth a read of its own, the senders
  * use {@link Slices}. Otherwise they use {@link Copies}.
  */
 abstract sealed class Shares {
-  /** Row number that means the end of a region. */
+  /** Value that means the end of a region, in place of the number of a row. */
   static final long END = Long.MAX_VALUE;
 
-  /** Wire bytes of the smallest part of {@link Slices}, divided by the number of senders. */
+  /** {@link Slices} have at least this many wire bytes, times the number of senders. */
   private static final long LEAST_SLICE = 4L << 10;
 
-  /** Largest error of each end of a stretch, as a fraction of the stretch. */
+  /** Largest error of each end of a share, as a fraction of the share. */
   private static final double TOLERANCE = 1 / 200.0;
 
   /**
-   * Receives the parts of a demand that a sender sends: rows {@code from} to {@code to}, to copies
-   * {@code lowCopy} to {@code highCopy}. The ends are excluded.
+   * Receives what a sender sends of a {@link Demand}: rows {@code from} to {@code to}, excluded, of
+   * copies {@code lowCopy} to {@code highCopy}, excluded.
    */
   interface Sink {
     void add(int share, int lowCopy, int highCopy, long from, long to);
@@ -43,11 +43,11 @@ abstract sealed class Shares {
   }
 
   /**
-   * Creates the shares of a line.
+   * Divides a line, on which the data to send is laid out, into one share for each sender.
    *
    * @param total length of the line: elements times copies
    * @param elements number of elements, counting each once
-   * @param cutsSmall true if {@link Copies} cut regions
+   * @param cutsSmall true if {@link Copies} may cut regions
    */
   static Shares of(int senders, double total, long elements, boolean cutsSmall, DType wire) {
     long each = elements / senders;
@@ -58,7 +58,7 @@ abstract sealed class Shares {
         : new Copies(senders, total, cutsSmall, wire);
   }
 
-  /** Returns where the stretch of a sender begins on the line; infinity after the last sender. */
+  /** Returns the distance on the line at which a share begins; infinity after the last one. */
   final double start(int share) {
     return share < senders ? share * total / senders : Double.POSITIVE_INFINITY;
   }
@@ -74,10 +74,10 @@ abstract sealed class Shares {
     return share;
   }
 
-  /** Calls {@code sink} with the parts that a sender sends of a demand, in the line's order. */
+  /** Calls {@code sink} with what sender {@code share} sends of a demand, in the line's order. */
   abstract void of(int share, Demand demand, Sink sink);
 
-  /** Calls {@code sink} with the parts of a demand that any sender sends to one copy. */
+  /** Calls {@code sink} with what all senders send of a demand to copy {@code copy}. */
   final void into(Demand demand, int copy, Sink sink) {
     double start = begin(demand, copy);
     double end = start + length(demand);
@@ -93,7 +93,7 @@ abstract sealed class Shares {
     } while (start(++share) < end);
   }
 
-  /** Returns where the data for a copy of a demand begins on the line. */
+  /** Returns the distance from the line's start at which the data for a copy of a demand begins. */
   abstract double begin(Demand demand, int copy);
 
   abstract double length(Demand demand);
@@ -115,7 +115,7 @@ abstract sealed class Shares {
     return into <= tolerance ? 0 : demand.cut(into / length, tolerance / width, bits);
   }
 
-  /** Cuts a region into one part for each sender. Each part goes to all targets. */
+  /** Cuts a region into one part for each sender. Each part goes to all targets of the region. */
   private static final class Slices extends Shares {
     Slices(int senders, double total, DType wire) {
       super(senders, total, wire);
@@ -142,9 +142,9 @@ abstract sealed class Shares {
   }
 
   /**
-   * Lays the copies of a region one after the other on the line. A target gets its copy from one
-   * sender or from two. Copies of small tensors are not cut: each comes from the sender in whose
-   * stretch it begins.
+   * Lays out the copies of a region one after the other on the line. A target gets its copy from
+   * one sender or from two. Copies of small tensors are not cut: the sender in whose share a copy
+   * begins sends all of it.
    */
   private static final class Copies extends Shares {
     private final boolean cuts;
@@ -191,7 +191,7 @@ abstract sealed class Shares {
       }
     }
 
-    /** Returns the first copy whose {@link #cut} at {@code place} is at most {@code most}. */
+    /** Returns the first copy whose {@link #cut} at {@code place} is row {@code most} or less. */
     private int first(double place, Demand demand, long most) {
       double guess = (place - demand.start) / demand.size;
       int copy = (int) Math.max(0, Math.min(demand.copies, guess));
@@ -204,7 +204,7 @@ abstract sealed class Shares {
       return copy;
     }
 
-    /** Returns the row at which a copy is cut by {@code place} on the line. */
+    /** Returns the row at which distance {@code place} on the line cuts a copy. */
     private long cut(double place, Demand demand, int copy) {
       double into = place - begin(demand, copy);
       if (!cuts && into > 0) {

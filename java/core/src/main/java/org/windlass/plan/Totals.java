@@ -10,11 +10,11 @@ import org.windlass.internal.Copies;
  * The sums of one or more plans. They are computed in one pass that stores no route, so they suit
  * plans of many ranks.
  *
- * @param sentBytes see {@link Traffic#sentBytes}
- * @param localBytes see {@link Traffic#localBytes}
- * @param reduceBytes see {@link Traffic#reduceBytes}
+ * @param sentBytes wire bytes between different ranks, as {@link Traffic#sentBytes}
+ * @param localBytes wire bytes from ranks to themselves, as {@link Traffic#localBytes}
+ * @param reduceBytes bytes of terms that ranks read on other ranks, as {@link Traffic#reduceBytes}
  * @param buckets number of buckets that {@link Bucket#pack} makes
- * @param hosts the same bytes, by hosts
+ * @param hosts bytes between hosts and within them
  */
 public record Totals(
     long sentBytes, long localBytes, long reduceBytes, long buckets, HostTraffic hosts) {
@@ -70,7 +70,7 @@ public record Totals(
     private long local;
     private long reduced;
 
-    /** Adds routes of a plan. Their bytes count unless one rank gathers the whole tensor. */
+    /** Adds routes. Their bytes count, except in mode {@link TransferMode#GATHER_BROADCAST}. */
     void add(Plan plan, List<Route> routes) {
       for (Route route : routes) {
         packing.place(route, plan.options().bucketBytes());

@@ -10,12 +10,12 @@ import org.windlass.internal.Copies;
 /**
  * The bytes that routes move.
  *
- * @param links bytes between every two ranks that exchange any, by source, then target
+ * @param links wire bytes between every two ranks that exchange any, ordered by source, then target
  * @param sentBytes sum of the links between two different ranks
  * @param localBytes sum of the links from a rank to itself
  * @param reads bytes of terms that ranks read on other ranks to reduce {@code Partial}. They are in
- *     the source's dtype, ordered by the rank that holds them, then by the reader. The source's own
- *     term is not among them; {@code links} carries it.
+ *     the source's dtype, ordered by the rank that holds them, then by the reader. A sender's own
+ *     term is not among them, since {@code links} has the result.
  * @param reduceBytes sum of {@code reads}
  */
 public record Traffic(
@@ -35,7 +35,8 @@ public record Traffic(
   public record Link(int source, int target, long bytes) {}
 
   /**
-   * Returns the traffic of {@code routes}, if every target reduces the terms itself.
+   * Returns the traffic of {@code routes}. With {@code Partial}, every target reduces the terms
+   * itself.
    *
    * @throws InvalidArgumentException if a sum exceeds 64 bits
    */

@@ -15,8 +15,9 @@ public enum TransferMode {
    *
    * <p>If several targets live on one host and read from another host, one of them relays the data.
    * It copies the data in the wire dtype into its staging buffer, from where the others read it.
-   * The staging buffer holds at most two loads. A load has {@link PlanOptions#bucketBytes}, or one
-   * 4,096th of the relayed bytes if that is more. Other data does not use staging buffers.
+   * The staging buffer holds two parts of the relayed data. A part is at most {@link
+   * PlanOptions#bucketBytes}, or one 4,096th of the relayed bytes if that is more. Other data does
+   * not use staging buffers.
    */
   DIRECT,
   /**

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.plan;
 
-/** The ways in which the bytes of a {@link Route} cross ranks. */
+/** The ways in which the bytes of a {@link Route} get from its source to its targets. */
 public enum Transport {
-  /** Sends from one rank to one other rank. */
+  /** The source sends to one other rank. */
   P2P,
-  /** Sends from one rank to several other ranks that need the same region. */
+  /** The source sends to several other ranks, which need the same region. */
   BROADCAST,
-  /** Copies within one rank. */
+  /** The rank copies from its own source to its own target. */
   LOCAL,
-  /** Sends nothing: another rank reads this rank's tensor for a reduction, and sends the result. */
+  /** The rank sends nothing. Another rank reads its tensor, and sends the reduced result. */
   NONE
 }

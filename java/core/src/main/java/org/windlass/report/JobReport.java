@@ -15,8 +15,8 @@ import org.windlass.internal.Copies;
  * outside the job. {@link #toString} has a table for each communicator.
  *
  * @param communicators the job's communicators, the oldest first; empty if the job has not begun
- * @param isOver true if all ranks on this host are closed, or their processes have ended, and no
- *     new communicator has followed
+ * @param isOver true if all ranks on this host are closed, or their processes have ended, and the
+ *     job has made no new communicator since
  */
 public record JobReport(List<Group> communicators, boolean isOver) {
   public JobReport {
@@ -46,7 +46,7 @@ public record JobReport(List<Group> communicators, boolean isOver) {
 
     /**
      * Returns the ranks whose processes ended before they closed the communicator. A rank on
-     * another host is included if its end was reported to this host.
+     * another host is included once this host knows that its process has ended.
      */
     public List<Integer> lost() {
       return report.ranks().stream()

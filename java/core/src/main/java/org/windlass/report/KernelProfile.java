@@ -26,11 +26,12 @@ import org.windlass.internal.Structs;
  * @param kernel a name such as {@code all-reduce}; for a {@link org.windlass.kernel.KernelLibrary},
  *     {@code launch of ring_shift}
  * @param runs number of runs by ranks: an operation of 4 ranks counts 4
- * @param cores number of cores that ran it, in all runs
- * @param cycles cycles of those cores, each until its last engine is done
- * @param overlapCycles cycles in which a core's loads and its stores were both busy
- * @param flags number of flags that were set
- * @param barriers number of barriers of all pipes
+ * @param cores number of cores that ran it, summed over all runs
+ * @param cycles cycles summed over these cores, each until its last engine is done
+ * @param overlapCycles cycles in which a core's loads and its stores were both busy, summed over
+ *     the cores
+ * @param flags number of flags that kernels set for synchronization between engines
+ * @param barriers number of barriers over all engines of a core
  * @param notifies number of notifications of signals
  * @param bufferBytes bytes of on-core memory up to the end of the highest tile: the maximum of all
  *     cores
@@ -47,9 +48,9 @@ public record KernelProfile(
     long notifies,
     long bufferBytes,
     Map<Engine, Work> engines) {
-  /** The engines of a core, with the names of the tile ISA. */
+  /** The engines of a core, with their names in the instruction set for tiles. */
   public enum Engine {
-    /** Issues instructions and checks signals. */
+    /** Issues instructions, and checks signals of other cores. */
     S,
     /** Computes and casts. */
     V,
@@ -59,7 +60,7 @@ public record KernelProfile(
     MTE3
   }
 
-  /** The work of one engine; {@code busyCycles} is the sum over all cores. */
+  /** The work of one engine. {@code busyCycles} is the sum over all cores. */
   public record Work(long instructions, long bytes, long busyCycles) {}
 
   public KernelProfile {

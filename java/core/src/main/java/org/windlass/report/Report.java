@@ -20,8 +20,8 @@ import org.windlass.internal.report.RankLook;
 
 /**
  * Reports the state of every rank of a communicator; see {@link org.windlass.Communicator#report}.
- * Ranks continue while the report is made, so its ranks may differ in age by some microseconds.
- * {@link #toString} is a table with one line per rank.
+ * Ranks continue while the report is made, so the states of two ranks may differ in age by some
+ * microseconds. {@link #toString} is a table with one line per rank.
  *
  * @param ranks the ranks, in rank order
  * @param failure the failure that ended the communicator; empty while it is alive
@@ -31,7 +31,7 @@ import org.windlass.internal.report.RankLook;
  *     access, it is {@code not yet: ...}
  */
 public record Report(List<Rank> ranks, Optional<WindlassException> failure, String peerMemory) {
-  /** Limit of the awaited ranks that a line of the table names. */
+  /** Most awaited ranks that a line of the table names. */
   private static final int NAMED = 4;
 
   public Report {
@@ -89,7 +89,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
       };
     }
 
-    /** Returns a text such as {@code 4711}, or {@code 4711 stopped}. */
+    /** Returns the process id and, unless the process runs, its state: {@code 4711 stopped}. */
     @Override
     public String toString() {
       return state == ProcessState.RUNS ? String.valueOf(pid) : pid + " " + state;
@@ -101,6 +101,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    * it has entered, with the time since this host learned of each. This host does not know the
    * other details of such an operation, such as its duration, size or awaited ranks.
    *
+   * @param rank the rank
    * @param host the number of its host, from 0
    * @param elsewhere whether it is on another host than the one that made this report
    * @param process its process; empty if all ranks are in one process, or if it has not joined yet
@@ -140,7 +141,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
       return recent.stream().limit(1).filter(Call::inside).findFirst();
     }
 
-    /** Returns true if the rank is closed or its process has ended: it accesses nothing. */
+    /** Returns true if the rank is closed or its process has ended. It then accesses nothing. */
     public boolean isGone() {
       return closed || process.filter(its -> its.state() == ProcessState.ENDED).isPresent();
     }
@@ -156,13 +157,15 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    * @param text the operation with a description of its data
    * @param uncounted whether it has no sequence number of its own. This holds for put, get, notify
    *     and wait, which only one rank calls, and for shrink, which follows a failure
-   * @param bytes the bytes of one part, as {@code windlass bench} counts them. If parts differ in
-   *     size, the bytes that the rank sends. For a transfer, the bytes written to the rank
+   * @param bytes the number of bytes between this rank and one peer, as {@code windlass bench}
+   *     counts them. If that differs between peers, the bytes that the rank sends in total. For a
+   *     transfer, the bytes written to the rank
    * @param inside whether it is in progress
    * @param failure why it failed; empty if it is in progress or has succeeded
    * @param since time since the rank entered it
-   * @param took time that the rank has been in it, or was in it; zero for some microseconds
-   * @param waited the part of that time that the rank waited, once the operation has ended
+   * @param took time that the rank has been in it so far, or was in it; in the first microseconds
+   *     it may still be zero
+   * @param waited how much of {@code took} the rank waited for peers, once the operation has ended
    */
   public record Call(
       int sequence,
@@ -248,8 +251,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
 
   /**
    * Returns the ranks for which {@code rank} waits. If the native side reports several, these are
-   * the ranks that have not entered the operation. If all have, these are the ranks that do not
-   * wait themselves.
+   * the ranks that have not entered the operation. If all have entered it, these are the ranks that
+   * do not wait themselves.
    */
   private static List<Integer> waitsFor(int rank, List<RankLook> looks) {
     RankLook own = looks.get(rank);

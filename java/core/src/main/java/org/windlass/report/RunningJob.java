@@ -52,7 +52,7 @@ import org.windlass.internal.store.Token;
 public final class RunningJob implements AutoCloseable {
   private static final Pattern PID = Pattern.compile("[0-9]{1,10}");
 
-  /** Time without an open communicator after which the job is over, in nanoseconds. */
+  /** Time in nanoseconds. If a job has no open communicator for this long, it is over. */
   private static final long IDLE_NS = 2_000_000_000;
 
   private final String address;
@@ -60,7 +60,7 @@ public final class RunningJob implements AutoCloseable {
   /** Returns the processes that have registered at the job's store. */
   private final Supplier<Set<ProcessName>> source;
 
-  /** Processes whose memory is read; guarded by {@link #observed}. */
+  /** Processes whose memory is read. Guarded by {@link #observed}. */
   private final Set<ProcessName> processes = new LinkedHashSet<>();
 
   /** True once {@link #processes} has all processes of the job's first communicator. */
@@ -71,12 +71,12 @@ public final class RunningJob implements AutoCloseable {
 
   private final Observed observed = new Observed();
 
-  /** The open communicators, which are closed even if the observer is never closed. */
+  /** The open communicators, which are closed even if the program never closes the observer. */
   private static final class Observed extends Leaks.Resource {
-    /** Communicators by id, in the order in which they were found. */
+    /** Communicators by their ids, in the order in which they were found. */
     final Map<Long, ObservedGroup> groups = new LinkedHashMap<>();
 
-    /** Ids of communicators that all ranks have left while others went on. */
+    /** Ids of communicators that all ranks have left, while the job has others. */
     final Set<Long> left = new HashSet<>();
 
     boolean isClosed;
@@ -93,16 +93,15 @@ public final class RunningJob implements AutoCloseable {
     }
   }
 
-  /** The results of one search for communicators in the memory of processes. */
   private final class Search {
     final Set<Long> held = new HashSet<>();
 
     boolean isAnyAlive;
 
-    /** Failure to read a process; null if all were read. */
+    /** First failure to read a process; null if all were read. */
     @Nullable WindlassException refusal;
 
-    /** Failure to read a communicator; null if all were read. */
+    /** First failure to read a communicator; null if all were read. */
     @Nullable WindlassException other;
 
     void read(ProcessName process) {
@@ -143,18 +142,19 @@ public final class RunningJob implements AutoCloseable {
   }
 
   /**
-   * Finds the job at an address. HOST:PORT is the rendezvous of its ranks. Rank 0's process listens
-   * there while it has the communicator, or {@code windlass run} while it runs. The process id of a
-   * rank works for any job.
+   * Finds the job at an address. The address is HOST:PORT of the rendezvous of its ranks, or the
+   * process id of a rank. HOST:PORT works while rank 0's process has the communicator, or {@code
+   * windlass run} runs. The process id of a rank works for any job.
    *
+   * @param address HOST:PORT or a process id
    * @param variables variables with the job's token, for HOST:PORT: {@code WINDLASS_TOKEN_FILE} or
    *     {@code WINDLASS_TOKEN}
    * @param deadline time limit for the answer of the job's store
    * @throws InvalidArgumentException if the address is malformed, another program listens there, or
-   *     the process does not exist or has no communicator that spans processes. Then the message
-   *     names the processes that it has started and that have one
-   * @throws DeadlineExceededException if nobody listens there, or answers
-   * @throws ResourceException if the token is another one, or if the job runs as another user
+   *     the process does not exist or has no communicator that spans processes. If child processes
+   *     of it have one, the message names them
+   * @throws DeadlineExceededException if nothing listens at the address, or does not answer
+   * @throws ResourceException if the token is wrong, or if the job runs as another user
    * @throws MismatchException if the job runs another version
    * @throws UnsupportedException if the job runs on another host or in another pid namespace
    */
@@ -247,12 +247,12 @@ public final class RunningJob implements AutoCloseable {
 
   /**
    * Reports the state of all ranks in the communicators that are open or have failed. If none is
-   * open, reports the last state. The job is over once its processes have ended, or have made no
-   * other communicator for 2 s.
+   * open, reports the last state. The job is over once its processes have ended, or have had no
+   * open communicator for 2 s.
    *
-   * @throws ResourceException if this process may not read the job's processes
+   * @throws ResourceException if this process may not read the memory of the job's processes
    * @throws UnsupportedException if they live in another pid namespace
-   * @throws ClosedException if this was closed
+   * @throws ClosedException if this object was closed
    */
   public JobReport report() {
     synchronized (observed) {
@@ -271,7 +271,7 @@ public final class RunningJob implements AutoCloseable {
   }
 
   /**
-   * Returns the report of the communicators in which some rank is left. Without any, reports those
+   * Returns the report of the communicators that some rank has not left. Without any, reports those
    * with lost ranks. Without these, reports the first one.
    */
   private JobReport reportOf(Search search) {

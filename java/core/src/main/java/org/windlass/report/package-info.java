@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/**
- * Reports the state of running ranks, for one communicator or a whole job, and profiles of kernels.
- */
+/** Reports the state of running ranks, for a communicator or a job, and kernel profiles. */
 @NullMarked
 package org.windlass.report;
 

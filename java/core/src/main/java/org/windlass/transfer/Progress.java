@@ -2,17 +2,18 @@
 package org.windlass.transfer;
 
 /**
- * Progress of a run, summed over the ranks of this process. The totals include all ranks. If some
- * ranks live in other processes, the counts end below the totals.
+ * Progress of a run of a transfer. {@code tensors} and {@code bytes} count what the ranks of this
+ * process have received. The totals include all ranks. If some ranks are in other processes, the
+ * counts therefore stay below the totals.
  *
- * @param tensors tensors whose last byte has been written
- * @param totalTensors tensors that one run writes
- * @param bytes bytes written to targets
- * @param totalBytes bytes that one run writes
+ * @param tensors number of tensors whose last byte has been written
+ * @param totalTensors number of tensors that one run writes
+ * @param bytes number of bytes written to targets
+ * @param totalBytes number of bytes that one run writes
  */
 public record Progress(int tensors, int totalTensors, long bytes, long totalBytes) {
   /**
-   * Adds each component of {@code other}. For packages of Windlass.
+   * Returns the sum of this and {@code other}, component by component. For packages of Windlass.
    *
    * @hidden
    */

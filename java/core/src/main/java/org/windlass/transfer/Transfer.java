@@ -37,21 +37,20 @@ import org.windlass.plan.Plan;
 import org.windlass.plan.TransferMode;
 
 /**
- * A {@link TransferBuilder}'s transfer, bound to memory on every rank. Each {@link #run} moves
- * every tensor once, in the {@link TransferMode} of its plan. The memory of the views and of the
- * staging buffers is not freed before {@link #close}.
+ * A transfer of tensors between layouts, bound to memory on every rank. {@link TransferBuilder}
+ * makes it. Each {@link #run} moves every tensor once, in the {@link TransferMode} of its plan. The
+ * memory of the views and of the staging buffers is not freed before {@link #close}.
  */
 public final class Transfer implements AutoCloseable {
   /**
-   * Version that a rank names to accept any version. For packages of Windlass.
+   * Passed to {@link #move} by a rank that accepts any version. For packages of Windlass.
    *
    * @hidden
    */
   public static final long ANY_VERSION = Native.WL_ANY_VERSION;
 
   /**
-   * Version that a rank names in its last {@link #move}: no version follows. For packages of
-   * Windlass.
+   * Passed to {@link #move} by a rank that has no further version. For packages of Windlass.
    *
    * @hidden
    */
@@ -63,7 +62,7 @@ public final class Transfer implements AutoCloseable {
   private final TransferHandle handle;
   private final Memory[] memories;
 
-  /** Views of the padding of this rank's targets in host memory, and then in device memory. */
+  /** Views of the padding in this rank's targets: in host memory, then in device memory. */
   private final Tensor[] padding;
 
   private final Tensor[] devicePadding;
@@ -100,12 +99,7 @@ public final class Transfer implements AutoCloseable {
         .toArray(Tensor[]::new);
   }
 
-  /**
-   * Creates a transfer on all ranks. Collective.
-   *
-   * @param isOfLink true if a link closes the transfer, so that leaks report only the link
-   * @param memo cached steps of earlier transfers
-   */
+  /** Creates a transfer on all ranks. Collective. {@code isOfLink} is true if a link closes it. */
   static Transfer create(
       Communicator communicator,
       List<BoundTensor> tensors,
@@ -142,9 +136,9 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Returns the binding of a view, which is empty if this rank has no elements. Every rank has a
-   * binding for the source and target of every tensor. So a tensor has the same binding index on
-   * all ranks.
+   * Returns the encoded view; an empty one if this rank has no elements. Every rank encodes one
+   * view for the source and one for the target of every tensor, so that indices are equal on all
+   * ranks.
    */
   private static TransferWords.Binding binding(TensorSpec spec, @Nullable Tensor view) {
     if (view == null || view.numel() == 0) {
@@ -160,7 +154,7 @@ public final class Transfer implements AutoCloseable {
         view.strides());
   }
 
-  /** Pins the memory of every view, each memory once. Returns the memories. */
+  /** Pins the memory of all views, each allocation once. Returns the pinned memory. */
   private static Memory[] hold(List<BoundTensor> tensors) {
     Map<Memory, Boolean> held = new LinkedHashMap<>();
     for (BoundTensor tensor : tensors) {
@@ -180,8 +174,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Moves every tensor once, as the version after the last one that this transfer has run. The
-   * first version is 1. Collective.
+   * Moves every tensor once. The version in errors and reports is one more than in the last run, or
+   * 1. Collective.
    */
   public void run() {
     run(lastVersion + 1);
@@ -235,9 +229,9 @@ public final class Transfer implements AutoCloseable {
    * was closed takes no part. It throws, and must abort the communicator.
    *
    * @param number the number of the transfer's registration, the same on all ranks
-   * @param named the version that this rank names, {@link #ANY_VERSION}, or {@link #FINISHED}
-   * @param version element 0 receives the version that all ranks name, even if the call throws;
-   *     unchanged if nothing has moved
+   * @param named the version that this rank wants, {@link #ANY_VERSION}, or {@link #FINISHED}
+   * @param version element 0 receives the version that the ranks agree on, even if the call throws
+   *     later; unchanged if nothing has moved
    * @hidden
    */
   public void move(long number, long named, long[] version, long deadlineNs) {
@@ -327,7 +321,7 @@ public final class Transfer implements AutoCloseable {
     return code;
   }
 
-  /** Returns the exception for a view whose memory was closed; null if there is none. */
+  /** Returns the exception for a view whose memory was closed; null if all memory is open. */
   private @Nullable ClosedException closedView() {
     for (Memory memory : memories) {
       if (!memory.usable()) {
@@ -364,8 +358,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Returns the names of this rank's targets that a run has not written completely. If the transfer
-   * was closed, these are the names of all targets.
+   * Returns the names of this rank's targets that the last run has not written completely. If the
+   * transfer was closed, returns the names of all targets.
    *
    * @hidden
    */
@@ -381,12 +375,12 @@ public final class Transfer implements AutoCloseable {
     return List.copyOf(names);
   }
 
-  /** Returns the bytes written of each tensor, on {@code rank}, or on all ranks for -1. */
+  /** Returns the bytes written of each tensor: on {@code rank}, or on all ranks if it is -1. */
   private long[] moved(int rank) {
     return query("progress", () -> handle.moved(rank, tensors.size()));
   }
 
-  /** Returns the result of a native query. */
+  /** Runs a native query on the open transfer. {@code what} is for messages. */
   private <T> T query(String what, Supplier<T> query) {
     if (!handle.pin()) {
       throw new ClosedException(what + ": the transfer was closed");
@@ -399,14 +393,14 @@ public final class Transfer implements AutoCloseable {
     }
   }
 
-  /** Returns the bytes that one run writes to targets of all ranks. */
+  /** Returns the number of bytes that one run writes to targets of all ranks. */
   public long totalBytes() {
     return totalBytes;
   }
 
   /**
-   * Returns the bytes of staging buffers of this rank. 0 in mode {@link TransferMode#DIRECT},
-   * unless this rank relays data between hosts.
+   * Returns the number of bytes of this rank's staging buffers. It is 0 in mode {@link
+   * TransferMode#DIRECT}, unless this rank relays data between hosts.
    */
   public long stagingBytes() {
     return query("stagingBytes", () -> Native.wl_transfer_staging_bytes(handle.handle));
@@ -451,8 +445,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Ends the transfer, and returns at once. The views' memory is unpinned now, or when a run in
-   * progress is over. Idempotent.
+   * Closes the transfer, and returns at once. The views' memory is unpinned now or, if a run is in
+   * progress, after it. Idempotent.
    */
   @Override
   public void close() {

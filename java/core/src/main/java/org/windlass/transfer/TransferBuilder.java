@@ -33,15 +33,15 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * Builds a {@link Transfer}, which redistributes tensors together. Each is a global tensor with its
+ * Builds a {@link Transfer}, which redistributes tensors together. Each is a whole tensor with its
  * layouts before and after, bound to this rank's local views. Every rank of the communicator adds
  * the same tensors in the same order, and calls {@link #register}. Plans depend on which ranks
  * share a host.
  *
- * <p>A view holds this rank's piece in the layout's local order, with any strides. Use
- * {@code narrow} for a part of a fused tensor, and {@code select} for a part of a stack. A view is
- * null on a rank outside the layout's mesh, and may be null if the piece is empty. Several tensors
- * may have one source (tied embeddings). Exactly one tensor writes each target element.
+ * <p>A view holds this rank's piece in the layout's local order, with any strides. Use {@code
+ * narrow} for a part of a fused tensor, and {@code select} for a part of a stack. A view is null on
+ * a rank outside the layout's mesh, and may be null if the piece is empty. Several tensors may have
+ * one source (tied embeddings). Exactly one tensor writes each target element.
  */
 public final class TransferBuilder {
   private final Communicator communicator;
@@ -51,7 +51,7 @@ public final class TransferBuilder {
   private Moving moving = Moving.DEFAULT;
   private boolean registered;
 
-  /** The {@code default} method that was called after the last tensor was added; or null. */
+  /** The {@code default} method that was called after the last tensor was added; null for none. */
   private @Nullable String unused;
 
   private TransferBuilder(Communicator communicator) {
@@ -70,7 +70,8 @@ public final class TransferBuilder {
 
   /**
    * Sets the wire dtype of the floating-point tensors that are added after this call: the dtype in
-   * which data crosses ranks. By default, this adds no rounding: see {@link Plan#defaultWire}.
+   * which their data crosses ranks. Without this call, it is {@link Plan#defaultWire}, which adds
+   * no rounding.
    */
   public TransferBuilder defaultWire(DType dtype) {
     moving = moving.withWire(dtype);
@@ -136,7 +137,7 @@ public final class TransferBuilder {
   }
 
   /**
-   * Adds a tensor.
+   * Adds a tensor that may change its name, its dtype and its layout.
    *
    * @param from the tensor before the transfer; tensors of one name must have equal specs
    * @param source this rank's piece of {@code from}, or null
@@ -210,12 +211,12 @@ public final class TransferBuilder {
     return tensors.stream().map(BoundTensor::plan).toList();
   }
 
-  /** Returns the bytes of staging buffers that this rank needs for the tensors added so far. */
+  /** Returns the staging bytes that this rank needs for the tensors added so far. */
   public long stagingBytes() {
     return Plan.stagingBytes(plans(), communicator.rank());
   }
 
-  /** Binds the plans to memory on all ranks. Collective. The builder can't be used afterwards. */
+  /** Makes the transfer on all ranks. Collective. The builder can't be used afterwards. */
   public Transfer register() {
     return register(Deadline.DEFAULT);
   }
@@ -232,7 +233,7 @@ public final class TransferBuilder {
   /**
    * Registers a transfer. For packages of Windlass.
    *
-   * @param isOfLink true if a link owns the transfer, whose ranks have compared their plans already
+   * @param isOfLink true for a transfer of a link, whose ranks have compared their plans already
    * @hidden
    */
   @SuppressWarnings("exports")

@@ -14,17 +14,17 @@ import org.windlass.error.ResourceException;
 import org.windlass.internal.Native;
 
 /**
- * Runs calls of one rank's communicator on a thread of its own, in arrival order. It takes three
- * kinds of calls:
+ * Runs calls of one rank's communicator on a thread of its own, in the order in which they arrive.
+ * It takes three kinds of calls:
  *
  * <ul>
  *   <li>asynchronous calls;
- *   <li>calls of virtual and ForkJoin threads: a blocked native call would hold their carrier or
- *       worker;
+ *   <li>calls of virtual and ForkJoin threads, because a blocked native call would also block their
+ *       carrier or worker thread;
  *   <li>any call that arrives while the queue has calls.
  * </ul>
  *
- * <p>The thread starts with the first call and ends when idle.
+ * <p>The thread starts with the first call and ends after some seconds without a call.
  */
 final class CallQueue {
   private static final long IDLE_SECONDS = 10;
@@ -47,7 +47,7 @@ final class CallQueue {
   @SuppressWarnings("unused") // through UNFINISHED
   private volatile int unfinished;
 
-  /** Thread that makes the calls, or the last one that did. Null before the first call. */
+  /** Thread that runs the calls, or the last one that did. Null before the first call. */
   private volatile @Nullable Thread thread;
 
   CallQueue(String name, Runnable started) {
@@ -78,12 +78,12 @@ final class CallQueue {
     return made;
   }
 
-  /** Returns true if a direct call of {@code caller} would run before a queued one. */
+  /** Returns true if calls are queued, and {@code caller} is not the thread that runs them. */
   boolean precedes(Thread caller) {
     return (int) UNFINISHED.getOpaque(this) != 0 && caller != thread;
   }
 
-  /** Returns true for virtual and ForkJoin threads: other work waits while they block. */
+  /** Returns true for virtual and ForkJoin threads, since other work waits while they block. */
   static boolean mustNotBlock(Thread thread) {
     return thread.getClass() != Thread.class
         && (thread instanceof ForkJoinWorkerThread || virtual(thread));

@@ -7,7 +7,7 @@ import org.windlass.internal.Structs;
 
 /**
  * The {@code wl_call_t} in which a rank describes each collective. The thread whose call is in
- * progress calls {@link #of} first, then sets each field that the operation uses.
+ * progress first calls {@link #of}, then sets each field that the operation uses.
  */
 public final class CallStruct {
   private final ByteBuffer struct = Structs.allocate(Structs.Call.SIZE);
@@ -21,7 +21,7 @@ public final class CallStruct {
     return address;
   }
 
-  /** Starts the description of a collective that is not enqueued on a stream. */
+  /** Begins the description of a collective that does not run on a stream. */
   public CallStruct of(int operation, int dtype, long deadlineNs) {
     struct.putInt(Structs.Call.OPERATION, operation);
     struct.putInt(Structs.Call.DTYPE, dtype);
@@ -47,7 +47,7 @@ public final class CallStruct {
     return this;
   }
 
-  /** Sets the fields of a collective whose parts are equal, except its buffers. */
+  /** Sets all fields, except the buffers, of a collective whose parts have equal lengths. */
   public CallStruct equalParts(int op, int root, long rows, int algorithm) {
     struct.putInt(Structs.Call.OP, op);
     struct.putInt(Structs.Call.ROOT, root);
@@ -56,30 +56,30 @@ public final class CallStruct {
     return this;
   }
 
-  /** Sets the addresses of the lists of input counts and offsets. 0 means none. */
+  /** Sets the addresses of lists with each input part's count and offset. 0 means no list. */
   public CallStruct inParts(long counts, long offsets) {
     struct.putLong(Structs.Call.IN_COUNTS, counts);
     struct.putLong(Structs.Call.IN_OFFSETS, offsets);
     return this;
   }
 
-  /** Sets the addresses of the lists of output counts and offsets. 0 means none. */
+  /** Sets the addresses of lists with each output part's count and offset. 0 means no list. */
   public CallStruct outParts(long counts, long offsets) {
     struct.putLong(Structs.Call.OUT_COUNTS, counts);
     struct.putLong(Structs.Call.OUT_OFFSETS, offsets);
     return this;
   }
 
-  /** Sets the address of the list of counts received from each rank. 0 means none. */
+  /** Sets the address of a list that receives each rank's number of elements, or 0. */
   public CallStruct received(long counts) {
     struct.putLong(Structs.Call.RECEIVED_COUNTS, counts);
     return this;
   }
 
   /**
-   * Makes the call enqueue its operation on {@code stream}.
+   * Makes the call enqueue its operation on {@code stream} instead of running it.
    *
-   * @param ticket address at which the native side writes the ticket of the operation
+   * @param ticket address at which the native side writes the operation's number
    */
   public CallStruct on(long stream, long ticket) {
     struct.putLong(Structs.Call.STREAM, stream);

@@ -14,7 +14,6 @@ public final class CallWords {
     grow(64);
   }
 
-  /** Makes room for {@code count} words, which {@link #put} writes one by one. */
   public CallWords begin(int count) {
     if (count > words.capacity()) {
       grow(Math.max(count, 2 * words.capacity()));
@@ -28,7 +27,6 @@ public final class CallWords {
     return this;
   }
 
-  /** Returns the address of the first word. It is valid until the next {@link #begin}. */
   public long address() {
     return address;
   }

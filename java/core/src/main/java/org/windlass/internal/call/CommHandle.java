@@ -30,7 +30,6 @@ final class CommHandle extends Lifetime {
     return Native.wl_comm_status(comm, 0) != Native.WL_OK;
   }
 
-  /** Returns why the communicator has failed; null if it has not. */
   @Nullable WindlassException failure() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_status(comm, scratch.error());
@@ -38,7 +37,7 @@ final class CommHandle extends Lifetime {
     }
   }
 
-  /** Returns true if no rank accesses memory that a failed operation named. */
+  /** Returns true if no rank can still access memory that a failed operation used. */
   boolean isQuiescent() {
     return Native.wl_comm_quiescent(comm) == 1;
   }

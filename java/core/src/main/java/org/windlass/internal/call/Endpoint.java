@@ -16,9 +16,9 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.memory.Lifetime;
 
 /**
- * One rank's native communicator and the state of its calls: the one call in progress, its
- * arguments, and an error record. {@link OwnThreads} makes calls that don't run on their caller. It
- * holds no reference to the public object, and the cleaner frees it once that is unreachable.
+ * One rank's native communicator and the state of its calls: the call in progress, its arguments,
+ * and an error record. {@link OwnThreads} runs calls that must not run on their caller. It has no
+ * reference to the public object, so the cleaner frees it once that is unreachable.
  *
  * <p>A call is {@link #begin}, then the native function with {@link #error}. After success {@link
  * #end} follows, otherwise {@link #settle}.
@@ -27,10 +27,9 @@ public final class Endpoint {
   private static final VarHandle CALLER;
   private static final VarHandle CALLS;
 
-  /** True if this JDK image has the classes of Flight Recorder events. */
   private static final boolean EVENTS = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 
-  /** Longest time of one wait for an enqueued operation, in nanoseconds. */
+  /** Longest time of one wait for an operation on a stream, in nanoseconds. */
   private static final long LOOK_NS = 1_000_000_000L;
 
   static {
@@ -46,16 +45,14 @@ public final class Endpoint {
   /** The {@code wl_comm_t*}. Valid while this object is retained, closed or not. */
   public final long handle;
 
-  /** The {@code wl_error_t*} of the call in progress. */
+  /** Address of the {@code wl_error_t} for the call in progress. */
   public final long error;
 
   public final int rank;
   public final int size;
 
-  /** Arguments and error record of the call in progress. */
   public final Scratch scratch = Scratch.take();
 
-  /** Struct in which the one caller describes its collective. */
   public final CallStruct call = new CallStruct();
 
   private final CommHandle comm;
@@ -64,20 +61,19 @@ public final class Endpoint {
 
   private volatile @Nullable Thread caller;
 
-  /** Number of calls begun so far. Only the caller writes it. */
+  /** Number of calls begun so far. Only the thread of the call in progress writes it. */
   private long calls;
 
-  /** Event of the call in progress. Null if no recording wants it. Only the caller uses it. */
+  /** Flight Recorder event of the call in progress. Null if no recording wants it. */
   private @Nullable CollectiveEvent event;
 
-  /** Value of {@link #calls} when the {@link Watcher} last looked, or -1. */
   private long watchedCalls = -1;
 
   private volatile boolean closed;
 
   private volatile boolean isOwned;
 
-  /** Communicator that {@link #abortAsAsked} ends too, or null. */
+  /** Communicator that {@link #abortAsAsked} also aborts, or null. */
   private volatile @Nullable Endpoint abortedToo;
 
   private volatile @Nullable RankLists lists;
@@ -85,7 +81,7 @@ public final class Endpoint {
   private @Nullable CallWords words;
 
   /**
-   * Takes ownership of a native handle.
+   * Takes ownership of a native communicator.
    *
    * @param handle a {@code wl_comm_t*}
    */
@@ -100,7 +96,7 @@ public final class Endpoint {
     Watcher.add(this);
   }
 
-  /** Keeps the native handle valid until {@link #release}, even after the communicator ended. */
+  /** Keeps {@link #handle} valid until {@link #release}, even after the communicator has ended. */
   public void retain() {
     comm.pin();
   }
@@ -109,13 +105,11 @@ public final class Endpoint {
     comm.unpin();
   }
 
-  /** Returns the lists for the arguments of the call in progress. */
   public RankLists lists() {
     RankLists made = lists;
     return made != null ? made : makeLists();
   }
 
-  /** Returns the words for the arguments of the call in progress. */
   public CallWords words() {
     if (words == null) {
       words = new CallWords();
@@ -130,17 +124,17 @@ public final class Endpoint {
     return lists;
   }
 
-  /** Makes a native call with an out-parameter of 8 bytes. */
+  /** A native call that writes its result to 8 bytes. */
   @FunctionalInterface
   public interface NativeCall {
     int call(long out, long error);
   }
 
   /**
-   * Makes a collective call that names no memory of the caller. The caller keeps the communicator
+   * Makes a collective call that uses no memory of the caller. The caller keeps the communicator
    * reachable.
    *
-   * @return the value of the out-parameter
+   * @return the result that the native call wrote
    */
   public long call(NativeCall nativeCall) {
     return call(nativeCall, this::failure);
@@ -152,9 +146,9 @@ public final class Endpoint {
   }
 
   /**
-   * Makes a call, now or on the communicator's own thread.
+   * Makes a call, on this thread or on the communicator's own one.
    *
-   * @param obstacle returns the exception that ends a queued call in place of running it, or null
+   * @param obstacle returns the exception that ends a queued call instead of running it, or null
    */
   private long call(NativeCall nativeCall, Supplier<@Nullable RuntimeException> obstacle) {
     Thread thread = Thread.currentThread();
@@ -172,7 +166,7 @@ public final class Endpoint {
     }
   }
 
-  /** Makes the collective that {@link #call} describes. Returns its {@code wl_code}. */
+  /** Runs the collective that {@link #call} describes. Returns its {@code wl_code}. */
   public int submit() {
     return Native.wl_submit(handle, call.address(), error);
   }
@@ -180,7 +174,7 @@ public final class Endpoint {
   /**
    * Begins a call of {@code thread}.
    *
-   * @throws RuntimeException if another thread's call is in progress
+   * @throws RuntimeException if another call is in progress
    */
   public void begin(Thread thread) {
     if (!CALLER.compareAndSet(this, null, thread)) {
@@ -261,7 +255,7 @@ public final class Endpoint {
     }
   }
 
-  /** Unpins {@code pinned} once no rank accesses memory that a failed operation named. */
+  /** Unpins {@code pinned} once no rank can access memory that a failed operation used. */
   public void keepUntilQuiet(Lifetime pinned) {
     pins.keep(pinned);
     Watcher.add(this);
@@ -271,12 +265,11 @@ public final class Endpoint {
     return comm.failed();
   }
 
-  /** Returns why the communicator has failed; null if it has not. */
   public @Nullable WindlassException failure() {
     return comm.failure();
   }
 
-  /** Ends the communicator on every rank, unless it has failed already. */
+  /** Ends the communicator on every rank as an abort by this rank, unless it has failed already. */
   public void abort(String reason) {
     comm.abort(reason);
   }
@@ -285,7 +278,7 @@ public final class Endpoint {
    * Ends the communicator on every rank, unless it has failed already.
    *
    * @param code a {@code wl_code} other than {@code WL_OK}
-   * @param faultyRanks the ranks that the failure names; {@link #abort} names this rank
+   * @param faultyRanks the ranks that the failure names
    */
   public void fail(int code, List<Integer> faultyRanks, String message) {
     comm.fail(code, faultyRanks, message);
@@ -295,7 +288,7 @@ public final class Endpoint {
     abortedToo = other;
   }
 
-  /** Ends this communicator for the user, and the one that {@link #abortsToo} has set. */
+  /** Aborts this communicator for the user, and the one that {@link #abortsToo} has set. */
   public void abortAsAsked(String reason) {
     abort(reason);
     Endpoint too = abortedToo;
@@ -305,7 +298,7 @@ public final class Endpoint {
   }
 
   /**
-   * Ends the call in progress, waits for its end, and leaves the communicator. Idempotent.
+   * Aborts the call in progress, waits for its end, and leaves the communicator. Idempotent.
    *
    * @throws RuntimeException the failure that the native close reports, after this rank has left
    */
@@ -328,13 +321,12 @@ public final class Endpoint {
     }
   }
 
-  /** Closes the communicator. Frees the native handle once nothing retains it. */
   public void free() {
     leave(); // nobody is there to be told
     comm.end();
   }
 
-  /** Returns true if queued calls wait or run, and {@code caller} waits for none of them. */
+  /** Returns true if calls are queued or run, and {@code caller} waits for none of them. */
   public boolean hasQueuedBeside(Thread caller) {
     return threads.hasQueuedBeside(caller);
   }
@@ -352,7 +344,7 @@ public final class Endpoint {
     return isOwned;
   }
 
-  /** Returns true if a thread of this communicator, or of one made from it, has started. */
+  /** Returns true if the own thread of this communicator, or of one made from it, has started. */
   public boolean hasOwnThread() {
     return threads.areUsed();
   }
@@ -361,31 +353,30 @@ public final class Endpoint {
     threads.cameFrom(other.threads);
   }
 
-  /** Returns true if a call from {@code thread} must wait behind queued calls. */
   public boolean mustQueue(Thread thread) {
     return threads.calls.precedes(thread);
   }
 
   /**
    * Returns true if a blocking call from {@code thread} must run on the communicator's own thread:
-   * other calls are queued, or {@code thread} must not block.
+   * other calls are queued, or {@code thread} is a virtual or ForkJoin thread.
    */
   public boolean mustHandOff(Thread thread) {
     return threads.calls.precedes(thread) || CallQueue.mustNotBlock(thread);
   }
 
   /**
-   * Runs {@code call} on the communicator's own thread, after the calls queued before it. The
-   * caller waits and may be interrupted.
+   * Runs {@code call} on the communicator's own thread, after the calls queued before it, and
+   * waits. An interrupt ends the wait and the communicator.
    */
   public <T> T handOff(Supplier<T> call) {
     return submit(call).join();
   }
 
   /**
-   * Queues {@code call} for the communicator's own thread.
+   * Queues {@code call} for the communicator's own thread, and returns at once.
    *
-   * @param call keeps the communicator reachable
+   * @param call must keep the communicator reachable
    */
   public <T> QueuedCall<T> submit(Supplier<T> call) {
     return submit(call, this::failure);
@@ -399,9 +390,9 @@ public final class Endpoint {
   }
 
   /**
-   * Waits for the end of an enqueued operation, on a thread for that purpose.
+   * Waits for the end of an operation on a stream, on a thread for that purpose.
    *
-   * @param ticket the ticket of {@code wl_submit}
+   * @param ticket the operation's number, which {@code wl_submit} returned
    * @param a memory that stays pinned until the operation is over, or as long as this communicator
    *     if a CUDA graph has captured it; or null
    * @param b a second memory like {@code a}; may be the same
@@ -448,8 +439,9 @@ public final class Endpoint {
   }
 
   /**
-   * Ends the call in progress if it was interrupted and is blocked, and unpins memory of failed
-   * calls. Only the {@link Watcher} calls it. Returns true if it should look again soon.
+   * Ends the call in progress if its thread was interrupted and is blocked, and unpins memory of
+   * failed calls. Only the {@link Watcher} calls it. Returns true if it should be called again
+   * soon.
    */
   boolean look() {
     if (!comm.pin()) {

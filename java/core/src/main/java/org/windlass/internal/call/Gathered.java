@@ -13,9 +13,9 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.memory.Memory;
 
 /**
- * Exchanges words and bytes of all ranks, so that every rank has those of all. An exchange is a
- * step of an operation of the C ABI, whose number callers pass. Callers also pass a function that
- * returns the remaining time in nanoseconds.
+ * Exchanges words or bytes between all ranks, so that every rank has those of all. An exchange is a
+ * part of another operation, whose number in the C ABI callers pass. They also pass a function that
+ * returns the nanoseconds left until the deadline.
  */
 public final class Gathered {
   /** The most bytes that one rank may give. */
@@ -24,9 +24,10 @@ public final class Gathered {
   private Gathered() {}
 
   /**
-   * Gathers the words of all ranks. Collective. All ranks give the same number of words.
+   * Gathers the words of all ranks. Collective. All ranks pass the same number of words.
    *
    * @param ranks a communicator
+   * @param own this rank's words
    * @return an array whose element {@code r} has the words of rank {@code r}
    */
   public static long[][] words(EndpointOwner ranks, LongSupplier leftNs, int operation, long... own) {
@@ -95,10 +96,10 @@ public final class Gathered {
   }
 
   /**
-   * Gathers {@code in} of all ranks, in rank order.
+   * Gathers {@code in} of all ranks into {@code out}, in rank order.
    *
-   * @param counts number of bytes of each rank's {@code in}; null if all ranks give the same number
-   *     of words
+   * @param counts number of bytes that each rank passes; null if all ranks pass the same number of
+   *     words
    */
   private static void exchange(
       EndpointOwner ranks,

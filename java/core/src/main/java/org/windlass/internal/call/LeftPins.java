@@ -7,14 +7,14 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.internal.memory.Lifetime;
 
 /**
- * Holds the pins of memory after its call has ended. Pins of failed calls last until no rank can
- * access their memory. Pins of calls that a CUDA graph has captured last until this rank has left
- * the communicator. Thread-safe.
+ * Keeps memory pinned after the call that used it has ended. Memory of failed calls stays pinned
+ * until no rank can access it. Memory of calls that a CUDA graph has captured stays pinned until
+ * this rank has left the communicator. Thread-safe.
  */
 final class LeftPins {
   private final CommHandle comm;
 
-  /** Pins of failed calls. The handle is pinned while the list is not empty. */
+  /** Pinned memory of failed calls. The handle is pinned while the list is not empty. */
   private final List<Lifetime> failed = new ArrayList<>();
 
   private final List<Lifetime> captured = new ArrayList<>();
@@ -43,7 +43,7 @@ final class LeftPins {
     return !failed.isEmpty();
   }
 
-  /** Releases the pins of failed calls if no rank can access their memory any more. */
+  /** Unpins the memory of failed calls if no rank can access it any more. */
   void drain() {
     List<Lifetime> quiet;
     synchronized (this) {

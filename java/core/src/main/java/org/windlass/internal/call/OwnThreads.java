@@ -4,23 +4,20 @@ package org.windlass.internal.call;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The two threads of a communicator. One makes the calls that don't run on their caller. The other
- * waits for the end of operations that calls have enqueued on streams. Each starts with its first
- * call.
+ * The two threads of a communicator. One runs the calls that must not run on their caller's thread.
+ * The other waits for the end of operations on streams. Each starts with its first call.
  */
 final class OwnThreads {
   private final int rank;
 
   final CallQueue calls;
 
-  /** Queue of the calls that wait for enqueued operations. Made on first use. */
   private volatile @Nullable CallQueue streams;
 
   private volatile @Nullable OwnThreads origin;
 
   private volatile boolean areUsed;
 
-  /** Thread that waits in {@link QueuedCall#join} for a call in {@link #calls}, or null. */
   private volatile @Nullable Thread waiter;
 
   OwnThreads(int rank) {
@@ -55,7 +52,7 @@ final class OwnThreads {
     return areUsed;
   }
 
-  /** Records the thread that waits in {@link QueuedCall#join}; null if it waits no longer. */
+  /** Records the thread that waits in {@link QueuedCall#join}, or null after the wait. */
   void waits(@Nullable Thread caller) {
     waiter = caller;
   }

@@ -21,29 +21,28 @@ import org.windlass.internal.Log;
 import org.windlass.internal.memory.Leaks;
 
 /**
- * One call in a {@link CallQueue}, and its outcome. If the communicator fails or is closed while
- * the call waits, the call ends with that failure and does not run. A call of {@link
- * Endpoint#callAfterFailure} runs on a failed communicator too, unless that is closed.
+ * One call in a {@link CallQueue}, and its result. If the communicator fails or is closed while the
+ * call is queued, the call gets that failure and does not run. Only a call of {@link
+ * Endpoint#callAfterFailure} still runs on a failed communicator, unless that is closed.
  *
  * @param <T> type of the result
  */
 public final class QueuedCall<T> implements Runnable {
-  /** Milliseconds from an interrupt of the waiting thread to the end of the communicator. */
+  /** Milliseconds between an interrupt of the waiting thread and the abort of the communicator. */
   private static final long GRACE_MS = 10;
 
   private final Endpoint endpoint;
   private final CallQueue queue;
   private final Supplier<@Nullable RuntimeException> obstacle;
 
-  /** True if the call waits for an operation in progress. Such a call can't be withdrawn. */
+  /** True if the call waits for the end of an operation on a stream, and can't be removed. */
   private final boolean follows;
 
   private final CompletableFuture<T> outcome = new CompletableFuture<>();
 
-  /** Set by the thread that decides the outcome: it runs the call, or withdraws it. */
   private final AtomicBoolean claimed = new AtomicBoolean();
 
-  /** The code of the call. Keeps the objects that it uses reachable; null once over. */
+  /** The code of the call, which refers to the objects that it uses. Null once the call is over. */
   private @Nullable Supplier<T> call;
 
   private volatile boolean asked;
@@ -54,8 +53,10 @@ public final class QueuedCall<T> implements Runnable {
   /**
    * Creates a call that waits in {@code queue}.
    *
-   * @param obstacle returns the exception that ends the call in place of running it, or null
-   * @param follows true if it waits for an operation in progress; it then always begins
+   * @param obstacle returns the exception that the call throws instead of running, or null to run
+   *     it
+   * @param follows true if the call only waits for the end of an operation on a stream; it then
+   *     always runs
    */
   QueuedCall(
       Endpoint endpoint,
@@ -70,7 +71,6 @@ public final class QueuedCall<T> implements Runnable {
     this.call = call;
   }
 
-  /** Makes the call, on the queue's thread only. */
   @Override
   public void run() {
     if (!claimed.compareAndSet(false, true)) {
@@ -100,7 +100,7 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /** Ends the call with {@code why} if it has not begun. Returns true if it ended the call. */
+  /** Removes the call if it has not begun, and ends it with {@code why}. Returns true if it did. */
   private boolean withdraw(Throwable why) {
     if (follows || !claimed.compareAndSet(false, true)) {
       return false;
@@ -110,7 +110,7 @@ public final class QueuedCall<T> implements Runnable {
     return true;
   }
 
-  /** Waits without a limit. An interrupt ends the communicator, and the thread's flag stays set. */
+  /** Waits without a limit. An interrupt aborts the communicator; the thread's flag stays set. */
   T join() {
     boolean interrupted = false;
     boolean aborted = false;
@@ -142,7 +142,7 @@ public final class QueuedCall<T> implements Runnable {
     }
   }
 
-  /** Waits at most {@code nanos} ns. The operation goes on after a timeout or an interrupt. */
+  /** Waits at most {@code nanos} ns. The call goes on after a timeout or an interrupt. */
   public T await(long nanos) {
     asked = true;
     Thread thread = Thread.currentThread();
@@ -178,9 +178,10 @@ public final class QueuedCall<T> implements Runnable {
   }
 
   /**
-   * Withdraws the call if it has not begun. Aborts the communicator if the call is in progress.
+   * Removes the call from the queue if it has not begun. If it is in progress, aborts the
+   * communicator.
    *
-   * @return true if the call was withdrawn
+   * @return true if the call was removed
    */
   public boolean cancel() {
     asked = true;
@@ -197,7 +198,6 @@ public final class QueuedCall<T> implements Runnable {
     return outcome.isDone();
   }
 
-  /** Returns a new future for each caller. Completing the future does not end the call. */
   public CompletableFuture<T> future() {
     asked = true;
     CompletableFuture<T> future =
@@ -222,8 +222,8 @@ public final class QueuedCall<T> implements Runnable {
   }
 
   /**
-   * Logs the failure of this call once {@code handle} is unreachable, if no thread has asked for
-   * the outcome and the communicator lives.
+   * Logs the failure of this call once {@code handle} is unreachable. Logs nothing if a thread has
+   * asked for the result, or if the communicator has failed.
    */
   public void reportUnlessAsked(Object handle) {
     Leaks.watch(handle, new Dropped(this));

@@ -7,8 +7,8 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Structs;
 
 /**
- * Native memory for up to four lists of one call, numbered from 0. Each list has one value for each
- * rank. Only the thread in that call uses it.
+ * Native memory for up to four lists that are arguments of one call, numbered from 0. Each list has
+ * one value for each rank. Only the thread whose call is in progress uses it.
  */
 public final class RankLists {
   private static final int LISTS = 4;
@@ -24,12 +24,11 @@ public final class RankLists {
     this.address = NativeMemory.address(buffer);
   }
 
-  /** Returns the address of list number {@code slot}. */
   public long address(int slot) {
     return address + (long) slot * size * Long.BYTES;
   }
 
-  /** Copies {@code list} to list number {@code slot}. Returns its address, or 0 for null. */
+  /** Copies {@code list} to the native list {@code slot}. Returns its address, or 0 for null. */
   public long put(int slot, long @Nullable [] list) {
     if (list == null) {
       return 0;
@@ -38,7 +37,6 @@ public final class RankLists {
     return address(slot);
   }
 
-  /** Copies list number {@code slot} to {@code list}. */
   public void get(int slot, long[] list) {
     values.get(slot * size, list, 0, size);
   }

@@ -6,23 +6,22 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A daemon thread that looks at every open communicator of this process. It ends calls that have
+ * A daemon thread that checks every open communicator of this process. It aborts calls that have
  * been blocked for more than 10 ms and whose thread was interrupted. It also unpins memory of
  * failed calls. It exists only while a communicator is open.
  */
 final class Watcher {
-  /** Milliseconds between two looks while some call is in progress. */
+  /** Milliseconds between two checks while a call is in progress. */
   private static final long BUSY_MS = 10;
 
-  /** Milliseconds between two looks while no call is in progress. */
+  /** Milliseconds between two checks while no call is in progress. */
   private static final long IDLE_MS = 40;
 
   private static final Object LOCK = new Object();
 
-  /** Guarded by LOCK. */
+  /** Guarded by {@code LOCK}. */
   private static final Set<Endpoint> ENDPOINTS = new LinkedHashSet<>();
 
-  /** Guarded by LOCK; null while nothing is watched. */
   private static @Nullable Thread thread;
 
   private Watcher() {}
@@ -52,7 +51,6 @@ final class Watcher {
     }
   }
 
-  /** Looks at all endpoints until none is left. Returns false if the heap is full before. */
   private static boolean over() {
     try {
       lookAtAll();

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/**
- * Makes calls of the native library for one rank: one at a time, queued, or for all ranks of a
- * group.
- */
+/** Makes native calls for one rank: one at a time, queued, or exchanges between all ranks. */
 @NullMarked
 package org.windlass.internal.call;
 

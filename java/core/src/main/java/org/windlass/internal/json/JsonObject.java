@@ -30,7 +30,7 @@ public final class JsonObject {
 
   private JsonObject() {}
 
-  /** Returns an object with these members, each a name followed by a value. */
+  /** Returns an object with the given members: name, value, name, value, ... */
   public static Map<String, @Nullable Object> of(@Nullable Object... members) {
     Map<String, @Nullable Object> object = new LinkedHashMap<>();
     for (int i = 0; i < members.length; i += 2) {
@@ -69,7 +69,7 @@ public final class JsonObject {
     return out.toByteArray();
   }
 
-  /** Writes an object with these members on one line, as UTF-8, and closes the stream. */
+  /** Writes an object with these members on one line, as UTF-8, and closes {@code out}. */
   public static void write(OutputStream out, Stream<? extends Map.Entry<?, ?>> members)
       throws IOException {
     write(out, false, members);

@@ -53,13 +53,13 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Reads the value of a key, or an element. The parser is on the first token of that value. */
+  /** Reads the value of a key or an element, with the parser on the value's first token. */
   @FunctionalInterface
   public interface Part<K> {
     void read(K keyOrIndex) throws IOException;
   }
 
-  /** Reads a part of the outermost value. */
+  /** Reads the value of a key of the outermost object, or an element of the outermost list. */
   @FunctionalInterface
   public interface Reader<K> {
     void read(JsonText json, K keyOrIndex) throws IOException;
@@ -75,14 +75,13 @@ public final class JsonText implements AutoCloseable {
     this.refusal = refusal;
   }
 
-  /** Creates the exception for an invalid text. */
   @FunctionalInterface
   public interface Refusal {
     RuntimeException of(String message, @Nullable Throwable cause);
   }
 
   /**
-   * Returns the bytes of a file that holds a JSON text.
+   * Returns the bytes of a file that contains a JSON text.
    *
    * @param refusal makes the exception if the file is too large
    * @param fault makes the exception if the file can't be read
@@ -98,7 +97,11 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Returns the bytes of a file that holds a JSON text, as the other method does. */
+  /**
+   * Returns the bytes of a file that contains a JSON text. Throws IOException if it can't be read.
+   *
+   * @param refusal makes the exception if the file is too large
+   */
   public static byte[] bytesOf(Path path, Refusal refusal) throws IOException {
     try (InputStream in = Files.newInputStream(path)) {
       // A special file may report size 0 and give bytes without end.
@@ -109,9 +112,8 @@ public final class JsonText implements AutoCloseable {
   }
 
   /**
-   * Throws an exception if a JSON text of {@code bytes} bytes is longer than this class reads.
-   *
-   * @param where the text, for the message
+   * Throws if a JSON text of {@code bytes} bytes, called {@code where}, is longer than this class
+   * reads.
    */
   public static void requireReadable(String where, long bytes, Refusal refusal) {
     if (bytes > LARGEST) {
@@ -123,7 +125,8 @@ public final class JsonText implements AutoCloseable {
   /**
    * Reads {@code bytes} as one object.
    *
-   * @param reader is called for each key of the object, with the parser on its value
+   * @param where name of the text, for messages
+   * @param reader called for each key of the object, with the parser on its value
    */
   public static void object(
       String where, byte[] bytes, Refusal refusal, Reader<String> reader) {
@@ -134,7 +137,8 @@ public final class JsonText implements AutoCloseable {
   /**
    * Reads {@code bytes} as one list.
    *
-   * @param reader is called for each element, with the parser on it
+   * @param where name of the text, for messages
+   * @param reader called for each element of the list, with the parser on it
    */
   public static void list(
       String where, byte[] bytes, Refusal refusal, Reader<Integer> reader) {
@@ -182,7 +186,12 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Reads an object. The parser is on its opening brace. */
+  /**
+   * Reads an object, and calls {@code member} for each of its keys. The parser is on the opening
+   * brace.
+   *
+   * @param what name of the value, for messages
+   */
   public void members(String what, Part<String> member) throws IOException {
     if (parser.currentToken() != JsonToken.START_OBJECT) {
       throw bad(what + " is " + found() + ", not an object");
@@ -201,7 +210,6 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Returns the string at the parser. */
   public String string(String what) throws IOException {
     if (parser.currentToken() != JsonToken.VALUE_STRING) {
       throw bad(what + " is " + found() + ", not a string");
@@ -228,7 +236,7 @@ public final class JsonText implements AutoCloseable {
     return parser.getLongValue();
   }
 
-  /** Returns the number at the parser: not negative, and not too large for a double. */
+  /** Returns the number at the parser. It is not negative, and not too large for a double. */
   public double number(String what) throws IOException {
     JsonToken token = parser.currentToken();
     if (token != JsonToken.VALUE_NUMBER_INT && token != JsonToken.VALUE_NUMBER_FLOAT) {
@@ -242,7 +250,6 @@ public final class JsonText implements AutoCloseable {
     return value;
   }
 
-  /** Returns the boolean at the parser. */
   public boolean bool(String what) throws IOException {
     JsonToken token = parser.currentToken();
     if (token != JsonToken.VALUE_TRUE && token != JsonToken.VALUE_FALSE) {
@@ -251,7 +258,11 @@ public final class JsonText implements AutoCloseable {
     return token == JsonToken.VALUE_TRUE;
   }
 
-  /** Reads a list. The parser is on its opening bracket. */
+  /**
+   * Reads a list, and calls {@code element} for each element. The parser is on the opening bracket.
+   *
+   * @param what name of the value, for messages
+   */
   public void elements(String what, Part<Integer> element) throws IOException {
     if (parser.currentToken() != JsonToken.START_ARRAY) {
       throw bad(what + " is " + found() + ", not a list");
@@ -261,36 +272,30 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Returns the list of integers at the parser. */
   public List<Long> naturals(String what) throws IOException {
     List<Long> values = new ArrayList<>();
     elements(what, index -> values.add(natural(what + "[" + index + "]")));
     return values;
   }
 
-  /** Returns the list of strings at the parser. */
   public List<String> strings(String what) throws IOException {
     List<String> values = new ArrayList<>();
     elements(what, index -> values.add(string(what + "[" + index + "]")));
     return values;
   }
 
-  /** Returns true if the value at the parser is a list. */
   public boolean isList() {
     return parser.currentToken() == JsonToken.START_ARRAY;
   }
 
-  /** Returns true if the value at the parser is an object. */
   public boolean isObject() {
     return parser.currentToken() == JsonToken.START_OBJECT;
   }
 
-  /** Returns true if the value at the parser is {@code true}. */
   public boolean isTrue() {
     return parser.currentToken() == JsonToken.VALUE_TRUE;
   }
 
-  /** Returns true if the value at the parser is {@code null}. */
   public boolean isNull() {
     return parser.currentToken() == JsonToken.VALUE_NULL;
   }
@@ -300,7 +305,7 @@ public final class JsonText implements AutoCloseable {
     parser.skipChildren();
   }
 
-  /** Returns an exception whose message has the current position and {@code what}. */
+  /** Returns an exception whose message has the parser's position and the problem {@code what}. */
   public RuntimeException bad(String what) {
     return refusal.of(where + ": " + what, null);
   }
@@ -316,7 +321,7 @@ public final class JsonText implements AutoCloseable {
     };
   }
 
-  /** Returns a name in quotes for a message, shortened if it is long. */
+  /** Returns a name in quotes for a message. A long name is shortened. */
   public static String quoted(String text) {
     return '"' + (text.length() > 200 ? text.substring(0, 200) + "..." : text) + '"';
   }

@@ -12,7 +12,7 @@ import org.windlass.internal.Log;
 /**
  * Frees objects that were dropped without {@code close()}, and reports them on the logger {@code
  * org.windlass}. With {@code -Dorg.windlass.leaks=full}, a report has the stack trace of the
- * creation. By default it has none, since a stack trace costs microseconds.
+ * object's creation. By default it has none, since a stack trace costs microseconds.
  */
 public final class Leaks {
   public static final String PROPERTY = "org.windlass.leaks";
@@ -25,27 +25,26 @@ public final class Leaks {
 
   private static final int MOST_THREADS = 16;
 
-  /** Threads for each {@code free} that may wait. Others run on the cleaner's thread. */
+  /** Threads that run each {@code free} which may wait. The cleaner's thread runs the others. */
   private static final ThreadPoolExecutor BESIDE = beside();
 
   private Leaks() {}
 
   /**
-   * Runs {@code resource} once {@code owner} is unreachable, or at {@code clean()} of the returned
-   * handle, whichever is first. The resource must not refer to its owner.
+   * Runs {@code resource} once {@code owner} is unreachable, or when the caller calls {@code
+   * clean()} on the result, whichever is first. {@code resource} must not refer to {@code owner}.
    */
   public static Cleaner.Cleanable watch(Object owner, Resource resource) {
     return CLEANER.register(owner, resource);
   }
 
-  /** A native resource of a closeable object. */
   public abstract static class Resource implements Runnable {
     private final @Nullable String what;
     private final @Nullable Throwable made;
     private volatile boolean closed;
 
     /**
-     * Creates a resource that is not closed.
+     * Creates a resource whose owner is open.
      *
      * @param what the name that a leak report uses; null if dropping the object is no leak
      */
@@ -81,10 +80,7 @@ public final class Leaks {
       return true;
     }
 
-    /**
-     * Returns true if {@link #free} may wait for peers or a network. It then runs on another thread
-     * than the {@code free} of other objects.
-     */
+    /** Returns true if {@link #free} may wait for peers, so that it runs on a separate thread. */
     protected boolean mayWait() {
       return false;
     }
@@ -136,7 +132,7 @@ public final class Leaks {
     return executor;
   }
 
-  /** Limits reports to a number in each span of time. Counts the suppressed ones. */
+  /** Limits the number of reports in each interval of time, and counts the suppressed ones. */
   static final class Pace {
     private final int most;
     private final long timeNs;
@@ -151,7 +147,12 @@ public final class Leaks {
       this.beginNs = System.nanoTime() - timeNs;
     }
 
-    /** Returns how many reports were suppressed before this one; -1 if this one is, too. */
+    /**
+     * Returns how many reports were suppressed since the last logged one; -1 if this one is
+     * suppressed too.
+     *
+     * @param nowNs time in nanoseconds
+     */
     synchronized long next(long nowNs) {
       if (nowNs - beginNs >= timeNs) {
         beginNs = nowNs;

@@ -6,7 +6,8 @@ import java.lang.invoke.VarHandle;
 
 /**
  * Controls the lifetime of a native object. The object is released once it has ended and has no
- * pins. A pin costs one compare-and-swap and never blocks; {@link #end} never waits for a pin.
+ * pins. A call pins the objects that it uses. A pin costs one compare-and-swap and never blocks;
+ * {@link #end} never waits for a pin.
  */
 public abstract class Lifetime {
   private static final int ENDED = 1;
@@ -21,7 +22,7 @@ public abstract class Lifetime {
     }
   }
 
-  /** Twice the number of pins, plus one after the end. */
+  /** Twice the number of pins, plus 1 once the object has ended. */
   @SuppressWarnings("unused") // through STATE
   private volatile int state;
 
@@ -38,14 +39,14 @@ public abstract class Lifetime {
     }
   }
 
-  /** Removes one {@link #pin}. The last one after the end releases the object. */
+  /** Removes one {@link #pin}. If the object has ended and this was the last pin, releases it. */
   public final void unpin() {
     if ((int) STATE.getAndAdd(this, -PIN) == ENDED + PIN) {
       release();
     }
   }
 
-  /** Ends the object, which gets no further pin. The last pin releases it. Idempotent. */
+  /** Ends the object, which gets no further pin. The last unpin releases it. Idempotent. */
   public final void end() {
     if ((int) STATE.getAndBitwiseOr(this, ENDED) == 0) {
       release();
@@ -56,6 +57,6 @@ public abstract class Lifetime {
     return (state & ENDED) != 0;
   }
 
-  /** Releases the object. Runs once, on the thread that ended it or that removed the last pin. */
+  /** Releases the object. Called once, on the thread that ended it or that removed the last pin. */
   protected abstract void release();
 }

@@ -13,18 +13,17 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
 /**
- * One allocation: its address, its size in bytes, and its owner. Tensors are views of an
- * allocation, and calls pin it. After its end, it is released with the last pin.
+ * One allocation of memory: its address, its size in bytes, and its owner. Tensors are views of an
+ * allocation, and calls pin it.
  */
 public final class Memory extends Lifetime {
-  /** Largest number of bytes that one ByteBuffer can show. */
   public static final int MAX_BUFFER = Integer.MAX_VALUE - 8;
 
   public final long address;
   public final long bytes;
   public final boolean readOnly;
 
-  /** True for memory on a device, which threads of this process can't access directly. */
+  /** True for memory of a device, which threads of this process can't access directly. */
   public final boolean onDevice;
 
   private final @Nullable Object owner;
@@ -60,17 +59,13 @@ public final class Memory extends Lifetime {
     return new Memory(address, bytes, false, true, owner, null, null);
   }
 
-  /**
-   * Returns memory that {@code owner} may free at any time.
-   *
-   * @param alive returns false after that
-   */
+  /** Returns memory that {@code owner} may free at any time; {@code alive} is true until then. */
   public static Memory of(
       long address, long bytes, boolean readOnly, Object owner, BooleanSupplier alive) {
     return new Memory(address, bytes, readOnly, false, owner, alive, null);
   }
 
-  /** Returns memory that {@code resource} frees at {@link #end}, or once it is unreachable. */
+  /** Returns memory that {@code resource} frees at {@link #end} or once it is unreachable. */
   public static Memory of(long address, long bytes, Leaks.Resource resource) {
     return new Memory(address, bytes, false, false, null, null, resource);
   }
@@ -81,9 +76,8 @@ public final class Memory extends Lifetime {
   }
 
   /**
-   * Allocates zeroed memory, aligned to 64 bytes. It is freed when ended or unreachable.
-   *
-   * @throws WindlassException if there is not enough memory
+   * Allocates zeroed memory, aligned to 64 bytes, freed when ended or unreachable. Throws a
+   * ResourceException if there is not enough.
    */
   public static Memory allocate(long bytes) {
     Natives.require();
@@ -95,7 +89,7 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /** Allocates zeroed memory on the device of {@code beside}, freed when ended or unreachable. */
+  /** Allocates zeroed memory on the device of {@code beside}. Freed when ended or unreachable. */
   public static Memory allocateBeside(Memory beside, long bytes) {
     try (Scratch scratch = Scratch.take()) {
       int code =
@@ -112,16 +106,12 @@ public final class Memory extends Lifetime {
     return alive != null && !alive.getAsBoolean();
   }
 
-  /** Returns the end of a message that says who ended the memory, such as {@code was closed}. */
+  /** Returns the end of a message that says what ended the memory, such as {@code was closed}. */
   public String ending() {
     return ended() ? "was closed" : "its owner has closed";
   }
 
-  /**
-   * Returns the exception of a call that takes only host memory.
-   *
-   * @param what the call and its tensor, such as {@code put: local (f32[4])}
-   */
+  /** Returns the exception for {@code what}, a call and its tensor, that takes only host memory. */
   public RuntimeException notOfHost(String what) {
     return new UnsupportedException(
         what + " lies in a device's memory, where this call can't get at it; copy it to a host"
@@ -133,7 +123,7 @@ public final class Memory extends Lifetime {
     return !ended() && !lost();
   }
 
-  /** Pins the memory if a call may use it now. Returns true if it is pinned. */
+  /** Pins the memory, and returns true. Returns false, without a pin, if it has ended. */
   public boolean hold() {
     if (alive != null && !alive.getAsBoolean()) {
       return false;
@@ -143,7 +133,7 @@ public final class Memory extends Lifetime {
 
   /**
    * Returns a buffer over {@code length} bytes from byte {@code from} on, or null if the memory has
-   * ended. The memory stays pinned while the buffer, or any buffer derived from it, is reachable.
+   * ended. The memory stays pinned while the buffer, or one derived from it, is reachable.
    */
   public @Nullable ByteBuffer lend(long from, int length) {
     if (!hold()) {
@@ -155,7 +145,7 @@ public final class Memory extends Lifetime {
     return view;
   }
 
-  /** Ends memory of an {@link Allocation}. Does nothing for other memory. */
+  /** Ends memory that was allocated for tensors. Does nothing for other memory. */
   public void endIfAllocated() {
     if (resource instanceof Allocation) {
       end();
@@ -170,7 +160,7 @@ public final class Memory extends Lifetime {
     }
   }
 
-  /** Returns the object that keeps the memory valid. Null if Windlass has allocated it. */
+  /** Returns the object that keeps the memory valid. Null if Windlass has allocated the memory. */
   public @Nullable Object owner() {
     return owner;
   }

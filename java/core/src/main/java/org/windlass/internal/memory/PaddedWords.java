@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.windlass.internal.NativeMemory;
 
-/** Words of 32 bits that threads and processes share. Each has two cache lines of its own. */
+/** 32-bit words, numbered from 0, that threads and processes share. Each has two cache lines. */
 public class PaddedWords {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
@@ -18,8 +18,8 @@ public class PaddedWords {
   private final ByteBuffer words;
 
   /**
-   * Wraps {@code count} words at {@code address}, a multiple of 128, with their current values. The
-   * caller keeps the memory valid.
+   * Wraps {@code count} words with their current values. {@code address} is a multiple of 128, and
+   * the caller keeps the memory valid.
    */
   public PaddedWords(long address, int count) {
     words = NativeMemory.buffer(address, bytes(count));
@@ -29,40 +29,40 @@ public class PaddedWords {
     return (long) count * PAD;
   }
 
-  /** Returns the value of the word without any ordering. */
+  /** Returns the value of the word without memory ordering. */
   public final int peek(int word) {
     return (int) WORD.getOpaque(words, word * PAD);
   }
 
-  /** Sets the word without any ordering. */
+  /** Sets the word without memory ordering. */
   public final void set(int word, int value) {
     WORD.setOpaque(words, word * PAD, value);
   }
 
   /**
-   * Returns the value of the word with acquire ordering: after it, writes that came before the
-   * {@link #publish} of this value are visible.
+   * Returns the value of the word. All memory writes before the {@link #publish} of that value are
+   * then visible.
    */
   public final int read(int word) {
     return (int) WORD.getAcquire(words, word * PAD);
   }
 
-  /** Sets the word with release ordering: earlier writes of this thread become visible first. */
+  /** Sets the word. A thread that {@link #read}s the value sees this thread's earlier writes. */
   public final void publish(int word, int value) {
     WORD.setRelease(words, word * PAD, value);
   }
 
-  /** Returns a word of 64 bits without any ordering. */
+  /** Returns the 64-bit value at the word without memory ordering. */
   public final long peekLong(int word) {
     return (long) LONG_WORD.getOpaque(words, word * PAD);
   }
 
-  /** Adds to a word of 64 bits, and returns its value before. All additions are ordered. */
+  /** Adds to a word of 64 bits atomically, with full ordering. Returns its value before. */
   public final long addLong(int word, long value) {
     return (long) LONG_WORD.getAndAdd(words, word * PAD, value);
   }
 
-  /** Adds one and returns the sum. All additions are ordered. */
+  /** Adds 1 atomically, with full ordering. Returns the sum. */
   public final int increment(int word) {
     return (int) WORD.getAndAdd(words, word * PAD, 1) + 1;
   }

@@ -15,7 +15,7 @@ import org.windlass.internal.Structs;
 
 /**
  * A communicator of several processes, seen by a process that has none of its ranks. It reads the
- * communicator's memory and writes nothing. One thread at a time may use it.
+ * communicator's memory and writes nothing. Only one thread at a time may use it.
  */
 public final class ObservedGroup implements AutoCloseable {
   private static final int MOST = Native.WL_REPORT_GROUPS;
@@ -26,7 +26,7 @@ public final class ObservedGroup implements AutoCloseable {
    * @param ranks number of ranks
    * @param id number that distinguishes it from all others on its host
    * @param parent id of the communicator that it was split or shrunk from; 0 for none
-   * @param madeNs time of its creation, on the clock of {@code wl_clock_ns}
+   * @param madeNs time of its creation, in nanoseconds on the clock of {@code wl_clock_ns}
    */
   public record About(int ranks, long id, long parent, long madeNs) {}
 
@@ -47,11 +47,11 @@ public final class ObservedGroup implements AutoCloseable {
   }
 
   /**
-   * Finds the communicators whose memory a process has open. Returns a number for each, which
-   * {@link #open} takes.
+   * Finds the communicators whose memory a process has open. Returns a number for each, to pass to
+   * {@link #open}.
    *
    * @throws WindlassException PeerLost if the process has ended; Unsupported if it lives in another
-   *     pid namespace; Resource if this process may not look
+   *     pid namespace; Resource if this process may not read that one
    */
   public static int[] find(ProcessName process) {
     ByteBuffer numbers = Structs.allocate(Integer.BYTES * MOST);
@@ -89,7 +89,6 @@ public final class ObservedGroup implements AutoCloseable {
     return about;
   }
 
-  /** Returns the present state of each rank, in rank order. */
   public List<RankLook> looks() {
     long report = handle;
     return RankLook.all(
@@ -109,7 +108,6 @@ public final class ObservedGroup implements AutoCloseable {
     }
   }
 
-  /** Returns how ranks access memory outside windows in other processes, and why. */
   public String peerMemory() {
     long report = handle;
     return PeerMemory.of(

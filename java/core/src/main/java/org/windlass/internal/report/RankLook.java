@@ -17,9 +17,10 @@ import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * The state of a rank as any thread can see it: first its state line, then its recorded operations.
- * The two may be from different moments.
+ * The state of a rank as any thread can see it: its current state, and its last operations. The two
+ * may be from different moments.
  *
+ * @param closed true if the rank has closed its communicator
  * @param awaited the rank that it waits for, {@link #NOBODY} or {@link #SEVERAL}
  * @param contested number of times that a wait found another thread busy on its core
  * @param item the piece of an operation's work that it runs, or null
@@ -46,14 +47,15 @@ public record RankLook(
   public static final int SEVERAL = -2;
 
   /**
-   * One recorded operation. Times are those of {@code wl_clock_ns}.
+   * One recorded operation. Times are in nanoseconds on the clock of {@code wl_clock_ns}.
    *
-   * @param sequence its sequence number; for a one-sided operation, that of the operation before it
-   * @param algorithm the algorithm; {@code WL_AUTO} if the operation has only one
+   * @param sequence its sequence number; for an uncounted operation, that of the operation before
+   *     it
+   * @param algorithm a {@code wl_algorithm}; {@code WL_AUTO} if the operation has only one
    * @param text the operation and its tensors
-   * @param code {@code WL_RECORD_INSIDE} while in progress; {@code WL_RECORD_ENTERED} for a rank on
-   *     another host
-   * @param enteredNs time at which it entered; 0 if it has not entered yet
+   * @param code the operation's {@code wl_code}; {@code WL_RECORD_INSIDE} while it is in progress,
+   *     {@code WL_RECORD_ENTERED} for a rank on another host
+   * @param enteredNs time at which the rank entered it; 0 if it has not entered yet
    */
   public record Recorded(
       int sequence,
@@ -69,7 +71,7 @@ public record RankLook(
       return code == Native.WL_RECORD_INSIDE;
     }
 
-    /** Returns true if the operation takes no sequence number: one-sided ones and shrink. */
+    /** Returns true for an operation without a sequence number: a one-sided one, or a shrink. */
     public boolean uncounted() {
       return operation == Native.WL_OP_SHRINK
           || (operation >= Native.WL_OP_FIRST_ONE_SIDED
@@ -87,9 +89,8 @@ public record RankLook(
   }
 
   /**
-   * Returns the rank that the endpoint's own rank waits for, {@link #NOBODY} or {@link #SEVERAL}.
-   *
-   * @param state a {@code wl_rank_state_t} to fill in
+   * Returns the rank that this rank waits for, {@link #NOBODY} or {@link #SEVERAL}. Uses {@code
+   * state} for a {@code wl_rank_state_t}.
    */
   public static int awaited(Endpoint endpoint, ByteBuffer state) {
     state.putInt(0, Structs.RankState.SIZE);
@@ -113,11 +114,6 @@ public record RankLook(
     return of(endpoint, Structs.RankState.HOST);
   }
 
-  /**
-   * Returns an integer of each rank's {@code wl_rank_state_t}, in rank order.
-   *
-   * @param offset offset of the integer in the struct
-   */
   private static int[] of(Endpoint endpoint, int offset) {
     ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
     int[] values = new int[endpoint.size];
@@ -130,11 +126,12 @@ public record RankLook(
   }
 
   /**
-   * Returns one look at each of {@code ranks} ranks.
+   * Returns the state of each of {@code ranks} ranks.
    *
-   * @param fillState fills in the {@code wl_rank_state_t} of a rank at an address
-   * @param fillRecords fills in the {@code wl_record_t} of a rank at an address, at most {@code
-   *     WL_RECORDS}, and returns their number
+   * @param fillState gets a rank and an address, and writes the rank's {@code wl_rank_state_t}
+   *     there
+   * @param fillRecords gets a rank and an address, writes the rank's {@code wl_record_t} there, at
+   *     most {@code WL_RECORDS}, and returns their number
    */
   static List<RankLook> all(
       int ranks,
@@ -183,7 +180,6 @@ public record RankLook(
         elsewhere);
   }
 
-  /** Returns the state of the rank's process that other ranks report. */
   private static int toldOf(ByteBuffer state) {
     return state.getInt(Structs.RankState.LOST) == 0
         ? Native.WL_PROCESS_UNKNOWN

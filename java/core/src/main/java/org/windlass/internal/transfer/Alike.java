@@ -19,10 +19,10 @@ public final class Alike {
    * Returns if all ranks have the same fingerprint. Otherwise all ranks throw, and the communicator
    * stays usable. Collective.
    *
-   * @param operation the C ABI's number of the operation that contains this check
+   * @param operation number in the C ABI of the operation that contains this check
    * @param own fingerprint of this rank's arguments
    * @param here describes this rank's call after "rank 0", such as {@code opens link 'a'}
-   * @throws MismatchException if two ranks differ; the message has the text of both
+   * @throws MismatchException if two ranks differ; the message has {@code here} of both
    */
   public static void require(
       Communicator communicator, Until until, int operation, Fingerprint own, String here) {
@@ -33,12 +33,12 @@ public final class Alike {
   }
 
   /**
-   * Returns if all ranks have the same list of items, in one order. Otherwise all ranks throw, and
-   * the communicator stays usable. Collective.
+   * Returns if all ranks have equal lists of items, in the same order. Otherwise all ranks throw,
+   * and the communicator stays usable. Collective.
    *
+   * @param operation number in the C ABI of the operation that contains this check
    * @param items a fingerprint of each item
-   * @param here describes this rank's item of an index, or says that it has none. The index may be
-   *     that of another rank's item.
+   * @param here describes this rank's item with a given index, or says that there is no such item
    * @throws MismatchException if two ranks differ; the message has the first item in which they
    *     differ
    */

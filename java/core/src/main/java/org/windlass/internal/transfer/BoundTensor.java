@@ -12,14 +12,14 @@ import org.windlass.internal.Shapes;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
-/** One tensor of a transfer, with this rank's views; null where this rank has none. */
+/** One tensor of a transfer, before and after it, with this rank's views; null without elements. */
 public record BoundTensor(
     TensorSpec from, @Nullable Tensor source, TensorSpec to, @Nullable Tensor target, Plan plan) {
   /**
    * Throws InvalidArgumentException unless {@code view} has the dtype and the shape of the part of
    * {@code spec} that {@code rank} holds.
    *
-   * @param call method for messages
+   * @param call method, for messages
    * @param role {@code source} or {@code target}, for messages
    */
   public static void checkView(
@@ -74,12 +74,11 @@ public record BoundTensor(
     return role + " of tensor '" + spec.name() + "'";
   }
 
-  /** Returns a hash of all properties of this tensor that must be equal on all ranks. */
   public long fingerprint() {
     return new Fingerprint().add(from.name()).add(to.name()).add(plan.fingerprint()).value();
   }
 
-  /** Returns the text of the properties in {@link #fingerprint}, for messages. */
+  /** Returns the properties that {@link #fingerprint} covers as text, for messages. */
   public String text() {
     return "'" + from.name() + "', " + text(from) + ", to "
         + (to.name().equals(from.name()) ? "" : "'" + to.name() + "', ") + text(to) + ", "
@@ -92,12 +91,12 @@ public record BoundTensor(
         + (isPadded ? " padded to " + spec.paddedShape() : "") + " under " + spec.layout();
   }
 
-  /** Returns the number of bytes of the target on all ranks together, without padding. */
+  /** Returns the number of bytes of the targets of all ranks together, without padding. */
   public long targetBytes() {
     return to.layout().mesh().ranks().stream().mapToLong(this::targetBytes).sum();
   }
 
-  /** Returns views of the target's padding. Together they cover each of its elements once. */
+  /** Returns views of the padding in the target of {@code rank}. They don't overlap. */
   public List<Tensor> padding(int rank) {
     List<Tensor> padding = new ArrayList<>();
     if (target == null) {
@@ -113,7 +112,7 @@ public record BoundTensor(
     return padding;
   }
 
-  /** Returns the number of bytes of the target on one rank, without padding. */
+  /** Returns the number of bytes of the target of {@code rank}, without padding. */
   public long targetBytes(int rank) {
     return to.layout().mesh().contains(rank)
         ? to.dtype().bytesOf(to.localRegion(rank).numel())

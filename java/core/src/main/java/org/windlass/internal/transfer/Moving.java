@@ -10,7 +10,7 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * Options by which a tensor moves. They are the defaults of {@link
+ * Options for how a tensor moves. They are the defaults of {@link
  * org.windlass.transfer.TransferBuilder} or {@link org.windlass.link.LinkTransferBuilder} at the
  * time when it was added.
  *
@@ -32,22 +32,21 @@ public record Moving(@Nullable DType wire, PlanOptions options) {
     return new Moving(wire, options.withBucketBytes(bytes));
   }
 
-  /** Returns these options for a source of this dtype. Only floating ones have a wire dtype. */
+  /** Returns the options for a source of this dtype. Only a floating one keeps the wire dtype. */
   public Moving of(DType source) {
     return wire == null || source.isFloating() ? this : new Moving(null, options);
   }
 
-  /** Returns the wire dtype between a source and a target of these dtypes. */
+  /** Returns the dtype in which a tensor with these source and target dtypes crosses ranks. */
   public DType wire(DType source, DType target) {
     DType chosen = of(source).wire;
     return chosen != null ? chosen : Plan.defaultWire(source, target);
   }
 
   /**
-   * Throws if the last default was set after the last tensor, so that no tensor uses it.
+   * Throws if a default was set after the last tensor was added, so that no tensor uses it.
    *
-   * @param unused the call that set it; null if a tensor follows
-   * @param hasTensors true if any tensor came before
+   * @param unused the method that set it; null if a tensor was added after it
    */
   public static void requireUsed(@Nullable String unused, boolean hasTensors) {
     if (unused != null && hasTensors) {

@@ -16,9 +16,10 @@ public final class Names {
   private Names() {}
 
   /**
-   * Throws InvalidArgumentException for a name that is empty, too long or has a slash.
+   * Throws InvalidArgumentException unless a name has 1 to 64 bytes of UTF-8, and only printable
+   * characters without a slash.
    *
-   * @param what the argument, for the message
+   * @param what the argument's name, for the message
    */
   public static void require(String what, String name) {
     Objects.requireNonNull(name, what);

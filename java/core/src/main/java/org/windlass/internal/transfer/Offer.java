@@ -19,16 +19,16 @@ import org.windlass.plan.TransferMode;
 
 /**
  * The tensors and options with which one rank registers a transfer over a {@link
- * org.windlass.link.Link}. Each rank sends it to all others.
+ * org.windlass.link.Link}. Each rank sends them to all others.
  *
- * @param checksums true if it asks for a verification of received data
- * @param inPlace true if it receives without a second half of memory
- * @param sends tensors that it sends, if it holds a part of them
- * @param receives tensors that it receives a part of, one for each view
+ * @param checksums true if the rank asks for a verification of received data
+ * @param inPlace true if the rank receives every version into the same memory
+ * @param sends tensors that the rank sends, if it holds a part of them
+ * @param receives tensors that the rank receives a part of, one for each view
  */
 public record Offer(
     boolean checksums, boolean inPlace, List<Sent> sends, List<TensorSpec> receives) {
-  /** Version of the encoding. Raise it with every change. */
+  /** Version of the encoding. Increase it with every change. */
   public static final int FORMAT = 3;
 
   private static final int MOST = 1 << 24;
@@ -62,9 +62,7 @@ public record Offer(
   }
 
   /**
-   * Reads and checks an encoding that {@link #encode} made on {@code rank}.
-   *
-   * @throws MismatchException if it is malformed
+   * Decodes what {@link #encode} made on {@code rank}. Throws MismatchException if it is malformed.
    */
   public static Offer decode(int rank, byte[] bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {

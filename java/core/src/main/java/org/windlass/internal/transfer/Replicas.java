@@ -23,7 +23,7 @@ import org.windlass.layout.TensorSpec;
 /**
  * Checks that replicas of sources are equal. Ranks that hold the same part of a tensor, or the same
  * term of a {@code Partial}, must hold the same bits. Ranks compare hashes of their parts. If two
- * differ, hashes of ever smaller parts lead to the first different element.
+ * differ, hashes of ever smaller parts find the first different element.
  */
 public final class Replicas {
   private record Suspects(BoundTensor tensor, int first, int other) {}
@@ -31,7 +31,7 @@ public final class Replicas {
   private final Until until;
   private final Communicator communicator;
 
-  /** Element r is the number that layouts use for rank r of the communicator. Ascending. */
+  /** The number that layouts use for each rank of the communicator; ascending. */
   private final int[] ranks;
 
   private final Function<Layout, String> named;
@@ -48,8 +48,7 @@ public final class Replicas {
    * Checks all replicas. Collective over the communicator, which has every rank of the sources'
    * layouts.
    *
-   * @param ranks element {@code r} is the rank number that layouts use for rank {@code r} of the
-   *     communicator; ascending
+   * @param ranks element {@code r} is the number that layouts use for rank {@code r}; ascending
    * @param named formats a layout for messages
    * @param tensors the same on every rank, each with that rank's source
    * @throws VerificationFailedException on every rank, if two replicas differ
@@ -73,7 +72,7 @@ public final class Replicas {
     }
   }
 
-  /** Compares replicas. Returns the first tensor and ranks that differ; null if none do. */
+  /** Compares replicas. Returns the first tensor that differs, with two ranks, or null. */
   private @Nullable Suspects compare(List<BoundTensor> tensors) {
     if (tensors.isEmpty()) {
       return null;
@@ -94,7 +93,7 @@ public final class Replicas {
     return null;
   }
 
-  /** Returns the rank with the same part whose coordinate is 0 where the mesh replicates. */
+  /** Returns the rank with the same part and coordinate 0 in each replicating dimension. */
   private static int firstReplica(Layout layout, int rank) {
     int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
     for (int m = 0; m < coordinates.length; m++) {
@@ -109,7 +108,7 @@ public final class Replicas {
     return Arrays.binarySearch(ranks, rank);
   }
 
-  /** Returns this rank's source without its padding, which may have any values. */
+  /** Returns this rank's source without padding, which may have any values and is not compared. */
   private @Nullable Tensor held(BoundTensor tensor) {
     Tensor part = tensor.source();
     if (part == null) {
@@ -144,7 +143,8 @@ public final class Replicas {
   }
 
   /**
-   * Converts a local index of one dimension to a global one. {@code held} has the rank's intervals.
+   * Converts a rank's local index in one dimension to a global one. {@code held} has the global
+   * intervals that the rank holds.
    */
   private static long global(List<Region.Interval> held, long local) {
     long left = local;
@@ -157,7 +157,7 @@ public final class Replicas {
     throw new InternalException("local index " + local + " is outside " + held);
   }
 
-  /** Returns the index of the first element that differs, counted in the ranks' parts. */
+  /** Returns the local index of the first element that differs. */
   private long[] firstDifference(Suspects suspects) {
     TensorSpec spec = suspects.tensor.from();
     long[] shape = spec.localRegion(suspects.first).shape();

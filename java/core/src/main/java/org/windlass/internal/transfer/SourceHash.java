@@ -9,10 +9,10 @@ import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * Computes the XXH64 of boxes of a transfer's sources, on any ranks, of the values that reach a
- * target. Each hash is a call on the transfer's communicator: if ranks fail, peers then know how
- * long their sources are read. The caller has pinned the transfer. Only one thread at a time may
- * use it.
+ * Computes the XXH64 of boxes of a transfer's sources, after the reduction and casts of a transfer.
+ * The boxes may be on any ranks. Each hash is a call on the transfer's communicator, so that peers
+ * know until when their sources are read if a rank fails. The caller has pinned the transfer. Only
+ * one thread at a time may use it.
  */
 public final class SourceHash {
   private static final int BOX = 2 * Long.BYTES * Native.WL_MAX_DIMS;
@@ -29,8 +29,8 @@ public final class SourceHash {
    * Returns the hash of a box of a source. If there are several {@code ranks}, their boxes are
    * combined by {@code op}. The elements are rounded to {@code wire}, then to {@code dtype}.
    *
-   * @param binding number of the source among those of the transfer
-   * @param start first index of the box in the ranks' local tensors
+   * @param binding index of the source among those of the transfer
+   * @param start index of the box's first element in the ranks' local tensors
    * @param length extents of the box
    */
   public long of(

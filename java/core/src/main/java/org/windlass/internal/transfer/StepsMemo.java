@@ -8,21 +8,20 @@ import java.util.Map;
 import org.windlass.plan.Plan;
 
 /**
- * Cache of the steps of recent transfers. Its key is the text by which ranks compare their plans. A
- * transfer between the same layouts in other memory does not compute its steps again.
+ * Cache of the steps of recent transfers. If a transfer has the same plans as an earlier one, but
+ * other memory, its steps are not computed again.
  */
 public final class StepsMemo {
-  /** Limit of the words of all cached steps, except those of the last transfer. */
+  /** Limit of the words of all cached steps, not counting those of the last transfer. */
   private static final long MOST_WORDS = 1 << 22;
 
   private record Key(List<Long> plans, int rank) {}
 
-  /** Cached transfers, the one used last at the end. Guarded by this, as is the next field. */
+  /** Cached transfers, the last used one at the end. Guarded by this, as is the next field. */
   private final Map<Key, TransferSteps> all = new LinkedHashMap<>(16, 0.75f, true);
 
   private int computed;
 
-  /** Returns the steps of {@code rank} in a transfer of {@code plans}. */
   public synchronized TransferSteps of(List<Plan> plans, int rank) {
     Key key = new Key(plans.stream().map(Plan::fingerprint).toList(), rank);
     TransferSteps found =
@@ -41,7 +40,7 @@ public final class StepsMemo {
     return found;
   }
 
-  /** Returns how often steps had to be computed. */
+  /** Returns how often the cache did not have the steps. */
   public synchronized int computed() {
     return computed;
   }

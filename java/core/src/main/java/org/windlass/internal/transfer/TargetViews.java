@@ -32,7 +32,6 @@ public final class TargetViews {
     }
   }
 
-  /** Throws InvalidArgumentException if a target shares bytes with another view. */
   public void check() {
     views.sort(Comparator.comparingLong(view -> view.tensor().address()));
     List<View> open = new ArrayList<>();

@@ -13,13 +13,14 @@ import org.windlass.internal.memory.Memory;
 import org.windlass.layout.TensorSpec;
 
 /**
- * The views into which a rank receives. In place, versions arrive in the caller's memory. Otherwise
- * there are two halves: the caller's memory, and memory of the same shape that this class
- * allocates. For each allocation of the caller, the second half has the bytes from the start of its
- * first view to the end of its last one. So views that share bytes do so in both halves.
+ * The views into which a rank receives. In place, every version arrives in the caller's views.
+ * Otherwise there are two memory halves, which versions use by turns: half 0 is the caller's
+ * memory, and this class allocates half 1. For each allocation of the caller, half 1 has the bytes
+ * from the start of its first view to the end of its last one. So views that share bytes in half 0
+ * do so in half 1.
  */
 public final class Targets {
-  /** Bytes of one allocation that a half has; from {@code low} to {@code high} in the first. */
+  /** Addresses {@code low} to {@code high}, excluded, of half 0, and their copy in half 1. */
   private static final class Stretch {
     public long low = Long.MAX_VALUE;
     public long high = Long.MIN_VALUE;
@@ -35,8 +36,8 @@ public final class Targets {
     }
 
     /**
-     * Returns the address that matches the start of the second half. It is aligned to 64 bytes, so
-     * that views have the same alignment in both halves.
+     * Returns the address in half 0 that corresponds to the start of half 1. It is a multiple of
+     * 64, so that views have the same alignment in both halves.
      */
     public long base() {
       return low & -64;
@@ -66,16 +67,17 @@ public final class Targets {
         : Memory.allocate(bytes);
   }
 
-  /** Returns true if there are views, and no second half. */
+  /** Returns true if there are views, and they have no second half. */
   public boolean isInPlace() {
     return !doubled && !views.isEmpty();
   }
 
   /**
-   * Returns a view in a half.
+   * Returns a view in a memory half.
    *
    * @param name name of the tensor
-   * @param view number of the view among those of the name
+   * @param view index of the view among those of this name
+   * @param half 0 or 1
    * @return the view; null if this rank has no such view
    */
   public @Nullable Tensor view(String name, int view, int half) {
@@ -83,7 +85,7 @@ public final class Targets {
     return known == null || view >= known.size() ? null : in(half, known.get(view));
   }
 
-  /** Throws InvalidArgumentException unless there is exactly one view of that name. */
+  /** Throws InvalidArgumentException unless {@code name} has exactly one view. */
   public void requireOne(String name) {
     List<Tensor> known = views.get(name);
     if (known == null) {
@@ -97,13 +99,13 @@ public final class Targets {
     }
   }
 
-  /** Returns the view of a name that has only one, in a half. */
+  /** Returns the only view of {@code name}, in memory half 0 or 1. */
   public Tensor view(String name, int half) {
     return in(half, Objects.requireNonNull(views.get(name)).get(0));
   }
 
   /**
-   * Returns the view in a half that corresponds to {@code view} of the first half.
+   * Returns the view in memory half 0 or 1 that corresponds to {@code view} of half 0.
    *
    * @throws InvalidArgumentException if {@code view} lies outside the memory of the bound views
    */

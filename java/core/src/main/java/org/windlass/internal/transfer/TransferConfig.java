@@ -36,7 +36,6 @@ public final class TransferConfig {
     }
   }
 
-  /** Returns the address of the configuration. It is valid while this object is reachable. */
   public long address() {
     return NativeMemory.address(config);
   }

@@ -11,13 +11,13 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Lifetime;
 import org.windlass.internal.memory.Memory;
 
-/** Handle of a native transfer. The memory of its views stays pinned while the handle lives. */
+/** Handle of a native transfer. The memory of its views stays pinned as long as the handle. */
 public final class TransferHandle extends Lifetime {
   public final long handle;
   private final Endpoint endpoint;
   private final Memory[] memories;
 
-  /** Takes ownership of {@code handle} and of one pin of each memory. */
+  /** Takes ownership of {@code handle} and of one pin of each of {@code memories}. */
   public TransferHandle(long handle, Endpoint endpoint, Memory[] memories) {
     this.handle = handle;
     this.endpoint = endpoint;
@@ -45,7 +45,7 @@ public final class TransferHandle extends Lifetime {
     return endpoint;
   }
 
-  /** Unpins this handle once no rank of a failed communicator can read the memory of its views. */
+  /** Unpins this handle once no rank of a failed communicator can read its views' memory. */
   public void unpinOnceQuiet() {
     endpoint.keepUntilQuiet(this);
   }

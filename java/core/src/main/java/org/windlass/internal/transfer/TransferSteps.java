@@ -7,11 +7,11 @@ import org.windlass.internal.Steps;
 import org.windlass.plan.Plan;
 
 /**
- * The boxes that one rank stages and writes in a transfer, encoded as words. They depend only on
- * the plans, not on memory addresses.
+ * The steps of one rank in a transfer, encoded as 64-bit words: the boxes that it writes ({@code
+ * chunks}) and the boxes in its staging buffer ({@code stages}). They depend only on the plans, not
+ * on memory addresses.
  */
 public record TransferSteps(long chunkCount, long[] chunks, long stageCount, long[] stages) {
-  /** Returns the steps of {@code rank}. */
   public static TransferSteps of(List<Plan> plans, int rank) {
     Encoder encoder = new Encoder();
     if (!plans.isEmpty()) {
@@ -24,7 +24,6 @@ public record TransferSteps(long chunkCount, long[] chunks, long stageCount, lon
         encoder.stages.build().toArray());
   }
 
-  /** Returns the number of words. */
   long size() {
     return chunks.length + (long) stages.length;
   }

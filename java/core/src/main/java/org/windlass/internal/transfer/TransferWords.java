@@ -11,22 +11,22 @@ import org.windlass.internal.Fingerprint;
 import org.windlass.layout.TensorSpec;
 
 /**
- * Encodes one rank's part of a transfer as the words of {@code wl_transfer_config_t} in windlass.h.
- * The words describe the rank's views of all tensors, the boxes that it stages, and the boxes that
- * it writes. A process may make the words of a rank of another process, if it knows the plans and
- * the rank's views.
+ * Encodes one rank's part of a transfer as the 64-bit words of {@code wl_transfer_config_t} in
+ * windlass.h. They describe the rank's views of all tensors, the boxes that it stages, and the
+ * boxes that it writes. A process can also encode them for a rank of another process, if it knows
+ * the plans and that rank's views.
  *
  * <p>A fingerprint comes first. Then follow the number of sources, of targets, of writes and of
  * staged boxes, and the number of words of each. Then come their words.
  */
 public final class TransferWords {
-  /** The most words, which one buffer holds. */
+  /** Largest number of words, which one buffer can hold. */
   private static final int MOST = Integer.MAX_VALUE / Long.BYTES - 1;
 
-  /** A view in the allocation of {@code bytes} bytes that begins at address {@code low}. */
+  /** A view in an allocation of {@code bytes} bytes that begins at address {@code low}. */
   public record Binding(
       int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
-    /** Returns the binding of a rank that holds no part of a tensor. */
+    /** Returns the view for a rank that holds no element of a tensor. */
     public static Binding empty(TensorSpec spec) {
       long[] none = new long[Math.max(1, spec.extents().length)];
       return new Binding(spec.dtype().code(), 0, 0, 0, none, none);
@@ -48,10 +48,10 @@ public final class TransferWords {
   }
 
   /**
-   * Returns the words of {@code rank}. Computes its steps unless {@code memo} has them.
+   * Returns the words of {@code rank}. Takes its steps from {@code memo}, or computes them.
    *
-   * @param source returns the rank's binding of a tensor's source
-   * @param target returns the rank's binding of a tensor's target
+   * @param source returns the rank's view of a tensor's source
+   * @param target returns the rank's view of a tensor's target
    */
   public static long[] of(
       List<BoundTensor> tensors,

@@ -8,10 +8,10 @@ import org.windlass.internal.Deadline;
 
 /**
  * A deadline that several operations share, or none. Without one, each operation has its
- * communicator's own deadline; this is the default deadline below.
+ * communicator's own deadline; this is called the default deadline.
  */
 public final class Until {
-  /** Longest time, so that sums of times don't overflow. */
+  /** Upper bound of times, so that sums of times don't overflow. */
   private static final long LONGEST_NS = Long.MAX_VALUE / 4;
 
   private final boolean isDefault;
@@ -27,22 +27,22 @@ public final class Until {
     endNs = System.nanoTime() + deadlineNs;
   }
 
-  /** Returns a deadline that is later by {@code more}. The default deadline stays as it is. */
+  /** Returns a deadline later by {@code more}, or the default deadline unchanged. */
   public Until later(Duration more) {
     return isDefault ? this : new Until(Math.min(leftNs(), LONGEST_NS) + more.toNanos());
   }
 
-  /** Returns the later one of this deadline and {@code least} from now. The default stays. */
+  /** Returns the later of this deadline and {@code least} from now; the default one unchanged. */
   public Until orLonger(Duration least) {
     return isDefault || leftNs() >= least.toNanos() ? this : new Until(least.toNanos());
   }
 
-  /** Returns true if the deadline has passed. The default deadline never passes here. */
+  /** Returns true if the deadline has passed. Returns false for the default deadline. */
   public boolean isOver() {
     return !isDefault && System.nanoTime() - endNs >= 0;
   }
 
-  /** Returns the nanoseconds left for the next operation, at least 1, in the form of the C ABI. */
+  /** Returns the nanoseconds left, at least 1; {@link Deadline#DEFAULT} for the default one. */
   public long leftNs() {
     return isDefault ? Deadline.DEFAULT : Math.max(1, endNs - System.nanoTime());
   }
@@ -52,12 +52,12 @@ public final class Until {
     return Duration.ofNanos(leftNs());
   }
 
-  /** Returns the nanoseconds left, at least 1, for an operation of {@code communicator}. */
+  /** Returns the nanoseconds left, at least 1, for the next operation of {@code communicator}. */
   public long leftNs(Communicator communicator) {
     return isDefault ? Deadline.nanos(communicator.deadline()) : leftNs();
   }
 
-  /** Returns the communicator's operations with the time that is left. */
+  /** Returns the operations of {@code communicator} with the time left as their deadline. */
   public Collectives on(Communicator communicator) {
     return isDefault ? communicator : communicator.withDeadline(Duration.ofNanos(leftNs()));
   }

@@ -14,7 +14,6 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Memory;
 import org.windlass.kernel.Target;
 
-/** Operations on the bytes of views. */
 public final class Views {
   private Views() {}
 
@@ -40,17 +39,15 @@ public final class Views {
   }
 
   /**
-   * Returns the exception for a call that finds the memory of {@code view} closed.
-   *
-   * @param call method for the message
-   * @param name the view's name in the message
+   * Returns the exception for a call that finds the memory of {@code view} closed. {@code call} and
+   * {@code name} are for its message.
    */
   public static ClosedException closed(String call, String name, Tensor view) {
     return new ClosedException(
         call + ": " + name + " (" + view + ") is over memory that " + memory(view).ending());
   }
 
-  /** Throws an exception for a view in device memory, unless the kernels run on devices. */
+  /** Throws UnsupportedException for a view in device memory, unless the kernels run on devices. */
   public static void requireDevices(String call, String name, Tensor view) {
     Target target = Target.loaded();
     if (memory(view).onDevice && target != Target.CUDA) {
@@ -60,7 +57,7 @@ public final class Views {
     }
   }
 
-  /** Clears every bit of the view, which must be in valid host memory. */
+  /** Clears all elements of the view, which must be in valid host memory. */
   public static void zero(Tensor view) {
     try (Scratch scratch = Scratch.take()) {
       scratch.elementLong(0);
@@ -70,10 +67,9 @@ public final class Views {
   }
 
   /**
-   * Clears every bit of a view in device memory, on the device of the rank whose call is in
-   * progress.
+   * Clears all elements of a view in device memory, on the device of the endpoint's rank.
    *
-   * @return the code of the call; its error record has the details
+   * @return a {@code wl_code}; the error record of the endpoint's call has the details
    */
   public static int zeroOnDevice(Endpoint endpoint, Tensor view) {
     try (Scratch scratch = Scratch.take()) {
@@ -82,9 +78,8 @@ public final class Views {
   }
 
   /**
-   * Returns the XXH64 of the elements in row-major order.
-   *
-   * @param communicator communicator of the rank whose device reads device memory
+   * Returns the XXH64 of the elements in row-major order. If they are in device memory, the device
+   * of the communicator's rank reads them.
    */
   public static long hash(Communicator communicator, String call, Tensor view, long seed) {
     Memory memory = memory(view);
