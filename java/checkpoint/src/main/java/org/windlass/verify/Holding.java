@@ -164,7 +164,10 @@ final class Holding {
     return coordinates;
   }
 
-  /** Returns a piece of runs with n indices. Each has ceil(ceil(n/unit)/pieces) units. */
+  /**
+   * Cuts runs, which have n indices in all, into pieces, and returns one of them. A piece has
+   * ceil(ceil(n/unit)/pieces) units; the last ones may be shorter or empty.
+   */
   private static List<Run> chunk(List<Run> runs, int pieces, long unit, int index) {
     long extent = runs.stream().mapToLong(Run::length).sum();
     long units = extent / unit + (extent % unit == 0 ? 0 : 1);

@@ -40,7 +40,10 @@ final class SlowValue {
     return terms.size() == 1 && source == target && source == wire;
   }
 
-  /** Prepares for about this many elements. Call it before several threads use this object. */
+  /**
+   * Fills a table of results if that pays for about this many elements. It changes the speed only.
+   * Call it before several threads use this object.
+   */
   void expect(long elements) {
     if (terms.size() == 1 && !plain() && source.bits() <= TABLE_BITS && elements >= TABLE_FROM) {
       table = new long[1 << source.bits()];

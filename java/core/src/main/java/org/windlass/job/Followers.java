@@ -327,8 +327,10 @@ public final class Followers implements AutoCloseable {
   }
 
   /**
-   * Links new targets, and tells all followers that no more versions follow. Their receives return
-   * that as a result ({@link LinkTransfer#finish(Duration)}). Nothing can be sent afterwards.
+   * Links the targets that have come since the last send, and tells all followers that no more
+   * versions follow. Their receives return that as a result ({@link
+   * LinkTransfer#finish(Duration)}). Nothing can be sent afterwards. A follower that does not hear
+   * of it by the deadline has the failure in its state.
    *
    * @return the state of each follower
    * @throws WindlassException if this job's own ranks fail

@@ -122,7 +122,7 @@ final class Pieces {
         });
   }
 
-  /** Returns the piece with these source cells, which has {@code size} elements. */
+  /** Creates the piece of the source cell that has these slabs, one for each dimension. */
   Piece of(Slab[] slabs, long size) {
     int[] cells = new int[slabs.length];
     for (int d = 0; d < slabs.length; d++) {

@@ -72,7 +72,8 @@ public final class Sampler {
    *
    * @param cores cores that the ranks share
    * @param seconds time to spend on samples of the operation
-   * @param rounds number of rounds in which the operation and its floor alternate
+   * @param rounds number of rounds. Each samples the operation, and then its floor: plain copies of
+   *     the bytes that it must move
    */
   public Sampler(LocalGroup group, Workload workload, int cores, double seconds, int rounds) {
     this.group = group;

@@ -201,7 +201,10 @@ public final class ScaleBlocks {
     return List.of(tensor.division(), tensor.firstFile(), tensor.shapeList());
   }
 
-  /** Returns the pairs with the dimension indices of the written tensors. */
+  /**
+   * Converts dimensions of the stored tensors to those of the written ones. {@code weight} and
+   * {@code scale} list the stored dimension of each written one.
+   */
   private static List<Along> written(List<Along> along, List<Integer> weight, List<Integer> scale) {
     List<Along> written = new ArrayList<>();
     for (Along each : along) {

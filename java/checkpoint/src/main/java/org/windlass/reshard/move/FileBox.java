@@ -174,7 +174,7 @@ final class FileBox {
     return stride;
   }
 
-  /** Returns the byte offset of element {@code first + index}; the last dimensions are 0. */
+  /** Returns the byte offset of element {@code first + index}. An index that is left out is 0. */
   private long offset(long[] first, long[] extents, long[] index) {
     long offset = 0;
     for (int d = 0; d < extents.length; d++) {

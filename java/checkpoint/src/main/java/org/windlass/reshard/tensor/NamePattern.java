@@ -94,7 +94,7 @@ public final class NamePattern {
     return Optional.of(captured);
   }
 
-  /** Returns a matching name after replacing the text of one capture. */
+  /** Returns {@code name}, which must match, with another text for one of its captures. */
   public String with(String name, String capture, String text) {
     Matcher matcher = regex.matcher(name);
     if (!matcher.matches()) {

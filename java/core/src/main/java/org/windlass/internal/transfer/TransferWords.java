@@ -48,7 +48,8 @@ public final class TransferWords {
   }
 
   /**
-   * Returns the words of {@code rank}. Takes its steps from {@code memo}, or computes them.
+   * Encodes the part of {@code rank} as the words of this class. Takes the boxes that it stages and
+   * writes from {@code memo}, or computes them and keeps them there.
    *
    * @param source returns the rank's view of a tensor's source
    * @param target returns the rank's view of a tensor's target
