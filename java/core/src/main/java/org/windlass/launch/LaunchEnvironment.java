@@ -43,6 +43,7 @@ public final class LaunchEnvironment {
         "torchrun",
         "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE",
         "set both, as torchrun does, or neither"),
+    /** Open MPI's {@code mpirun}. */
     OPEN_MPI(
         "Open MPI",
         "OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE"
@@ -53,6 +54,7 @@ public final class LaunchEnvironment {
         "PMIx",
         "PMIX_RANK SLURM_NTASKS SLURM_LOCALID",
         "set WINDLASS_RANK and WINDLASS_WORLD_SIZE, since PMIx sets no number of ranks"),
+    /** Slurm's {@code srun}. */
     SLURM(
         "Slurm", "SLURM_PROCID SLURM_NTASKS SLURM_LOCALID", "start it with srun, which sets both");
 
