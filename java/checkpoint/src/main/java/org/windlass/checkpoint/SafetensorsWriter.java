@@ -50,8 +50,13 @@ public final class SafetensorsWriter implements AutoCloseable {
     try {
       FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE);
       SafetensorsWriter file = new SafetensorsWriter(path, header, channel);
-      header.encode(file::writeNext);
-      return file;
+      try {
+        header.encode(file::writeNext);
+        return file;
+      } catch (RuntimeException failed) {
+        file.close();
+        throw failed;
+      }
     } catch (UncheckedIOException fault) {
       throw FileFault.writing(path, Objects.requireNonNull(fault.getCause()));
     } catch (IOException fault) {
