@@ -4,7 +4,6 @@ package org.windlass.reshard.output;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -17,7 +16,6 @@ import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsHeader.Item;
 import org.windlass.checkpoint.SafetensorsIndex;
 import org.windlass.checkpoint.SafetensorsWriter;
-import org.windlass.layout.Layout;
 import org.windlass.reshard.request.MoveList;
 import org.windlass.reshard.request.ReshardRequest;
 import org.windlass.reshard.tensor.Runs;
@@ -58,13 +56,17 @@ public final class Output {
     if (request.maxShardBytes().isPresent()) {
       output.createIndexed(writer, request.maxShardBytes().getAsLong(), list.metadata());
     } else if (output.whole) {
-      output.byFirst.put(0, writer.single(items(list.targets()), list.metadata()));
+      output.byFirst.put(0, kept(writer.single(items(list.targets()), list.metadata())));
     } else {
       output.createByRank(writer, list.metadata());
     }
-    output.byFirst.values().forEach(SafetensorsWriter::dropHeader);
     output.bytes = output.targets.stream().mapToLong(output::bytes).sum();
     return output;
+  }
+
+  private static SafetensorsWriter kept(SafetensorsWriter file) {
+    file.dropHeader();
+    return file;
   }
 
   private static List<Item> items(List<TargetTensor> targets) {
@@ -81,12 +83,9 @@ public final class Output {
             .of(target, number + target.firstFile())
             .ifPresent(shape -> items.add(new Item(target.name(), target.dtype(), shape)));
       }
-      SafetensorsWriter file = writer.file(Checkpoint.rankFile(number), items, metadata);
-      file.dropHeader();
-      byRank.put(number, file);
+      byRank.put(number, kept(writer.file(Checkpoint.rankFile(number), items, metadata)));
     }
     Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
-    Map<Layout, Layout> shown = new IdentityHashMap<>();
     for (TargetTensor target : targets) {
       tensors.put(target.name(), target.shown().entry(target.shapeList(), target.dtype()));
     }
@@ -112,7 +111,7 @@ public final class Output {
           String.format(Locale.ROOT, "model-%05d-of-%05d.safetensors", i + 1, firsts.size());
       int end = i + 1 < firsts.size() ? firsts.get(i + 1) : targets.size();
       List<TargetTensor> held = targets.subList(firsts.get(i), end);
-      byFirst.put(firsts.get(i), writer.file(name, items(held), metadata));
+      byFirst.put(firsts.get(i), kept(writer.file(name, items(held), metadata)));
       held.forEach(target -> files.put(target.name(), name));
     }
     writer.text(SafetensorsIndex.NAME, new SafetensorsIndex(files).encode(total));
