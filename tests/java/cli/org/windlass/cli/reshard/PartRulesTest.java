@@ -372,6 +372,7 @@ class PartRulesTest {
     assertThat(TestFile.read(out).tensors()).containsExactly(tensors.get(1));
     assertThat(TestFile.read(out).metadata()).isEqualTo(Map.of("alias", "embed.weight"));
     Cli alias = run("[{'match': 'alias', 'drop': true}]", in, out, "--from", "1:R", "--to", "1:R");
+    assertThat(alias.err()).doesNotContain("matches no tensor");
     assertThat(alias.status()).as(alias.err()).isZero();
     assertThat(TestFile.read(out).metadata()).isEqualTo(Map.of("tied", "x"));
     refused("rules drop every tensor", "[{'match': '*', 'drop': true}]", "--from", "1:R", "--to", "1:R");

@@ -96,7 +96,7 @@ public final class MoveList {
     Map<String, Match> matches = new HashMap<>();
     TiedNames tied = TiedNames.of(in, name -> match(rules, name).map(Match::rule));
     Set<String> names = new LinkedHashSet<>(in.names());
-    names.addAll(tied.tensors());
+    names.addAll(TiedNames.aliases(in));
     for (String name : names) {
       match(rules, name).ifPresent(match -> matches.put(name, match));
     }

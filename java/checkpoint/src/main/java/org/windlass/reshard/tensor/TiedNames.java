@@ -45,19 +45,24 @@ public final class TiedNames {
     in.names().stream()
         .filter(name -> ruleOf.apply(name).filter(Rule::drops).isEmpty())
         .forEach(name -> tied.stored.put(name, name));
-    in.metadata()
-        .forEach(
-            (name, other) -> {
-              if (in.names().contains(other) && !in.names().contains(name)) {
-                Optional<Rule> rule = ruleOf.apply(name);
-                if (rule.filter(Rule::drops).isPresent()) {
-                  tied.metadata.remove(name);
-                } else {
-                  (rule.isPresent() ? tied.stored : tied.following).put(name, other);
-                }
-              }
-            });
+    for (String name : aliases(in)) {
+      Optional<Rule> rule = ruleOf.apply(name);
+      if (rule.filter(Rule::drops).isPresent()) {
+        tied.metadata.remove(name);
+      } else {
+        String other = Objects.requireNonNull(in.metadata().get(name));
+        (rule.isPresent() ? tied.stored : tied.following).put(name, other);
+      }
+    }
     return tied;
+  }
+
+  /** Returns the aliases of a checkpoint, whatever becomes of them. */
+  public static List<String> aliases(Checkpoint in) {
+    return in.metadata().entrySet().stream()
+        .filter(tie -> in.names().contains(tie.getValue()) && !in.names().contains(tie.getKey()))
+        .map(Map.Entry::getKey)
+        .toList();
   }
 
   /** Returns the names that are read: stored names first, then aliases with a rule. */
