@@ -48,26 +48,7 @@ public final class SlowCheck {
     StoredTensor stored = new StoredTensor(file, name);
     Holding held = Holding.of(entry, rank);
     compare(held, "target rank " + rank, stored);
-    checkPadding(held, "target rank " + rank, stored);
-  }
-
-  private void checkPadding(Holding held, String who, StoredTensor stored) {
-    long[] local = held.shape();
-    long[] strides = Holding.rowMajor(local);
-    long elements = Holding.elements(local);
-    for (int d = 0; d < local.length && elements > 0; d++) {
-      for (Holding.Run gap : held.gaps(d)) {
-        for (long at = gap.local() * strides[d]; at < elements && gap.length() > 0; at += local[d] * strides[d]) {
-          between.run();
-          long zeros = stored.zeros(at, gap.length() * strides[d]);
-          if (zeros < gap.length() * strides[d]) {
-            throw new VerificationFailedException(
-                "tensor \"" + name + "\" has padding at element " + (at + zeros) + " of " + who
-                    + ", which is 0x" + Long.toHexString(stored.bits(at + zeros)) + " and not 0");
-          }
-        }
-      }
-    }
+    stored.requirePadding(held, "target rank " + rank, between);
   }
 
   /** Compares a tensor that was written whole with the expected values. */
