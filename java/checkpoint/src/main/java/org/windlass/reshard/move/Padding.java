@@ -6,7 +6,6 @@ import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.stream.IntStream;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.reshard.tensor.ByteIndices;
@@ -53,12 +52,11 @@ public final class Padding {
     ByteIndices indices = new ByteIndices(source.dtype());
     long[] own = indices.shape(source.shape());
     long[] padded = indices.shape(source.division().paddedShape());
-    List<Integer> order = IntStream.range(0, own.length).map(d -> own.length - 1 - d).boxed().toList();
     long most = Math.max(READ_BYTES / ((long) files.terms() * files.dtype().bytes()), 1);
     for (int dim = 0; dim < own.length; dim++) {
       long[] extents = padded.clone();
       extents[dim] -= own[dim];
-      Grid grid = Grid.of(extents, List.of(order), 1, most);
+      Grid grid = Grid.of(extents, List.of(Grid.rowMajor(own.length)), 1, most);
       for (long i = 0; i < grid.count(); i++) {
         check.run();
         long[] start = grid.start(i);
