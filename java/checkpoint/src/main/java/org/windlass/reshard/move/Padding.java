@@ -14,8 +14,8 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Reads the padding of source tensors, which no target contains. Padding is zero. Other values there
- * show that the tensor's shape is wrong, so that a run would lose them.
+ * Reads the padding of source tensors, which no target contains. Padding is zero. If it is not, the
+ * tensor's shape is wrong, and a run would lose values.
  */
 public final class Padding {
   private static final int READ_BYTES = 512 << 10;
