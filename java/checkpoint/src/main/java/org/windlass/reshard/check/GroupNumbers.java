@@ -80,8 +80,11 @@ public final class GroupNumbers {
       List<TensorMove> moves,
       boolean writesWhole,
       Consumer<String> warnings) {
-    GroupNumbers numbers = new GroupNumbers(in, moves, writesWhole);
     List<Scales.Pair> pairs = scales.pairs();
+    if (pairs.isEmpty()) {
+      return;
+    }
+    GroupNumbers numbers = new GroupNumbers(in, moves, writesWhole);
     pairs.forEach(numbers::add);
     pairs.stream().filter(pair -> isNumbers(pair.scale())).forEach(numbers::check);
     pairs.forEach(numbers::lookAtShape);

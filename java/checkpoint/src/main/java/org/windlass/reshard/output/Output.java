@@ -76,20 +76,36 @@ public final class Output {
   }
 
   private void createByRank(OutputFiles writer, Map<String, String> metadata) {
-    for (int number : ranks) {
-      List<Item> items = new ArrayList<>();
-      for (TargetTensor target : targets) {
-        shapes
-            .of(target, number + target.firstFile())
-            .ifPresent(shape -> items.add(new Item(target.name(), target.dtype(), shape)));
+    for (int first = 0, end; first < ranks.size(); first = end) {
+      List<Item> items = items(ranks.get(first));
+      end = first + 1;
+      while (end < ranks.size() && items.equals(items(ranks.get(end)))) {
+        end++;
       }
-      byRank.put(number, kept(writer.file(Checkpoint.rankFile(number), items, metadata)));
+      List<Integer> alike = ranks.subList(first, end);
+      List<String> names = alike.stream().map(Checkpoint::rankFile).toList();
+      List<SafetensorsWriter> files = writer.files(names, items, metadata);
+      for (int i = 0; i < files.size(); i++) {
+        byRank.put(alike.get(i), kept(files.get(i)));
+      }
     }
-    Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
+    writer.text(
+        LayoutFile.NAME, out -> LayoutFile.write(out, targets.stream().map(Output::entry)));
+  }
+
+  private static Map.Entry<String, LayoutFile.Entry> entry(TargetTensor target) {
+    return Map.entry(target.name(), target.shown().entry(target.shapeList(), target.dtype()));
+  }
+
+  /** Returns the tensors of the file with this number. */
+  private List<Item> items(int number) {
+    List<Item> items = new ArrayList<>();
     for (TargetTensor target : targets) {
-      tensors.put(target.name(), target.shown().entry(target.shapeList(), target.dtype()));
+      shapes
+          .of(target, number + target.firstFile())
+          .ifPresent(shape -> items.add(new Item(target.name(), target.dtype(), shape)));
     }
-    writer.text(LayoutFile.NAME, new LayoutFile(tensors).encode());
+    return items;
   }
 
   private void createIndexed(OutputFiles writer, long limit, Map<String, String> metadata) {
@@ -111,10 +127,11 @@ public final class Output {
           String.format(Locale.ROOT, "model-%05d-of-%05d.safetensors", i + 1, firsts.size());
       int end = i + 1 < firsts.size() ? firsts.get(i + 1) : targets.size();
       List<TargetTensor> held = targets.subList(firsts.get(i), end);
-      byFirst.put(firsts.get(i), kept(writer.file(name, items(held), metadata)));
+      byFirst.put(firsts.get(i), kept(writer.files(List.of(name), items(held), metadata).get(0)));
       held.forEach(target -> files.put(target.name(), name));
     }
-    writer.text(SafetensorsIndex.NAME, new SafetensorsIndex(files).encode(total));
+    byte[] index = new SafetensorsIndex(files).encode(total);
+    writer.text(SafetensorsIndex.NAME, out -> out.write(index));
   }
 
   /** Returns whether tensors are written whole. */

@@ -14,17 +14,20 @@ import org.windlass.checkpoint.SafetensorsWriter;
  * another one.
  */
 public sealed interface OutputFiles {
-  SafetensorsWriter file(String name, List<Item> items, Map<String, String> metadata);
+  /** Provides files with the same tensors. */
+  List<SafetensorsWriter> files(
+      List<String> names, List<Item> items, Map<String, String> metadata);
 
   SafetensorsWriter single(List<Item> items, Map<String, String> metadata);
 
-  void text(String name, byte[] bytes);
+  void text(String name, CheckpointWriter.Text text);
 
   /** Creates the files with the writer of this process. */
   record Made(CheckpointWriter writer) implements OutputFiles {
     @Override
-    public SafetensorsWriter file(String name, List<Item> items, Map<String, String> metadata) {
-      return writer.file(name, items, metadata);
+    public List<SafetensorsWriter> files(
+        List<String> names, List<Item> items, Map<String, String> metadata) {
+      return writer.files(names, items, metadata);
     }
 
     @Override
@@ -33,8 +36,8 @@ public sealed interface OutputFiles {
     }
 
     @Override
-    public void text(String name, byte[] bytes) {
-      writer.text(name, bytes);
+    public void text(String name, CheckpointWriter.Text text) {
+      writer.text(name, text);
     }
   }
 
@@ -49,8 +52,11 @@ public sealed interface OutputFiles {
     }
 
     @Override
-    public SafetensorsWriter file(String name, List<Item> items, Map<String, String> metadata) {
-      return open(content.resolve(name), items, metadata);
+    public List<SafetensorsWriter> files(
+        List<String> names, List<Item> items, Map<String, String> metadata) {
+      return names.stream()
+          .map(name -> open(content.resolve(name), items, metadata))
+          .toList();
     }
 
     @Override
@@ -65,7 +71,7 @@ public sealed interface OutputFiles {
     }
 
     @Override
-    public void text(String name, byte[] bytes) {
+    public void text(String name, CheckpointWriter.Text text) {
       // The writer's process has written the file.
     }
 

@@ -3,11 +3,11 @@ package org.windlass.reshard.request;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -15,6 +15,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsEntry;
@@ -31,9 +32,9 @@ import org.windlass.reshard.check.Siblings;
 import org.windlass.reshard.tensor.Assembly;
 import org.windlass.reshard.tensor.Casts;
 import org.windlass.reshard.tensor.Division;
-import org.windlass.reshard.tensor.NamePattern;
 import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.Rules;
+import org.windlass.reshard.tensor.Shared;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.SourceTensors;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -48,8 +49,6 @@ public final class MoveList {
   /** Key of a header's metadata. No tensor may have this name. */
   private static final String METADATA = "__metadata__";
 
-  private record Match(Rule rule, Map<String, String> captured) {}
-
   private final Checkpoint in;
   private final ReshardRequest request;
   private final Optional<Layout> defaultFrom;
@@ -60,9 +59,7 @@ public final class MoveList {
   private Scales scales = new Scales(List.of());
   private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
-  /** Equal divisions, keyed by themselves, so that many targets share one object. */
-  private final Map<Division, Division> divisions = new HashMap<>();
-
+  private final Shared shared = new Shared();
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
   private Map<String, String> metadata = Map.of();
 
@@ -94,11 +91,11 @@ public final class MoveList {
     in.notes().forEach(warnings);
     List<Rule> rules = request.rules().map(Rules::read).orElse(List.of());
     Map<String, Match> matches = new HashMap<>();
-    TiedNames tied = TiedNames.of(in, name -> match(rules, name).map(Match::rule));
-    Set<String> names = new LinkedHashSet<>(in.names());
-    names.addAll(TiedNames.aliases(in));
-    for (String name : names) {
-      match(rules, name).ifPresent(match -> matches.put(name, match));
+    TiedNames tied = TiedNames.of(in, name -> Match.of(rules, name).map(Match::rule));
+    for (Collection<String> names : List.of(in.names(), TiedNames.aliases(in))) {
+      for (String name : names) {
+        Match.of(rules, name).ifPresent(match -> matches.put(name, match));
+      }
     }
     Set<String> used = new HashSet<>();
     matches.values().forEach(match -> used.add(match.rule().where()));
@@ -110,16 +107,6 @@ public final class MoveList {
     MoveList list = new MoveList(in, request, matches, tied, warnings);
     list.build();
     return list;
-  }
-
-  private static Optional<Match> match(List<Rule> rules, String name) {
-    for (Rule rule : rules) {
-      Optional<Map<String, String>> captured = rule.captures(name);
-      if (captured.isPresent()) {
-        return Optional.of(new Match(rule, captured.get()));
-      }
-    }
-    return Optional.empty();
   }
 
   /** Returns the tensors to write, in the order of their sources. */
@@ -156,7 +143,7 @@ public final class MoveList {
               rule -> tied.requireStored(name, rule, ruleOf(tied.stored(name)).orElse(null)));
     }
     SourceTensors sources =
-        new SourceTensors(in, defaultFrom, tied.storedNames(), this::ruleOf);
+        new SourceTensors(in, defaultFrom, tied.storedNames(), this::ruleOf, shared);
     if (tied.tensors().isEmpty() && !in.names().isEmpty()) {
       throw new InvalidArgumentException(in.path() + ": rules drop every tensor");
     }
@@ -170,29 +157,32 @@ public final class MoveList {
       warnings.accept(in.path() + ": has no tensors, and OUT gets none");
       to.ifPresent(goal -> targetRanks.addAll(goal.files()));
     }
-    Map<List<String>, Assembly> assemblies = new LinkedHashMap<>();
     List<SourceTensor> tensors =
         tied.tensors().stream().map(name -> sources.of(tied.stored(name)).tied(name)).toList();
     scales = new Scales(tensors);
     lookAtDropped();
-    tensors.forEach(tensor -> assemble(tensor, assemblies));
-    Assembly.checkStacks(assemblies.values());
-    Map<String, Assembly> written = new HashMap<>();
-    for (Assembly assembly : assemblies.values()) {
-      List<Assembly.Part> parts = assembly.parts();
-      for (String name : assembly.names()) {
-        if (name.isEmpty() || name.equals(METADATA)) {
-          throw new InvalidArgumentException(
-              "tensor \"" + parts.get(0).source().name() + "\" would be written as \"" + name
-                  + "\", a name that no tensor can have");
+    Map<List<Object>, Assembly> joined = new LinkedHashMap<>();
+    tensors.forEach(tensor -> join(tensor, joined));
+    Assembly.checkStacks(joined.values());
+    Map<String, String> written = new HashMap<>();
+    for (SourceTensor tensor : tensors) {
+      for (Assembly assembly : assemblies(tensor, joined)) {
+        List<Assembly.Part> parts = assembly.parts();
+        String first = parts.get(0).source().name();
+        for (String name : assembly.names()) {
+          if (name.isEmpty() || name.equals(METADATA)) {
+            throw new InvalidArgumentException(
+                "tensor \"" + first + "\" would be written as \"" + name
+                    + "\", a name that no tensor can have");
+          }
+          String other = written.putIfAbsent(name, first);
+          if (other != null) {
+            throw new InvalidArgumentException(
+                "tensors \"" + other + "\" and \"" + first + "\" would both be written as \"" + name
+                    + "\"");
+          }
+          add(name, assembly, parts, to, highest);
         }
-        Assembly other = written.putIfAbsent(name, assembly);
-        if (other != null) {
-          throw new InvalidArgumentException(
-              "tensors \"" + other.parts().get(0).source().name() + "\" and \""
-                  + parts.get(0).source().name() + "\" would both be written as \"" + name + "\"");
-        }
-        add(name, assembly, parts, to, highest);
       }
     }
     defaults.check(sources, tensors, moves);
@@ -216,32 +206,36 @@ public final class MoveList {
         .orElseThrow();
   }
 
-  private void assemble(SourceTensor tensor, Map<List<String>, Assembly> assemblies) {
+  /** Adds a tensor that a rule joins with others to their assembly. */
+  private void join(SourceTensor tensor, Map<List<Object>, Assembly> joined) {
     Match match = matches.get(tensor.name());
-    if (match == null) {
-      assemblies
-          .computeIfAbsent(
-              List.of("", tensor.name()), key -> new Assembly(List.of(tensor.name()), null, -1))
-          .add("", tensor);
-      return;
-    }
-    Rule rule = match.rule();
-    List<String> names =
-        rule.as().isEmpty()
-            ? List.of(tensor.name())
-            : rule.as().stream().map(as -> NamePattern.fill(as, match.captured())).toList();
-    String capture =
-        rule.joins() ? Objects.requireNonNull(match.captured().get(rule.joined())) : "";
-    boolean isApart = rule.parts().filter(Rule.Form.Parts::isApart).isPresent();
-    for (int i = 0; i < (isApart ? names.size() : 1); i++) {
-      List<String> own = isApart ? List.of(names.get(i)) : names;
-      int splitOff = isApart ? i : -1;
-      List<String> key = new ArrayList<>(own);
-      key.add(0, rule.where() + " " + splitOff);
-      assemblies
-          .computeIfAbsent(key, k -> new Assembly(own, rule, splitOff))
+    if (match != null && match.rule().joins()) {
+      Rule rule = match.rule();
+      String capture = Objects.requireNonNull(match.captured().get(rule.joined()));
+      joined
+          .computeIfAbsent(match.key(), key -> new Assembly(match.names(tensor.name()), rule))
           .add(capture, tensor);
     }
+  }
+
+  /**
+   * Returns what a tensor becomes. Tensors that a rule joins become one assembly, which the first
+   * of them takes from {@code joined}.
+   */
+  private List<Assembly> assemblies(SourceTensor tensor, Map<List<Object>, Assembly> joined) {
+    Match match = matches.get(tensor.name());
+    if (match == null) {
+      return List.of(new Assembly(List.of(tensor.name()), null, -1, tensor));
+    }
+    if (match.rule().joins()) {
+      return Optional.ofNullable(joined.remove(match.key())).stream().toList();
+    }
+    List<String> names = match.names(tensor.name());
+    return match.rule().parts().filter(Rule.Form.Parts::isApart).isEmpty()
+        ? List.of(new Assembly(names, match.rule(), -1, tensor))
+        : IntStream.range(0, names.size())
+            .mapToObj(i -> new Assembly(List.of(names.get(i)), match.rule(), i, tensor))
+            .toList();
   }
 
   private void add(
@@ -278,9 +272,9 @@ public final class MoveList {
     TargetTensor target =
         new TargetTensor(
             name,
-            shape,
+            shared.one(shape),
             dtype,
-            divisions.computeIfAbsent(division, each -> each),
+            shared.one(division),
             goal.firstFile(),
             defaulted);
     target.division().check(name);
@@ -294,7 +288,13 @@ public final class MoveList {
       Optional<DType> wire =
           Casts.touch(source.dtype()) && !scales.keep(source) ? request.wire() : Optional.empty();
       TensorMove move =
-          new TensorMove(source, part.axes(), target, assembly.dim(), part.segments(), wire);
+          new TensorMove(
+              source,
+              shared.one(part.axes()),
+              target,
+              assembly.dim(),
+              shared.one(part.segments()),
+              wire);
       checkScales(move);
       checkWhole(move);
       doubts.look(move, rule, in.byRank(), !request.writesWhole());

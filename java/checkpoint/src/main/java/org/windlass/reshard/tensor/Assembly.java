@@ -27,17 +27,25 @@ public final class Assembly {
   private final int splitOff;
   private final Map<String, SourceTensor> members = new LinkedHashMap<>();
 
+  /** Creates an empty assembly of tensors that a rule joins. */
+  public Assembly(List<String> names, Rule rule) {
+    this.names = names;
+    this.rule = rule;
+    this.splitOff = -1;
+  }
+
   /**
-   * Creates an empty assembly.
+   * Creates the assembly of a single tensor.
    *
    * @param names the names under which the target is written
-   * @param rule the rule for the tensors; null if there is none
+   * @param rule the rule for the tensor; null if there is none
    * @param splitOff the index of the part of a split tensor that the target is; otherwise -1
    */
-  public Assembly(List<String> names, @Nullable Rule rule, int splitOff) {
+  public Assembly(List<String> names, @Nullable Rule rule, int splitOff, SourceTensor tensor) {
     this.names = names;
     this.rule = rule;
     this.splitOff = splitOff;
+    members.put("", tensor);
   }
 
   /** Returns the names under which the target is written. */
@@ -57,18 +65,15 @@ public final class Assembly {
   /**
    * Adds a tensor.
    *
-   * @param capture the text in which joined tensors differ; empty if nothing is joined
+   * @param capture the text in which joined tensors differ
    * @throws InvalidArgumentException if the assembly has a tensor with that capture
    */
   public void add(String capture, SourceTensor tensor) {
     SourceTensor other = members.putIfAbsent(capture, tensor);
     if (other != null) {
       throw new InvalidArgumentException(
-          (capture.isEmpty()
-                  ? "tensors \"" + other.name() + "\" and \"" + tensor.name() + "\" would both be"
-                  : given().where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
-                      + "\" are both \"" + capture + "\" of what is")
-              + " written as \"" + names.get(0) + "\"");
+          given().where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
+              + "\" are both \"" + capture + "\" of what is written as \"" + names.get(0) + "\"");
     }
   }
 

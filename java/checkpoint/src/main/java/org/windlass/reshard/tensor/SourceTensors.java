@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -34,6 +35,7 @@ public final class SourceTensors {
   private final Optional<Layout> defaultFrom;
   private final Collection<String> names;
   private final Function<String, Optional<Rule>> ruleOf;
+  private final Shared shared;
   /** Source layouts that rules give: one for a tensor, or one for each part. */
   private final Map<String, List<Layout>> ruled = new HashMap<>();
 
@@ -43,16 +45,19 @@ public final class SourceTensors {
    * @param names the stored tensors that are read
    * @param ruleOf returns a tensor's rule. Its layouts without {@code @} use the ranks of the default
    *     layout, or of the tensor's layout in {@code layout.json}
+   * @param shared keeps what tensors have in common
    */
   public SourceTensors(
       Checkpoint in,
       Optional<Layout> defaultFrom,
       Collection<String> names,
-      Function<String, Optional<Rule>> ruleOf) {
+      Function<String, Optional<Rule>> ruleOf,
+      Shared shared) {
     this.in = in;
     this.defaultFrom = defaultFrom;
     this.names = names;
     this.ruleOf = ruleOf;
+    this.shared = shared;
     for (String name : names) {
       Optional<Rule> rule = ruleOf.apply(name).filter(own -> own.from().isPresent());
       rule.ifPresent(own -> ruled.put(name, from(name, own)));
@@ -98,17 +103,15 @@ public final class SourceTensors {
   public void checkRankFiles() {
     Set<Integer> found = in.ranks().keySet();
     Map<Integer, Layout> expected = new LinkedHashMap<>();
-    Map<String, Layout> layouts = new LinkedHashMap<>();
+    Set<Layout> layouts = new LinkedHashSet<>();
     for (String name : names) {
-      layouts.put(name, declared(name).orElseThrow());
+      layouts.add(declared(name).orElseThrow());
     }
     if (layouts.isEmpty()) {
-      defaultFrom.ifPresent(layout -> layouts.put("", layout));
+      defaultFrom.ifPresent(layouts::add);
     }
-    layouts.values().stream()
-        .distinct()
-        .forEach(
-            layout -> layout.mesh().ranks().forEach(rank -> expected.putIfAbsent(rank, layout)));
+    layouts.forEach(
+        layout -> layout.mesh().ranks().forEach(rank -> expected.putIfAbsent(rank, layout)));
     expected.forEach(
         (rank, layout) -> {
           if (!found.contains(rank)) {
@@ -164,9 +167,18 @@ public final class SourceTensors {
     if (said.isPresent() && !said.get().equals(entry.shape())) {
       throw notPadded(name, entry.shape(), said.get(), said.get());
     }
-    Division division = Division.plain(applied, entry.dims());
+    return tensor(
+        name,
+        entry.dims(),
+        entry.dtype(),
+        Division.plain(applied, entry.dims()),
+        !applied.equals(from));
+  }
+
+  private SourceTensor tensor(
+      String name, long[] shape, DType dtype, Division division, boolean defaulted) {
     return new SourceTensor(
-        name, name, entry.dims(), entry.dtype(), division, !applied.equals(from));
+        name, name, shared.one(shape), dtype, shared.one(division), defaulted);
   }
 
   private Layout applied(String name, Layout declared, int ndim) {
@@ -229,7 +241,7 @@ public final class SourceTensors {
     }
     DType dtype = first.dtype();
     entry(name).ifPresent(entry -> checkAgreement(name, shape, dtype, entry, division));
-    return new SourceTensor(name, name, shape, dtype, division, !applied.equals(declared));
+    return tensor(name, shape, dtype, division, !applied.equals(declared));
   }
 
   /**

@@ -2,9 +2,10 @@
 package org.windlass.reshard.tensor;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -26,8 +27,10 @@ import org.windlass.error.InvalidArgumentException;
  */
 public final class TiedNames {
   private final Map<String, String> metadata;
-  /** Names in the files of the tensors that are read, keyed by name or by alias with a rule. */
-  private final Map<String, String> stored = new LinkedHashMap<>();
+  /** Names that are read: stored names first, then aliases with a rule. */
+  private final List<String> tensors = new ArrayList<>();
+  /** Stored names of the aliases with a rule, keyed by alias. */
+  private final Map<String, String> aliased = new LinkedHashMap<>();
   /** Aliases that no rule matches. */
   private final Map<String, String> following = new LinkedHashMap<>();
 
@@ -44,16 +47,17 @@ public final class TiedNames {
     TiedNames tied = new TiedNames(new LinkedHashMap<>(in.metadata()));
     in.names().stream()
         .filter(name -> ruleOf.apply(name).filter(Rule::drops).isEmpty())
-        .forEach(name -> tied.stored.put(name, name));
+        .forEach(tied.tensors::add);
     for (String name : aliases(in)) {
       Optional<Rule> rule = ruleOf.apply(name);
       if (rule.filter(Rule::drops).isPresent()) {
         tied.metadata.remove(name);
       } else {
         String other = Objects.requireNonNull(in.metadata().get(name));
-        (rule.isPresent() ? tied.stored : tied.following).put(name, other);
+        (rule.isPresent() ? tied.aliased : tied.following).put(name, other);
       }
     }
+    tied.tensors.addAll(tied.aliased.keySet());
     return tied;
   }
 
@@ -67,17 +71,17 @@ public final class TiedNames {
 
   /** Returns the names that are read: stored names first, then aliases with a rule. */
   public List<String> tensors() {
-    return List.copyOf(stored.keySet());
+    return Collections.unmodifiableList(tensors);
   }
 
-  /** Returns the names under which the files hold the tensors that are read. */
-  public Set<String> storedNames() {
-    return new LinkedHashSet<>(stored.values());
+  /** Returns the names under which the files hold {@link #tensors}; one may stand twice. */
+  public List<String> storedNames() {
+    return tensors.stream().map(this::stored).toList();
   }
 
   /** Returns the name under which the files hold a tensor. */
   public String stored(String name) {
-    return Objects.requireNonNull(stored.get(name));
+    return aliased.getOrDefault(name, name);
   }
 
   /**
@@ -97,10 +101,22 @@ public final class TiedNames {
 
   /** Returns the metadata of the written files, with aliases of the new names. */
   public Map<String, String> metadata(List<TensorMove> moves, Consumer<String> warnings) {
+    Set<String> asked = new HashSet<>(metadata.keySet());
+    asked.addAll(metadata.values());
+    Set<String> targets = new HashSet<>();
+    for (TensorMove move : moves) {
+      if (asked.contains(move.target().name()) || asked.contains(move.source().name())) {
+        targets.add(move.target().name());
+      }
+    }
     Map<String, List<TensorMove>> sources = new LinkedHashMap<>();
-    moves.forEach(
-        move ->
-            sources.computeIfAbsent(move.target().name(), key -> new ArrayList<>()).add(move));
+    moves.stream()
+        .filter(move -> targets.contains(move.target().name()))
+        .forEach(
+            move ->
+                sources
+                    .computeIfAbsent(move.target().name(), key -> new ArrayList<>())
+                    .add(move));
     Map<String, String> renamed = new HashMap<>();
     sources.forEach(
         (target, of) -> {
@@ -111,13 +127,13 @@ public final class TiedNames {
     Map<String, String> all = new LinkedHashMap<>(metadata);
     metadata.forEach(
         (name, other) -> {
-          if (sources.containsKey(name) && sources.containsKey(other) && !isTensor(name)) {
+          if (sources.containsKey(name) && sources.containsKey(other) && !aliased.containsKey(name)) {
             warnings.accept(
                 "__metadata__ \"" + name + "\": says that it is another name of tensor \"" + other
                     + "\", and there is a tensor of that name; it is left out");
           }
         });
-    all.keySet().removeIf(key -> sources.containsKey(key) || isTensor(key));
+    all.keySet().removeIf(key -> sources.containsKey(key) || aliased.containsKey(key));
     following.forEach(
         (name, other) -> {
           String now = renamed.get(other);
@@ -134,9 +150,5 @@ public final class TiedNames {
           }
         });
     return all;
-  }
-
-  private boolean isTensor(String key) {
-    return stored.containsKey(key) && !stored.get(key).equals(key);
   }
 }
