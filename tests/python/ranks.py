@@ -749,9 +749,11 @@ def finishes():
             for version in (1, 2):
                 fill(job, sources, version)
                 assert transfer.try_send(version, SOON) is True
-            if len(sys.argv) > 2:
+            if sys.argv[2:] == ["late"]:
                 assert transfer.try_send(3, 0.5) is False
                 say("is late")
+            elif sys.argv[2:] == ["alone"]:
+                time.sleep(1)  # the receivers leave
             transfer.finish(SOON)
             transfer.finish(SOON)
             raised(lambda: transfer.send(4, SOON), "send: link 'policy' was finished")

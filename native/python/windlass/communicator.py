@@ -17,8 +17,8 @@ from .errors import (
 from .deadline import Deadline
 from .encoding import Reader, fingerprint, packed, printable
 from .library import (
-    CollectiveCall, DTYPES, OP_ALL_REDUCE, OP_BARRIER, OP_BROADCAST, OP_LINK, REDUCE_OPS, integer,
-    invoke, native, sized)
+    CollectiveCall, DTYPES, OP_ALL_REDUCE, OP_BARRIER, OP_BROADCAST, OP_LINK, REDUCE_OPS, RankState,
+    integer, invoke, native, sized)
 from .start import Options, start_from_environment
 from .tensors import Tensor, view
 
@@ -298,6 +298,12 @@ class Communicator(Scope):
         """Returns the exception that every call raises from now on; None if there is none."""
         return tried(lambda: self._handle.use(
             "failure", lambda: invoke("wl_comm_status", self._comm)))[1]
+
+    def _has_closed(self, rank):
+        """Returns whether a rank has left the communicator."""
+        state = sized(RankState)
+        self._handle.use("report", lambda: native().wl_comm_state(self._comm, rank, byref(state)))
+        return state.closed != 0
 
     def abort(self, reason: str) -> None:
         """Ends the communicator. All ranks raise AbortedException with the reason."""

@@ -52,6 +52,11 @@ ErrorStruct = _struct(
 GroupConfig = _struct(
     ranks=c_int32, first_sequence=c_uint32, cores=c_int32, deadline_ns=c_int64, blocks=c_int32,
     adjust_threads=c_int32, device_cores=c_int32, hosts=c_void_p)
+RankState = _struct(
+    busy=c_int32, sequence=c_uint32, operation=c_int32, awaited=c_int32, closed=c_int32,
+    contested=c_uint32, item_owner=c_int32, item_phase=c_int32, item=c_int32, joined=c_int32,
+    lost=c_int32, former=c_int32, pid=c_int32, started=c_uint64, pid_namespace=c_uint64,
+    host=c_int32, elsewhere=c_int32)
 Process = _struct(pid=c_int32, started=c_uint64, pid_namespace=c_uint64)
 TensorStruct = _struct(
     dtype=c_int32, ndim=c_uint32, reserved=c_uint32, data=c_void_p, shape=POINTER(c_int64),
@@ -94,6 +99,7 @@ _SIGNATURES: list[tuple[Any, list[Any], str]] = [  # result, arguments, function
     (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint64, _error_p], "wl_notify"),
     (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint64, c_void_p, _error_p], "wl_test"),
     (c_int32, [c_void_p, c_void_p, c_int64, c_void_p, _error_p], "wl_transfer_create"),
+    (c_int32, [c_void_p, c_int32, c_void_p], "wl_comm_state"),
     (c_int32, [c_void_p, c_uint64, c_void_p, c_int64, _error_p], "wl_transfer_move"),
 ]
 _ARGUMENTS = {name: types for _, types, names in _SIGNATURES for name in names.split()}

@@ -42,7 +42,7 @@ class LinkOutcomeTest {
                 } else {
                   LinkPart part = TakenBack.part(end.transfer());
                   Until soon = new Until(SOON.toNanos());
-                  Until moving = Tickets.take(List.of(part), 2, soon).until();
+                  Until moving = Tickets.take(List.of(part), 0, 2, soon).until();
                   part.transfer(1).move(0, 2, new long[1], moving.leftNs());
                   end.link().handover().moved(false, 0, moving);
                 }

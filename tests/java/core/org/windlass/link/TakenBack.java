@@ -17,7 +17,7 @@ public final class TakenBack {
   public static void takeBack(LinkTransfer transfer, Duration deadline) {
     LinkPart part = part(transfer);
     Until until = new Until(deadline.toNanos());
-    Tickets tickets = Tickets.take(List.of(part), 1, until);
+    Tickets tickets = Tickets.take(List.of(part), 0, 1, until);
     assertThat(tickets.moves()).isEqualTo(1);
     long[] version = {Transfer.ANY_VERSION};
     part.move(0, Transfer.FINISHED, version, tickets.until());

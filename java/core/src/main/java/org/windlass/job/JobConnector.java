@@ -37,7 +37,7 @@ import org.windlass.plan.Plan;
  */
 final class JobConnector implements AutoCloseable {
   /** Version of the messages that jobs and their ranks exchange until they have connected. */
-  private static final int PROTOCOL = 5;
+  private static final int PROTOCOL = 6;
 
   // Outcomes of an attempt to connect on a rank. All ranks of a job take the highest one.
   private static final long JOINED = 0;

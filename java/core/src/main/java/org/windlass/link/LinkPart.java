@@ -40,6 +40,8 @@ final class LinkPart {
 
   private final List<Checksums> checksums = new ArrayList<>();
 
+  private final boolean isInner;
+
   /** Returns the names of this rank's targets that the last, failed move wrote in part. */
   private Supplier<List<String>> incomplete = List::of;
 
@@ -49,11 +51,12 @@ final class LinkPart {
   /** The transfer that ran last. Any thread may read it. */
   private volatile Transfer latest;
 
-  LinkPart(Link link, List<Transfer> transfers, boolean checked) {
+  LinkPart(Link link, List<Transfer> transfers, boolean checked, boolean isInner) {
     this.link = link;
     this.registration = link.nextRegistration();
     this.transfers = List.copyOf(transfers);
     this.latest = transfers.get(0);
+    this.isInner = isInner;
     if (checked) {
       transfers.forEach(
           transfer -> checksums.add(new Checksums(link.communicator(), transfer)));
@@ -86,6 +89,11 @@ final class LinkPart {
   /** Returns true if the link is between two jobs, and false if it is within one communicator. */
   boolean isLed() {
     return link.handover() != null;
+  }
+
+  /** Returns true if both jobs of the link have transfers over other links too. */
+  boolean isInner() {
+    return isInner;
   }
 
   Handover handover() {

@@ -25,10 +25,14 @@ final class LinkParts {
   /** Links between jobs; at most 64. */
   private final List<LinkPart> led;
 
+  /** Rounds of votes before each move; 0 without inner links. */
+  private final int rounds;
+
   /** Link on which the last move was tried, and has failed if the move has. */
   private LinkPart failed;
 
-  LinkParts(List<LinkPart> parts) {
+  LinkParts(List<LinkPart> parts, int rounds) {
+    this.rounds = rounds;
     led = parts.stream().filter(LinkPart::isLed).toList();
     Stream<LinkPart> within = parts.stream().filter(part -> !part.isLed());
     all = Stream.concat(led.stream(), within).toList();
@@ -75,7 +79,7 @@ final class LinkParts {
   @Nullable LinkPart move(int half, long wanted, long[] version, Until until) {
     version[0] = ANY;
     Tickets tickets = take(wanted, until);
-    if (isFinished() || Long.bitCount(tickets.moves()) != led.size()) {
+    if (isFinished() || (!led.isEmpty() && tickets.version() == Handover.NONE)) {
       leave(0, half, tickets, until, null);
       int late = Long.numberOfTrailingZeros(tickets.late());
       return isFinished() || late >= led.size() ? null : led.get(late);
@@ -111,7 +115,7 @@ final class LinkParts {
       return Tickets.NONE;
     }
     try {
-      return Tickets.take(led, wanted, until);
+      return Tickets.take(led, rounds, wanted, until);
     } catch (RuntimeException | Error e) {
       failed = Tickets.failed(led);
       throw e;

@@ -93,8 +93,8 @@ public final class LinkTransfer implements AutoCloseable {
   /** Moves that had begun before the call in progress in place; negative without such a call. */
   private volatile long begun = Holding.NONE;
 
-  LinkTransfer(List<LinkPart> parts, Targets targets) {
-    this.parts = new LinkParts(parts);
+  LinkTransfer(List<LinkPart> parts, int rounds, Targets targets) {
+    this.parts = new LinkParts(parts, rounds);
     this.links = this.parts.all().stream().map(LinkPart::link).toList();
     this.link = links.get(0);
     this.targets = targets;

@@ -341,7 +341,8 @@ public final class LinkTransferBuilder {
         at = each;
         parts.add(join(each, views, until));
       }
-      LinkTransfer transfer = new LinkTransfer(parts, views);
+      int rounds = InnerLinks.rounds(parts, until);
+      LinkTransfer transfer = new LinkTransfer(parts, rounds, views);
       links.forEach(link -> link.keep(transfer));
       return transfer;
     } catch (RuntimeException | Error e) {
@@ -387,7 +388,10 @@ public final class LinkTransferBuilder {
       for (TransferBuilder half : planned.halves()) {
         transfers.add(half.register(true, memo, until.leftNs()));
       }
-      LinkPart part = new LinkPart(link, transfers, planned.agreement().checksums());
+      Agreement agreement = planned.agreement();
+      boolean isInner =
+          link.handover() != null && agreement.isInner(0, link.ranks().firstReceiver());
+      LinkPart part = new LinkPart(link, transfers, agreement.checksums(), isInner);
       part.checkSources(until);
       return part;
     } catch (RuntimeException | Error e) {
@@ -423,7 +427,9 @@ public final class LinkTransferBuilder {
   }
 
   private byte[] offer(Share share) {
-    byte[] offer = new Offer(checksums, inPlace, share.sends, share.receives).encode();
+    long links = shares.values().stream().filter(each -> each.link.handover() != null).count();
+    byte[] offer =
+        new Offer(checksums, inPlace, (int) links, share.sends, share.receives).encode();
     if (offer.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
           "register: the list of this rank's tensors takes " + offer.length + " bytes, of at most "

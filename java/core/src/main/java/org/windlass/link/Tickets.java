@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.stream.IntStream;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.transfer.Until;
@@ -15,12 +16,13 @@ import org.windlass.transfer.Transfer;
  * Result of {@link Handover} over the links of a transfer, of which there are at most 64. Bit i of
  * a mask is for link i. All ranks of a job get the same result.
  *
- * @param moves mask of the links over which both sides begin the move. If some bit is missing, this
- *     job must withdraw the version on the links whose bits are set
+ * @param moves mask of the links on which both sides have agreed. If {@code version} is {@link
+ *     Handover#NONE}, this job takes the version back over these links
  * @param late mask of the links whose other side did not arrive in time
  * @param ended mask of the links whose senders have finished
- * @param version the version that senders offer; negative if none moves. If the senders of several
- *     links offer different ones, {@code SEVERAL} minus one that is not the first link's
+ * @param version the version that senders offer; {@link Handover#NONE} if none moves. If the
+ *     senders of several links offer different ones, {@code SEVERAL} minus one that is not the first
+ *     link's
  * @param until deadline of the move
  */
 record Tickets(long moves, long late, long ended, long version, Until until) {
@@ -36,7 +38,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
     return new Tickets(0, late, ended, Handover.NONE, new Until(1));
   }
 
-  /** Returns true if both sides begin the move over link number {@code part}. */
+  /** Returns true if both sides of link number {@code part} have agreed. */
   boolean moves(int part) {
     return (moves >> part & 1) != 0;
   }
@@ -56,9 +58,10 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
    * Synchronizes this job with the other jobs of all links. Also marks links whose senders have
    * finished. Collective over this job.
    *
+   * @param rounds rounds of votes with the transfers behind inner links
    * @param version the version that this rank sends; ignored on a receiver
    */
-  static Tickets take(List<LinkPart> parts, long version, Until until) {
+  static Tickets take(List<LinkPart> parts, int rounds, long version, Until until) {
     boolean isSender = parts.get(0).link().sends();
     Tickets tickets =
         lead(parts, until, agreed -> isSender ? offer(parts, version, agreed) : ask(parts, agreed));
@@ -68,7 +71,32 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
         parts.get(i).link().setFinished();
       }
     }
-    return tickets;
+    return rounds == 0 || tickets.moves == 0
+        ? tickets
+        : lead(parts, tickets.until, agreed -> tickets.voted(parts, rounds, agreed));
+  }
+
+  /**
+   * Votes with the jobs behind inner links on whether the version moves. In each round, a job tells
+   * the others of its links whether all that it has heard of can move. So after the last round, all
+   * of them take the version back if one of them must. For rank 0.
+   */
+  private Tickets voted(List<LinkPart> parts, int rounds, Until until) {
+    List<LinkPart> voting =
+        IntStream.range(0, parts.size())
+            .filter(this::moves)
+            .mapToObj(parts::get)
+            .filter(LinkPart::isInner)
+            .toList();
+    boolean isGo = version != Handover.NONE;
+    for (int round = 0; round < rounds; round++) {
+      boolean own = isGo;
+      bits(voting, part -> lives(() -> part.handover().vote(own)));
+      isGo &=
+          bits(voting, part -> lives(() -> part.handover().isOtherForGo(until))) == all(voting);
+    }
+    Until moving = until.orLonger(Handover.RESERVE.multipliedBy(parts.size()));
+    return new Tickets(moves, late, ended, isGo ? version : Handover.NONE, moving);
   }
 
   /** Reports to the receivers of a link that no version follows. Collective over the senders. */
@@ -175,7 +203,8 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
         Until confirming = until.orLonger(Handover.RESERVE);
         long taken = bits(parts, part -> lives(() -> part.handover().isConfirmed(confirming)));
         if (taken != 0) {
-          return new Tickets(taken, 0, 0, version, moving.orLonger(least));
+          long all = taken == all(parts) ? version : Handover.NONE;
+          return new Tickets(taken, 0, 0, all, moving.orLonger(least));
         }
       }
       return late(parts, bits(parts, part -> part.handover().isAsked()));
@@ -226,7 +255,8 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
             .map(other -> SEVERAL - other)
             .findFirst()
             .orElse(first);
-    return new Tickets(taken, 0, 0, version, new Until(leftNs).later(Handover.GRACE));
+    Until until = new Until(leftNs).later(Handover.GRACE);
+    return new Tickets(taken, 0, 0, taken == all(parts) ? version : Handover.NONE, until);
   }
 
   private static long ended(List<LinkPart> parts) {

@@ -23,13 +23,15 @@ import org.windlass.plan.TransferMode;
  *
  * @param checksums true if the rank asks for a verification of received data
  * @param inPlace true if the rank receives every version into the same memory
+ * @param links number of links between jobs over which the rank's transfer moves
  * @param sends tensors that the rank sends, if it holds a part of them
  * @param receives tensors that the rank receives a part of, one for each view
  */
 public record Offer(
-    boolean checksums, boolean inPlace, List<Sent> sends, List<TensorSpec> receives) {
+    boolean checksums, boolean inPlace, int links, List<Sent> sends,
+    List<TensorSpec> receives) {
   /** Version of the encoding. Increase it with every change. */
-  public static final int FORMAT = 3;
+  public static final int FORMAT = 4;
 
   private static final int MOST = 1 << 24;
 
@@ -46,6 +48,7 @@ public record Offer(
           out.writeInt(FORMAT);
           out.writeBoolean(checksums);
           out.writeBoolean(inPlace);
+          out.writeInt(links);
           out.writeInt(sends.size());
           for (Sent sent : sends) {
             write(out, sent.spec);
@@ -72,6 +75,7 @@ public record Offer(
       }
       boolean checksums = in.readBoolean();
       boolean inPlace = in.readBoolean();
+      int links = in.readInt();
       List<Sent> sends = new ArrayList<>();
       for (int left = readCount(in); left > 0; left--) {
         TensorSpec spec = readSpec(in);
@@ -88,7 +92,7 @@ public record Offer(
       if (in.available() != 0) {
         throw new InvalidArgumentException(in.available() + " bytes follow its end");
       }
-      return new Offer(checksums, inPlace, sends, receives);
+      return new Offer(checksums, inPlace, links, sends, receives);
     } catch (EOFException e) {
       throw malformed(rank, "it ends early", e);
     } catch (IOException | InvalidArgumentException e) {
