@@ -8,7 +8,8 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Supplier;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Cut;
 
 /**
@@ -30,10 +31,13 @@ final class RouteFinder {
   private final Grid source;
   private final Grid target;
   private final Pieces pieces;
-  private final Route.Terms terms;
+  private final Route.Values values;
 
-  /** Cache of the ranks that hold the terms of a value, by source cells and lowest member. */
-  private final Map<Long, List<Integer>> groups = new HashMap<>();
+  /** Cache of the ranks that hold the terms of a value, by the position of the first term. */
+  private final Map<Integer, List<Integer>> terms = new HashMap<>();
+
+  /** The last list of consecutive members. Routes with the same targets share it. */
+  private @Nullable Members last;
 
   /**
    * A source cell of one dimension that overlaps a certain target cell.
@@ -42,23 +46,22 @@ final class RouteFinder {
    * @param overlap the overlap of both cells
    * @param before number of elements of the source cell in target cells before that one
    */
-  private record SlabOverlap(Pieces.Slab slab, Overlap overlap, long before) {}
+  private record SlabOverlap(Grid.Slab slab, Overlap overlap, long before) {}
 
-  RouteFinder(Grid source, Grid target, long numel, PlanOptions options, Route.Terms terms) {
+  RouteFinder(Grid source, Grid target, long numel, PlanOptions options, Route.Values values) {
     this.source = source;
     this.target = target;
-    this.pieces = new Pieces(source, target, numel, options, terms);
-    this.terms = terms;
+    this.pieces = new Pieces(source, target, numel, options, values);
+    this.values = values;
   }
 
   /** Returns the routes from the rank at row-major index {@code place} of the source mesh. */
   List<Route> from(int place) {
-    Pieces.Piece piece = pieces.of(source.cellsOf(place));
-    int member = source.memberOf(place);
+    Pieces.Piece piece = pieces.of(place);
     List<Route> routes = new ArrayList<>();
-    addOwned(piece, member, routes);
+    addOwned(piece, place, routes);
     if (source.groupSize > 1) {
-      addReduceOnly(piece, member, routes);
+      addReduceOnly(piece, place, routes);
     }
     return routes;
   }
@@ -81,18 +84,17 @@ final class RouteFinder {
     return routes;
   }
 
-  private void addReduceOnly(Pieces.Piece piece, int member, List<Route> routes) {
-    int rank = source.rank(piece.cells(), member);
+  private void addReduceOnly(Pieces.Piece piece, int place, List<Route> routes) {
+    int rank = source.mesh.rankAtPlace(place);
     if (piece.size() == 0) {
-      Overlap[] nothing = new Overlap[piece.cells().length];
-      Arrays.fill(nothing, Overlap.none());
-      routes.add(
-          new Route(rank, Transport.NONE, sources(piece, member), List.of(), nothing, terms));
+      Overlap[] nothing = new Overlap[piece.slabs().length];
+      Arrays.fill(nothing, Overlap.of(new long[2], new long[2]));
+      routes.add(new Route(rank, terms(place), List.of(), nothing, values));
       return;
     }
     List<Route> others = new ArrayList<>();
-    for (int other : source.group(member)) {
-      if (other != member) {
+    for (int other : source.terms(source.firstTerm(place))) {
+      if (other != place) {
         addOwned(piece, other, others);
       }
     }
@@ -102,43 +104,60 @@ final class RouteFinder {
   }
 
   /**
-   * Adds the routes that {@code member} sends: first to itself, then to ranks on its host, then to
-   * all others. Each of the three is in the order of target cells.
+   * Adds the routes that the member at {@code place} sends: first to itself, then to ranks on its
+   * host, then to all others. Each of the three is in the order of target cells.
    */
-  private void addOwned(Pieces.Piece piece, int member, List<Route> routes) {
-    int share = piece.senders().share(member);
+  private void addOwned(Pieces.Piece piece, int place, List<Route> routes) {
+    int member = source.memberOf(place);
+    int share = pieces.share(piece, member);
     if (piece.size() == 0 || share < 0) {
       return;
     }
-    List<Integer> sources = sources(piece, member);
-    int rank = source.rank(piece.cells(), member);
-    int targetPlace = pieces.meshesOverlap() ? target.mesh.placeOf(rank) : -1;
-    if (targetPlace >= 0) {
-      int[] cells = target.cellsOf(targetPlace);
-      if (pieces.common(piece, cells) > 0) {
-        Overlap[] region = pieces.overlaps(piece, cells);
-        routes.add(new Route(rank, Transport.LOCAL, sources, List.of(rank), region, terms));
-      }
+    Sending sending = new Sending(source.mesh.rankAtPlace(place), terms(place), routes);
+    Nearby.Need own = pieces.need(piece, sending.rank);
+    if (own != null) {
+      sending.add(List.of(sending.rank), own.region());
     }
     for (Nearby.Service service : piece.nearby().services()) {
       if (service.member() == member) {
-        addSending(rank, sources, service.targets(), service.region(), routes);
+        sending.add(service.targets(), service.region());
       }
     }
-    if (piece.axis().length() > 0) {
-      new Stretch(piece, share).collect(0, 0, 1, new int[piece.cells().length], routes);
+    Axis axis = piece.axis();
+    Shares shares = piece.shares();
+    if (axis.length() > 0) {
+      pieces.walk(
+          piece,
+          axis.element(shares.start(share)),
+          shares.start(share + 1),
+          (base, before, size, region) -> {
+            Demand demand =
+                new Demand(axis.place(before), size, axis.copies(before), region);
+            shares.of(
+                share,
+                demand,
+                (sender, low, high, from, to) ->
+                    sending.add(targets(piece, before, base, low, high), demand.part(from, to)));
+          });
     }
   }
 
-  private void addSending(
-      int rank,
-      List<Integer> sources,
-      List<Integer> targets,
-      Overlap[] region,
-      List<Route> routes) {
-    if (!targets.isEmpty()) {
-      Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
-      routes.add(new Route(rank, transport, sources, targets, region, terms));
+  /** The routes from one rank. */
+  private final class Sending {
+    final int rank;
+    final List<Integer> terms;
+    final List<Route> routes;
+
+    Sending(int rank, List<Integer> terms, List<Route> routes) {
+      this.rank = rank;
+      this.terms = terms;
+      this.routes = routes;
+    }
+
+    void add(List<Integer> targets, Overlap[] region) {
+      if (!targets.isEmpty()) {
+        routes.add(new Route(rank, terms, targets, region, values));
+      }
     }
   }
 
@@ -150,15 +169,15 @@ final class RouteFinder {
    */
   private List<Route> into(int place, int placeInSource) {
     int ndim = source.cuts.length;
-    int[] cells = target.cellsOf(place);
     int rank = target.mesh.rankAtPlace(place);
+    int base = target.base(place);
     int member = target.memberOf(place);
-    int[] ownCells = placeInSource < 0 ? null : source.cellsOf(placeInSource);
-    int ownMember = placeInSource < 0 ? 0 : source.memberOf(placeInSource);
+    int ownBase = placeInSource < 0 ? -1 : source.base(placeInSource);
+    int ownMember = placeInSource < 0 ? -1 : source.memberOf(placeInSource);
     SlabOverlap[][] overlaps = new SlabOverlap[ndim][];
     List<Route> routes = new ArrayList<>();
     for (int d = 0; d < ndim; d++) {
-      overlaps[d] = overlaps(d, cells[d]);
+      overlaps[d] = overlaps(d, target.cell(d, place));
       if (overlaps[d].length == 0) {
         return routes;
       }
@@ -166,35 +185,29 @@ final class RouteFinder {
     int[] at = new int[ndim];
     int d;
     do {
-      Pieces.Slab[] slabs = new Pieces.Slab[ndim];
-      long size = 1;
-      long common = 1;
+      Grid.Slab[] slabs = new Grid.Slab[ndim];
       for (d = 0; d < ndim; d++) {
-        slabs[d] = overlaps[d][at[d]].slab();
-        size *= slabs[d].length();
+        slabs[d] = overlaps[d][at[d]].slab;
       }
+      Pieces.Piece piece = pieces.of(slabs);
       Overlap[] region = new Overlap[ndim];
       long before = 0;
-      long rest = size;
+      long common = 1;
+      long rest = piece.size();
       for (d = 0; d < ndim; d++) {
         SlabOverlap found = overlaps[d][at[d]];
-        rest /= found.slab().length();
-        before += common * found.before() * rest;
-        common *= found.overlap().extent;
-        region[d] = found.overlap();
+        rest /= found.slab.length();
+        before += common * found.before * rest;
+        common *= found.overlap.extent;
+        region[d] = found.overlap;
       }
-      Pieces.Piece piece = pieces.of(slabs, size);
       List<Nearby.Service> services = piece.nearby().of(rank);
       for (Nearby.Service service : services) {
-        int sender = source.rank(piece.cells(), service.member());
-        List<Integer> sources = sources(piece, service.member());
-        addSending(sender, sources, service.targets(), service.region(), routes);
+        sending(piece, service.member(), routes).add(service.targets(), service.region());
       }
-      boolean isOwn =
-          Arrays.equals(piece.cells(), ownCells) && piece.senders().share(ownMember) >= 0;
+      boolean isOwn = piece.base() == ownBase && pieces.share(piece, ownMember) >= 0;
       if (services.isEmpty() && !isOwn) {
-        Demand demand = demand(piece, before, common, () -> region);
-        addInto(piece, demand, before, cells, member, routes);
+        addInto(piece, before, common, region, base, member, routes);
       }
       for (d = ndim - 1; d >= 0 && ++at[d] == overlaps[d].length; d--) {
         at[d] = 0;
@@ -203,19 +216,23 @@ final class RouteFinder {
     return routes;
   }
 
+  private Sending sending(Pieces.Piece piece, int member, List<Route> routes) {
+    int rank = source.rank(piece.base(), member);
+    return new Sending(rank, terms(source.mesh.placeOf(rank)), routes);
+  }
+
   /** Returns the source cells of dimension {@code dim} that overlap a target cell, ascending. */
   private SlabOverlap[] overlaps(int dim, int targetCell) {
-    Cut sourceCut = source.cuts[dim];
-    Cut targetCut = target.cuts[dim];
-    Pieces.Slab own = pieces.targetSlab(dim, targetCell);
+    Cut cut = source.cuts[dim];
+    Grid.Slab own = target.slab(dim, targetCell);
     List<SlabOverlap> overlaps = new ArrayList<>();
     int cell = 0;
     long passed = 0;
     while (passed < own.length()) {
-      cell = sourceCut.cellAt(own.bounds(), passed, cell);
-      Pieces.Slab slab = pieces.sourceSlab(dim, cell);
+      cell = cut.cellAt(own.bounds(), passed, cell);
+      Grid.Slab slab = source.slab(dim, cell);
       Overlap overlap = pieces.overlap(dim, slab, targetCell);
-      long before = targetCut.countInBelow(slab.bounds(), targetCell);
+      long before = target.cuts[dim].countInBelow(slab.bounds(), targetCell);
       overlaps.add(new SlabOverlap(slab, overlap, before));
       passed += overlap.extent;
     }
@@ -224,108 +241,29 @@ final class RouteFinder {
 
   private void addInto(
       Pieces.Piece piece,
-      Demand demand,
       long before,
-      int[] cells,
-      int targetMember,
+      long size,
+      Overlap[] region,
+      int base,
+      int member,
       List<Route> routes) {
-    List<List<Integer>> last = new ArrayList<>(); // all targets of one set share one list
+    Axis axis = piece.axis();
+    Demand demand = new Demand(axis.place(before), size, axis.copies(before), region);
+    int copy = axis.copy(before, pieces.groups().of(base, member));
+    List<List<Integer>> all = new ArrayList<>(1); // the targets of parts that go to all of them
     piece
         .shares()
         .into(
             demand,
-            piece.axis().copy(before, pieces.groups().of(cells, targetMember)),
+            copy,
             (share, low, high, from, to) -> {
-              if (last.isEmpty() || high - low != demand.copies) {
-                last.clear();
-                last.add(targets(piece, before, cells, low, high));
+              if (all.isEmpty() || high - low != demand.copies) {
+                all.clear();
+                all.add(targets(piece, before, base, low, high));
               }
-              int sender = piece.senders().member(share);
-              addSending(
-                  source.rank(piece.cells(), sender),
-                  sources(piece, sender),
-                  last.get(0),
-                  demand.part(from, to),
-                  routes);
+              sending(piece, pieces.member(piece, share), routes)
+                  .add(all.get(0), demand.part(from, to));
             });
-  }
-
-  private static Demand demand(
-      Pieces.Piece piece, long before, long size, Supplier<Overlap[]> region) {
-    return new Demand(piece.axis().place(before), size, piece.axis().copies(before), region);
-  }
-
-  /** The data that one member sends: an interval of the line of its {@link Axis}. */
-  private final class Stretch {
-    final Pieces.Piece piece;
-    final int share;
-    final int rank;
-    final List<Integer> sources;
-
-    /** Index of the first element to send, or of an earlier one; see {@link Axis#element}. */
-    final long first;
-
-    final double end;
-
-    Stretch(Pieces.Piece piece, int share) {
-      this.piece = piece;
-      this.share = share;
-      int member = piece.senders().member(share);
-      this.rank = source.rank(piece.cells(), member);
-      this.sources = RouteFinder.this.sources(piece, member);
-      this.first = piece.axis().element(piece.shares().start(share));
-      this.end = piece.shares().start(share + 1);
-    }
-
-    /**
-     * Adds the routes to all target cells whose first {@code d} dimensions are {@code cells[0]} to
-     * {@code cells[d - 1]}.
-     *
-     * @param before elements of the source region in target cells before the first of these
-     * @param width product of the overlaps in dimensions before {@code d}
-     */
-    void collect(int d, long before, long width, int[] cells, List<Route> routes) {
-      if (d == cells.length) {
-        add(before, width, cells.clone(), routes);
-        return;
-      }
-      Cut cut = target.cuts[d];
-      Pieces.Slab slab = piece.slabs()[d];
-      long unit = width;
-      for (int i = d + 1; i < cells.length; i++) {
-        unit *= piece.slabs()[i].length();
-      }
-      long passed = first <= before ? 0 : (first - before) / unit;
-      int cell = 0;
-      while (passed < slab.length()) {
-        cell = cut.cellAt(slab.bounds(), passed, cell);
-        passed = cut.countInBelow(slab.bounds(), cell);
-        long from = before + unit * passed;
-        if (piece.axis().place(from) >= end) {
-          return;
-        }
-        long length = cut.countIn(slab.bounds(), cell);
-        cells[d] = cell;
-        collect(d + 1, from, width * length, cells, routes);
-        passed += length;
-      }
-    }
-
-    private void add(long before, long size, int[] cells, List<Route> routes) {
-      Demand demand = demand(piece, before, size, () -> pieces.overlaps(piece, cells));
-      piece
-          .shares()
-          .of(
-              share,
-              demand,
-              (sender, low, high, from, to) ->
-                  addSending(
-                      rank,
-                      sources,
-                      targets(piece, before, cells, low, high),
-                      demand.part(from, to),
-                      routes));
-    }
   }
 
   /**
@@ -333,119 +271,69 @@ final class RouteFinder {
    * data.
    *
    * @param before number of elements of the source region in target cells before this one
-   * @param cells the number of the target cell in each dimension
+   * @param base the base of the target cell
    */
-  private List<Integer> targets(
-      Pieces.Piece piece, long before, int[] cells, int low, int high) {
+  private List<Integer> targets(Pieces.Piece piece, long before, int base, int low, int high) {
     if (low >= high) {
       return List.of();
     }
-    if (!pieces.groups().areSingle()) {
-      return targetsOfGroups(piece, before, cells, low, high);
+    HostGroups groups = pieces.groups();
+    boolean isSingle = groups.areSingle();
+    if (isSingle && piece.axis().copies(before) == target.members) {
+      return members(base, low, high);
     }
-    int first = piece.axis().group(before, low);
-    int last = piece.axis().group(before, high - 1);
-    if (!pieces.meshesOverlap()) {
-      return first == last
-          ? List.of(target.rank(cells, first))
-          : new Members(target, cells, first, last + 1);
+    int[] found = piece.axis().groups(before, low, high);
+    if (!isSingle && found.length == groups.of(base).count()) {
+      return members(base, 0, target.members);
     }
-    List<Integer> targets = new ArrayList<>(high - low);
-    for (int member = first; member <= last; member++) {
-      int rank = target.rank(cells, member);
-      if (!pieces.isSender(piece, rank)) {
-        targets.add(rank);
-      }
-    }
-    return List.copyOf(targets);
+    int[] listed = isSingle ? found : groups.members(base, found);
+    return new Members(target, base, 0, listed.length, listed);
   }
 
-  private List<Integer> targetsOfGroups(
-      Pieces.Piece piece, long before, int[] cells, int low, int high) {
-    HostGroups.Cell groups = pieces.groups().of(cells);
-    if (high - low == groups.count()) {
-      return new Members(target, cells, 0, groups.members().length);
+  private List<Integer> members(int base, int low, int high) {
+    if (high - low == 1) {
+      return List.of(target.rank(base, low));
     }
-    int first = piece.axis().group(before, low);
-    int last = piece.axis().group(before, high - 1);
-    int[] starts = groups.starts();
-    int[] members = Arrays.copyOfRange(groups.members(), starts[first], starts[last + 1]);
-    if (last - first > high - 1 - low) { // there are holes between
-      int count = 0;
-      for (int copy = low; copy < high; copy++) {
-        int group = piece.axis().group(before, copy);
-        int length = starts[group + 1] - starts[group];
-        System.arraycopy(groups.members(), starts[group], members, count, length);
-        count += length;
-      }
-      members = Arrays.copyOf(members, count);
+    if (last == null || last.base != base || last.low != low || last.high != high) {
+      last = new Members(target, base, low, high, null);
     }
-    Arrays.sort(members);
-    return new SomeMembers(target, cells, members);
+    return last;
   }
 
   /**
-   * Returns the ranks whose terms a route from {@code member} reduces; without {@code Partial},
-   * only the member's rank. Routes with the same ranks share one list.
+   * Returns the ranks whose terms a route from a position reduces; empty without {@code Partial}.
+   * Routes with the same ranks share one list.
    */
-  private List<Integer> sources(Pieces.Piece piece, int member) {
+  private List<Integer> terms(int place) {
     if (source.groupSize == 1) {
-      return List.of(source.rank(piece.cells(), member));
+      return List.of();
     }
-    int[] group = source.group(member);
-    long key = (long) source.index(piece.cells()) << 32 | group[0];
-    return groups.computeIfAbsent(
-        key,
-        k -> {
-          Integer[] ranks = new Integer[group.length];
-          for (int i = 0; i < group.length; i++) {
-            ranks[i] = source.rank(piece.cells(), group[i]);
-          }
-          return List.of(ranks);
-        });
+    return terms.computeIfAbsent(
+        source.firstTerm(place),
+        first ->
+            Arrays.stream(source.terms(first)).map(source.mesh::rankAtPlace).boxed().toList());
   }
 
-  private static final class SomeMembers extends AbstractList<Integer> {
-    private final Grid grid;
-    private final int first;
-    private final int[] members;
-
-    SomeMembers(Grid grid, int[] cells, int[] members) {
-      this.grid = grid;
-      this.first = grid.place(cells, 0);
-      this.members = members;
-    }
-
-    @Override
-    public Integer get(int index) {
-      return grid.mesh.rankAtPlace(first + grid.offset(members[index]));
-    }
-
-    @Override
-    public int size() {
-      return members.length;
-    }
-  }
-
+  /** The ranks of some members of a target cell: those in a list, or consecutive ones. */
   private static final class Members extends AbstractList<Integer> {
     private final Grid grid;
-    private final int first;
+    private final int base;
     private final int low;
     private final int high;
+    private final int @Nullable [] listed;
 
-    Members(Grid grid, int[] cells, int low, int high) {
+    Members(Grid grid, int base, int low, int high, int @Nullable [] listed) {
       this.grid = grid;
-      this.first = grid.place(cells, 0);
+      this.base = base;
       this.low = low;
       this.high = high;
+      this.listed = listed;
     }
 
     @Override
     public Integer get(int index) {
-      if (index < 0 || index >= high - low) {
-        throw new IndexOutOfBoundsException(index);
-      }
-      return grid.mesh.rankAtPlace(first + grid.offset(low + index));
+      int member = low + Objects.checkIndex(index, size());
+      return grid.rank(base, listed == null ? member : listed[member]);
     }
 
     @Override
