@@ -36,8 +36,11 @@ final class Demand {
     this.region = region;
   }
 
-  /** Returns rows {@code from} to {@code to}, excluded; {@link Shares#END} is the region's end. */
-  Overlap[] part(long from, long to) {
+  /**
+   * Returns rows {@code from} to {@code to}, excluded, of this region or of another one with the
+   * same extents. {@link Shares#END} is the region's end.
+   */
+  Overlap[] part(Overlap[] region, long from, long to) {
     if (from == 0 && to == Shares.END) {
       return region;
     }

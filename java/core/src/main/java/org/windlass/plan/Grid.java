@@ -121,7 +121,7 @@ final class Grid {
   }
 
   /** Returns the distance between a base and {@code member}, the same for all cells. */
-  private int offset(int member) {
+  int offset(int member) {
     int offset = 0;
     int rest = member;
     for (int m = strides.length - 1; m >= 0; m--) {

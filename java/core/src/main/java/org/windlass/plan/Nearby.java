@@ -68,7 +68,8 @@ final class Nearby {
     double passed = 0;
     for (List<Need> same : needs) {
       long size = same.get(0).size;
-      Demand demand = new Demand(passed, size, same.size(), same.get(0).region);
+      Overlap[] region = same.get(0).region;
+      Demand demand = new Demand(passed, size, same.size(), region);
       double end = passed + (double) size * same.size();
       int share = shares.at(passed);
       do {
@@ -78,7 +79,7 @@ final class Nearby {
             (sender, low, high, from, to) -> {
               int member = members.get((int) (((long) sender + turn) % members.size()));
               List<Integer> targets = same.subList(low, high).stream().map(Need::rank).toList();
-              add(new Service(member, targets, demand.part(from, to)));
+              add(new Service(member, targets, demand.part(region, from, to)));
             });
       } while (shares.start(++share) < end);
       passed = end;

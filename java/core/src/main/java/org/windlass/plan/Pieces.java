@@ -57,6 +57,7 @@ final class Pieces {
   private final boolean meshesOverlap;
   private final HostGroups groups;
   private final boolean hostsOverlap;
+  private final boolean haveHoles;
   private final boolean gathers;
   private final Hosts hosts;
   private final int turn;
@@ -77,6 +78,7 @@ final class Pieces {
     boolean areDivided = !gathers && hosts.divide(source.mesh, target.mesh);
     this.groups = areDivided ? HostGroups.of(target, hosts) : HostGroups.single(target);
     this.hostsOverlap = areDivided && hosts.mayShare(source.mesh, target.mesh);
+    this.haveHoles = meshesOverlap || hostsOverlap || groups.areUneven();
     this.turn = options.turn();
     this.cutsSmall = values.dtype().bytesOf(numel) >= LEAST_EVEN;
     this.wire = values.wire();
@@ -125,7 +127,7 @@ final class Pieces {
       plain = like;
     }
     Piece bare = new Piece(base, slabs, size, first, Nearby.NONE, like.axis, like.shares);
-    if (size == 0 || !meshesOverlap && !hostsOverlap && !groups.areUneven()) {
+    if (size == 0 || !haveHoles) {
       return bare;
     }
     List<Axis.Hole> holes = new ArrayList<>();
@@ -170,6 +172,11 @@ final class Pieces {
 
   HostGroups groups() {
     return groups;
+  }
+
+  /** Returns true if all pieces of one size have the same axis, shares and first sender. */
+  boolean areAlike() {
+    return !haveHoles && !gathers;
   }
 
   /** Returns the index of the share of a piece that a member sends, or -1 if it sends none. */

@@ -45,8 +45,21 @@ final class RouteFinder {
    * @param slab the source cell
    * @param overlap the overlap of both cells
    * @param before number of elements of the source cell in target cells before that one
+   * @param kind index of the first of these source cells that has the same length and lies in the
+   *     target cell as a whole, as this one does; otherwise the index of this one
    */
-  private record SlabOverlap(Grid.Slab slab, Overlap overlap, long before) {}
+  private record SlabOverlap(Grid.Slab slab, Overlap overlap, long before, int kind) {}
+
+  /**
+   * What one member of a piece sends of a region to a target rank.
+   *
+   * @param offset distance between the piece's base and the member
+   * @param targets the ranks that receive it
+   * @param demand the demand for a region of these extents
+   * @param from first row
+   * @param to end of the rows, excluded
+   */
+  private record Part(int offset, List<Integer> targets, Demand demand, long from, long to) {}
 
   RouteFinder(Grid source, Grid target, long numel, PlanOptions options, Route.Values values) {
     this.source = source;
@@ -74,7 +87,9 @@ final class RouteFinder {
     if (targetPlace < 0) {
       return own;
     }
-    List<Route> routes = into(targetPlace, place);
+    Arrivals arrivals = new Arrivals(targetPlace, place);
+    arrivals.visit(0, 0, 0);
+    List<Route> routes = arrivals.routes;
     routes.sort(Comparator.comparingInt(route -> source.mesh.placeOf(route.source())));
     int at = 0;
     while (at < routes.size() && source.mesh.placeOf(routes.get(at).source()) < place) {
@@ -89,7 +104,7 @@ final class RouteFinder {
     if (piece.size() == 0) {
       Overlap[] nothing = new Overlap[piece.slabs().length];
       Arrays.fill(nothing, Overlap.of(new long[2], new long[2]));
-      routes.add(new Route(rank, terms(place), List.of(), nothing, values));
+      routes.add(route(place, List.of(), nothing));
       return;
     }
     List<Route> others = new ArrayList<>();
@@ -113,112 +128,165 @@ final class RouteFinder {
     if (piece.size() == 0 || share < 0) {
       return;
     }
-    Sending sending = new Sending(source.mesh.rankAtPlace(place), terms(place), routes);
-    Nearby.Need own = pieces.need(piece, sending.rank);
+    int rank = source.mesh.rankAtPlace(place);
+    Nearby.Need own = pieces.need(piece, rank);
     if (own != null) {
-      sending.add(List.of(sending.rank), own.region());
+      routes.add(route(place, List.of(rank), own.region()));
     }
     for (Nearby.Service service : piece.nearby().services()) {
       if (service.member() == member) {
-        sending.add(service.targets(), service.region());
+        routes.add(route(place, service.targets(), service.region()));
       }
     }
-    Axis axis = piece.axis();
     Shares shares = piece.shares();
-    if (axis.length() > 0) {
+    if (piece.axis().length() > 0) {
       pieces.walk(
           piece,
-          axis.element(shares.start(share)),
+          piece.axis().element(shares.start(share)),
           shares.start(share + 1),
           (base, before, size, region) -> {
-            Demand demand =
-                new Demand(axis.place(before), size, axis.copies(before), region);
+            Demand demand = demand(piece, before, size, region);
             shares.of(
                 share,
                 demand,
-                (sender, low, high, from, to) ->
-                    sending.add(targets(piece, before, base, low, high), demand.part(from, to)));
+                (sender, low, high, from, to) -> {
+                  List<Integer> targets = targets(piece, before, base, low, high);
+                  routes.add(route(place, targets, demand.part(region, from, to)));
+                });
           });
     }
   }
 
-  /** The routes from one rank. */
-  private final class Sending {
-    final int rank;
-    final List<Integer> terms;
-    final List<Route> routes;
-
-    Sending(int rank, List<Integer> terms, List<Route> routes) {
-      this.rank = rank;
-      this.terms = terms;
-      this.routes = routes;
-    }
-
-    void add(List<Integer> targets, Overlap[] region) {
-      if (!targets.isEmpty()) {
-        routes.add(new Route(rank, terms, targets, region, values));
-      }
-    }
+  private static Demand demand(Pieces.Piece piece, long before, long size, Overlap[] region) {
+    return new Demand(piece.axis().place(before), size, piece.axis().copies(before), region);
   }
 
-  /**
-   * Returns the routes to a target rank from other ranks.
-   *
-   * @param place index of the target rank in the target mesh, in row-major order
-   * @param placeInSource its index in the source mesh; -1 if it is not there
-   */
-  private List<Route> into(int place, int placeInSource) {
-    int ndim = source.cuts.length;
-    int rank = target.mesh.rankAtPlace(place);
-    int base = target.base(place);
-    int member = target.memberOf(place);
-    int ownBase = placeInSource < 0 ? -1 : source.base(placeInSource);
-    int ownMember = placeInSource < 0 ? -1 : source.memberOf(placeInSource);
-    SlabOverlap[][] overlaps = new SlabOverlap[ndim][];
-    List<Route> routes = new ArrayList<>();
-    for (int d = 0; d < ndim; d++) {
-      overlaps[d] = overlaps(d, target.cell(d, place));
-      if (overlaps[d].length == 0) {
-        return routes;
+  private Route route(int place, List<Integer> targets, Overlap[] region) {
+    return new Route(source.mesh.rankAtPlace(place), terms(place), targets, region, values);
+  }
+
+  /** The search for the routes to one target rank from other ranks. */
+  private final class Arrivals {
+    final int rank;
+
+    /** The base of the rank's target cells, and its member number there. */
+    final int base;
+
+    final int member;
+
+    /** The rank's position in the source mesh; -1 if it is not there. */
+    final int ownPlace;
+
+    final SlabOverlap[][] overlaps;
+
+    /** The element of {@link #overlaps} in each dimension that is being visited. */
+    final SlabOverlap[] found;
+
+    /** Cache of what ranks send of a region, by the kinds of its overlaps. */
+    final Map<Integer, List<Part>> partsByKind = new HashMap<>();
+
+    final List<Route> routes = new ArrayList<>();
+
+    Arrivals(int place, int ownPlace) {
+      this.rank = target.mesh.rankAtPlace(place);
+      this.base = target.base(place);
+      this.member = target.memberOf(place);
+      this.ownPlace = ownPlace;
+      this.overlaps = new SlabOverlap[source.cuts.length][];
+      this.found = new SlabOverlap[source.cuts.length];
+      for (int d = 0; d < overlaps.length; d++) {
+        overlaps[d] = overlaps(d, target.cell(d, place));
       }
     }
-    int[] at = new int[ndim];
-    int d;
-    do {
-      Grid.Slab[] slabs = new Grid.Slab[ndim];
-      for (d = 0; d < ndim; d++) {
-        slabs[d] = overlaps[d][at[d]].slab;
+
+    /**
+     * Adds the routes of the source cells whose cells in the first {@code d} dimensions have been
+     * chosen.
+     *
+     * @param pieceBase the part of the piece's base from these dimensions
+     * @param kind combines the kinds of the overlaps in these dimensions
+     */
+    void visit(int d, int pieceBase, int kind) {
+      if (d == found.length) {
+        add(pieceBase, kind);
+        return;
+      }
+      for (SlabOverlap each : overlaps[d]) {
+        found[d] = each;
+        visit(d + 1, pieceBase + each.slab.base(), kind * overlaps[d].length + each.kind);
+      }
+    }
+
+    private void add(int pieceBase, int kind) {
+      Overlap[] region = new Overlap[found.length];
+      for (int d = 0; d < region.length; d++) {
+        region[d] = found[d].overlap;
+      }
+      List<Part> parts = partsByKind.get(kind);
+      if (parts == null) {
+        parts = parts(region);
+        if (pieces.areAlike()) {
+          partsByKind.put(kind, parts);
+        }
+      }
+      for (Part part : parts) {
+        Overlap[] sent = part.demand.part(region, part.from, part.to);
+        routes.add(route(pieceBase + part.offset, part.targets, sent));
+      }
+    }
+
+    /** Returns what ranks of other hosts send of a region. Adds the routes from this host. */
+    private List<Part> parts(Overlap[] region) {
+      Grid.Slab[] slabs = new Grid.Slab[found.length];
+      for (int d = 0; d < slabs.length; d++) {
+        slabs[d] = found[d].slab;
       }
       Pieces.Piece piece = pieces.of(slabs);
-      Overlap[] region = new Overlap[ndim];
-      long before = 0;
-      long common = 1;
-      long rest = piece.size();
-      for (d = 0; d < ndim; d++) {
-        SlabOverlap found = overlaps[d][at[d]];
-        rest /= found.slab.length();
-        before += common * found.before * rest;
-        common *= found.overlap.extent;
-        region[d] = found.overlap;
-      }
       List<Nearby.Service> services = piece.nearby().of(rank);
       for (Nearby.Service service : services) {
-        sending(piece, service.member(), routes).add(service.targets(), service.region());
+        int sender = piece.base() + source.offset(service.member());
+        routes.add(route(sender, service.targets(), service.region()));
       }
-      boolean isOwn = piece.base() == ownBase && pieces.share(piece, ownMember) >= 0;
-      if (services.isEmpty() && !isOwn) {
-        addInto(piece, before, common, region, base, member, routes);
+      List<Part> parts = new ArrayList<>();
+      if (services.isEmpty() && !isOwn(piece)) {
+        long before = 0;
+        long common = 1;
+        long rest = piece.size();
+        for (SlabOverlap each : found) {
+          rest /= each.slab.length();
+          before += common * each.before * rest;
+          common *= each.overlap.extent;
+        }
+        addParts(piece, before, demand(piece, before, common, region), parts);
       }
-      for (d = ndim - 1; d >= 0 && ++at[d] == overlaps[d].length; d--) {
-        at[d] = 0;
-      }
-    } while (d >= 0);
-    return routes;
-  }
+      return parts;
+    }
 
-  private Sending sending(Pieces.Piece piece, int member, List<Route> routes) {
-    int rank = source.rank(piece.base(), member);
-    return new Sending(rank, terms(source.mesh.placeOf(rank)), routes);
+    private boolean isOwn(Pieces.Piece piece) {
+      return ownPlace >= 0
+          && source.base(ownPlace) == piece.base()
+          && pieces.share(piece, source.memberOf(ownPlace)) >= 0;
+    }
+
+    private void addParts(Pieces.Piece piece, long before, Demand demand, List<Part> parts) {
+      piece
+          .shares()
+          .into(
+              demand,
+              piece.axis().copy(before, pieces.groups().of(base, member)),
+              (share, low, high, from, to) -> {
+                boolean isForAll = high - low == demand.copies && !parts.isEmpty();
+                parts.add(
+                    new Part(
+                        source.offset(pieces.member(piece, share)),
+                        isForAll
+                            ? parts.get(0).targets
+                            : targets(piece, before, base, low, high),
+                        demand,
+                        from,
+                        to));
+              });
+    }
   }
 
   /** Returns the source cells of dimension {@code dim} that overlap a target cell, ascending. */
@@ -226,6 +294,7 @@ final class RouteFinder {
     Cut cut = source.cuts[dim];
     Grid.Slab own = target.slab(dim, targetCell);
     List<SlabOverlap> overlaps = new ArrayList<>();
+    Map<Long, Integer> kinds = new HashMap<>(); // of whole source cells, by their lengths
     int cell = 0;
     long passed = 0;
     while (passed < own.length()) {
@@ -233,37 +302,15 @@ final class RouteFinder {
       Grid.Slab slab = source.slab(dim, cell);
       Overlap overlap = pieces.overlap(dim, slab, targetCell);
       long before = target.cuts[dim].countInBelow(slab.bounds(), targetCell);
-      overlaps.add(new SlabOverlap(slab, overlap, before));
+      Integer kind = null;
+      if (overlap.extent == slab.length()) {
+        kind = kinds.putIfAbsent(slab.length(), overlaps.size());
+      }
+      overlaps.add(
+          new SlabOverlap(slab, overlap, before, kind == null ? overlaps.size() : kind));
       passed += overlap.extent;
     }
     return overlaps.toArray(new SlabOverlap[0]);
-  }
-
-  private void addInto(
-      Pieces.Piece piece,
-      long before,
-      long size,
-      Overlap[] region,
-      int base,
-      int member,
-      List<Route> routes) {
-    Axis axis = piece.axis();
-    Demand demand = new Demand(axis.place(before), size, axis.copies(before), region);
-    int copy = axis.copy(before, pieces.groups().of(base, member));
-    List<List<Integer>> all = new ArrayList<>(1); // the targets of parts that go to all of them
-    piece
-        .shares()
-        .into(
-            demand,
-            copy,
-            (share, low, high, from, to) -> {
-              if (all.isEmpty() || high - low != demand.copies) {
-                all.clear();
-                all.add(targets(piece, before, base, low, high));
-              }
-              sending(piece, pieces.member(piece, share), routes)
-                  .add(all.get(0), demand.part(from, to));
-            });
   }
 
   /**
@@ -274,9 +321,6 @@ final class RouteFinder {
    * @param base the base of the target cell
    */
   private List<Integer> targets(Pieces.Piece piece, long before, int base, int low, int high) {
-    if (low >= high) {
-      return List.of();
-    }
     HostGroups groups = pieces.groups();
     boolean isSingle = groups.areSingle();
     if (isSingle && piece.axis().copies(before) == target.members) {
