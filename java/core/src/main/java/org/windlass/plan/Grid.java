@@ -106,7 +106,9 @@ final class Grid {
   int memberOf(int place) {
     int member = 0;
     for (int m = 0; m < strides.length; m++) {
-      member = member * freeSizes[m] + place / strides[m] % freeSizes[m];
+      if (freeSizes[m] > 1) {
+        member = member * freeSizes[m] + place / strides[m] % freeSizes[m];
+      }
     }
     return member;
   }
@@ -124,9 +126,11 @@ final class Grid {
   int offset(int member) {
     int offset = 0;
     int rest = member;
-    for (int m = strides.length - 1; m >= 0; m--) {
-      offset += rest % freeSizes[m] * strides[m];
-      rest /= freeSizes[m];
+    for (int m = strides.length - 1; m >= 0 && rest > 0; m--) {
+      if (freeSizes[m] > 1) {
+        offset += rest % freeSizes[m] * strides[m];
+        rest /= freeSizes[m];
+      }
     }
     return offset;
   }

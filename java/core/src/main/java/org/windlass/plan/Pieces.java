@@ -263,9 +263,12 @@ final class Pieces {
       }
       long passed = first <= before ? 0 : (first - before) / unit;
       int cell = 0;
-      while (passed < slab.length()) {
+      if (passed > 0 && passed < slab.length()) {
         cell = cut.cellAt(slab.bounds(), passed, cell);
         passed = cut.countInBelow(slab.bounds(), cell);
+      }
+      while (passed < slab.length()) {
+        cell = cut.cellAt(slab.bounds(), passed, cell);
         long from = before + unit * passed;
         if (piece.axis.place(from) >= end) {
           return;

@@ -45,8 +45,7 @@ final class RouteFinder {
    * @param slab the source cell
    * @param overlap the overlap of both cells
    * @param before number of elements of the source cell in target cells before that one
-   * @param kind index of the first of these source cells that has the same length and lies in the
-   *     target cell as a whole, as this one does; otherwise the index of this one
+   * @param kind a number that overlaps share if they are whole source cells of one length
    */
   private record SlabOverlap(Grid.Slab slab, Overlap overlap, long before, int kind) {}
 
@@ -179,6 +178,9 @@ final class RouteFinder {
 
     final SlabOverlap[][] overlaps;
 
+    /** For each dimension, the number of kinds of overlaps. */
+    final int[] kinds;
+
     /** The element of {@link #overlaps} in each dimension that is being visited. */
     final SlabOverlap[] found;
 
@@ -193,9 +195,13 @@ final class RouteFinder {
       this.member = target.memberOf(place);
       this.ownPlace = ownPlace;
       this.overlaps = new SlabOverlap[source.cuts.length][];
+      this.kinds = new int[source.cuts.length];
       this.found = new SlabOverlap[source.cuts.length];
       for (int d = 0; d < overlaps.length; d++) {
         overlaps[d] = overlaps(d, target.cell(d, place));
+        for (SlabOverlap each : overlaps[d]) {
+          kinds[d] = Math.max(kinds[d], each.kind + 1);
+        }
       }
     }
 
@@ -213,7 +219,7 @@ final class RouteFinder {
       }
       for (SlabOverlap each : overlaps[d]) {
         found[d] = each;
-        visit(d + 1, pieceBase + each.slab.base(), kind * overlaps[d].length + each.kind);
+        visit(d + 1, pieceBase + each.slab.base(), kind * kinds[d] + each.kind);
       }
     }
 
@@ -294,7 +300,8 @@ final class RouteFinder {
     Cut cut = source.cuts[dim];
     Grid.Slab own = target.slab(dim, targetCell);
     List<SlabOverlap> overlaps = new ArrayList<>();
-    Map<Long, Integer> kinds = new HashMap<>(); // of whole source cells, by their lengths
+    Map<Long, Integer> kindsOfWhole = new HashMap<>(); // by length
+    int kinds = 0;
     int cell = 0;
     long passed = 0;
     while (passed < own.length()) {
@@ -302,12 +309,9 @@ final class RouteFinder {
       Grid.Slab slab = source.slab(dim, cell);
       Overlap overlap = pieces.overlap(dim, slab, targetCell);
       long before = target.cuts[dim].countInBelow(slab.bounds(), targetCell);
-      Integer kind = null;
-      if (overlap.extent == slab.length()) {
-        kind = kinds.putIfAbsent(slab.length(), overlaps.size());
-      }
-      overlaps.add(
-          new SlabOverlap(slab, overlap, before, kind == null ? overlaps.size() : kind));
+      boolean isWhole = overlap.extent == slab.length();
+      Integer same = isWhole ? kindsOfWhole.putIfAbsent(slab.length(), kinds) : null;
+      overlaps.add(new SlabOverlap(slab, overlap, before, same == null ? kinds++ : same));
       passed += overlap.extent;
     }
     return overlaps.toArray(new SlabOverlap[0]);
