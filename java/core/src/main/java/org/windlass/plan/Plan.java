@@ -319,7 +319,7 @@ public final class Plan {
     List<Route> routes = gather.routes();
     List<Integer> others = to.mesh().ranks().stream().filter(rank -> rank != root).toList();
     if (!others.isEmpty()) {
-      routes.add(Route.whole(root, others, shape, new Route.Terms(wire, wire, Optional.empty())));
+      routes.add(Route.whole(root, others, shape, new Route.Values(wire, wire, Optional.empty())));
     }
     return routes;
   }
@@ -417,7 +417,7 @@ public final class Plan {
         new Grid(to, shape, target.paddedExtents()),
         Shapes.numel(shape),
         options,
-        new Route.Terms(dtype(), wire, op));
+        new Route.Values(dtype(), wire, op));
   }
 
   static void checkRank(int rank) {
