@@ -27,13 +27,13 @@ void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t el
                     Stores stores, const VectorTable& table) noexcept {
   if (!isFloat(dtype)) __builtin_unreachable();
   const int from = floatIndex(dtype);
-  const CastLoop finish = table.cast[floatIndex(accumulatorOf(dtype))][from];
   const size_t bytes = sizeOf(dtype);
   const bool past = detail::streams(stores);
+  const auto& casts = past ? table.castStreaming : table.cast;
+  const CastLoop finish = casts[floatIndex(accumulatorOf(dtype))][from];
   const DefaultFloatMode mode;
   RowList sources(src);
   alignas(64) unsigned char accumulator[kFoldElements * sizeof(double)];
-  alignas(64) unsigned char result[kFoldElements * sizeof(double)];
   auto* to = static_cast<unsigned char*>(dst);
   if (src.count == 0) __builtin_memset(accumulator, 0, sizeof accumulator);
   for (int64_t start = 0; start < elements; start += kFoldElements) {
@@ -43,12 +43,7 @@ void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t el
       const WeighLoop loop = s == 0 ? table.weigh[from] : table.addWeighed[from];
       loop(accumulator, sources[s] + offset, weights[s], count);
     }
-    if (past) {
-      finish(result, accumulator, count);
-      table.stream(to + offset, result, count * bytes);
-    } else {
-      finish(to + offset, accumulator, count);
-    }
+    finish(to + offset, accumulator, count);
   }
   if (past) orderStreamed();
 }
