@@ -96,9 +96,12 @@ class SlowCheckTest {
       assertThatThrownBy(() -> check.compareRank(padded, 1, wrong))
           .isInstanceOf(VerificationFailedException.class)
           .hasMessage("tensor \"w\" has padding at element 2 of target rank 1, which is 0x5 and not 0");
-      // The padding of a source does not count.
+      // No target has the padding of a source, which is checked with the replicas.
       SourcePart read =
           ofRanks(padded, Optional.empty(), rank -> rank == 0 ? right : wrong, 3, 1);
+      assertThatThrownBy(() -> read.compareReplicas(() -> {}))
+          .isInstanceOf(VerificationFailedException.class)
+          .hasMessage("tensor \"w\" has padding at element 2 of source rank 1, which is 0x5 and not 0");
       SlowCheck back = new SlowCheck("w", new long[] {3, 1}, List.of(read), () -> {});
       try (SafetensorsFile whole = file("whole", "U8", "[3,1]", bytes(3, 0, 3));
           SafetensorsFile other = file("other", "U8", "[3,1]", bytes(3, 1, 3))) {

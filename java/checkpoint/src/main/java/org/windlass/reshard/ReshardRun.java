@@ -21,6 +21,7 @@ import org.windlass.error.WindlassException;
 import org.windlass.reshard.check.LostValues;
 import org.windlass.reshard.move.Mover;
 import org.windlass.reshard.move.Overflows;
+import org.windlass.reshard.move.Padding;
 import org.windlass.reshard.move.Team;
 import org.windlass.reshard.output.EarlySync;
 import org.windlass.reshard.output.OtherFiles;
@@ -138,6 +139,7 @@ final class ReshardRun implements AutoCloseable {
   }
 
   private ReshardResult lead(Team team, CheckpointWriter writer) {
+    Padding.requireZeros(in, list.moves(), team, cancellation::check);
     LostValues.look(in, list.moves(), this::warn);
     Verification verification = new Verification(in, list, cancellation);
     long verifying = 0;

@@ -7,7 +7,6 @@ import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.VerificationFailedException;
 import org.windlass.reshard.tensor.Division;
 import org.windlass.reshard.tensor.Runs;
-import org.windlass.reshard.tensor.TargetTensor;
 
 /**
  * Compares a written tensor with the values that the layouts and the source tensors define. It
@@ -54,26 +53,6 @@ public record SlowCheck(String name, long[] shape, List<SourcePart> parts, Runna
                       + first.part().rankOf(first.index()) + " gives 0x"
                       + Long.toHexString(first.expected()));
             });
-    checkPadding(target, who, stored);
-  }
-
-  private void checkPadding(Runs held, String who, StoredTensor stored) {
-    long[] local = held.shape();
-    long[] strides = Holding.rowMajor(local);
-    long elements = TargetTensor.elements(local);
-    for (int d = 0; d < local.length && elements > 0; d++) {
-      for (Runs.Run gap : Holding.gaps(held, d)) {
-        long count = gap.end() * strides[d];
-        for (long at = gap.local() * strides[d]; at < elements && count > 0; at += local[d] * strides[d]) {
-          between.run();
-          long zeros = stored.zeros(at, count);
-          if (zeros < count) {
-            throw new VerificationFailedException(
-                "tensor \"" + name + "\" has padding at element " + (at + zeros) + " of " + who
-                    + ", which is 0x" + Long.toHexString(stored.bits(at + zeros)) + " and not 0");
-          }
-        }
-      }
-    }
+    stored.requirePadding(target, who, between);
   }
 }

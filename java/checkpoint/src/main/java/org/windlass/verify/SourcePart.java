@@ -157,14 +157,18 @@ public final class SourcePart {
   }
 
   /**
-   * Compares every source replica with the first.
+   * Compares every source replica with the first, and the padding in every file with zeros.
    *
    * @param between is called repeatedly by the comparing threads, and may throw to end it
-   * @throws VerificationFailedException naming the tensor, the first wrong index and both ranks
+   * @throws VerificationFailedException naming the tensor, the first wrong index and its ranks
    */
   public void compareReplicas(Runnable between) {
     for (Piece piece : stored) {
       for (Term term : piece.terms()) {
+        for (int i = 0; i < term.ranks().size() && division.isPadded(shape); i++) {
+          String who = "source rank " + term.ranks().get(i);
+          term.stored().get(i).requirePadding(piece.held(), who, between);
+        }
         StoredTensor first = term.stored().get(0);
         SlowValue value =
             new SlowValue(List.of(first), Optional.empty(), Optional.empty(), first.dtype());

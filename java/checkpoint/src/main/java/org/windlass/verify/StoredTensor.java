@@ -5,6 +5,9 @@ import java.nio.ByteBuffer;
 import org.windlass.DType;
 import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.error.VerificationFailedException;
+import org.windlass.reshard.tensor.Runs;
+import org.windlass.reshard.tensor.TargetTensor;
 
 /**
  * Reads the bits of a tensor in a file. Elements of less than a byte fill a byte from its lowest
@@ -41,8 +44,36 @@ final class StoredTensor {
     return bits(element, 1, 1)[0];
   }
 
+  /**
+   * Throws unless the elements that no run covers are zero.
+   *
+   * @param who names the rank that holds this tensor, for messages
+   * @param between is called repeatedly. An exception ends the check
+   * @throws VerificationFailedException naming the first element that is not zero
+   */
+  void requirePadding(Runs held, String who, Runnable between) {
+    long[] local = held.shape();
+    long[] strides = Holding.rowMajor(local);
+    long elements = TargetTensor.elements(local);
+    for (int d = 0; d < local.length && elements > 0; d++) {
+      for (Runs.Run gap : Holding.gaps(held, d)) {
+        long length = gap.end() * strides[d];
+        for (long at = gap.local() * strides[d]; length > 0 && at < elements; ) {
+          between.run();
+          long zeros = zeros(at, length);
+          if (zeros < length) {
+            throw new VerificationFailedException(
+                "tensor \"" + name + "\" has padding at element " + (at + zeros) + " of " + who
+                    + ", which is 0x" + Long.toHexString(bits(at + zeros)) + " and not 0");
+          }
+          at += local[d] * strides[d];
+        }
+      }
+    }
+  }
+
   /** Returns how many of the {@code count} elements are zero before the first that is not. */
-  long zeros(long first, long count) {
+  private long zeros(long first, long count) {
     long at = 0;
     while (at < count) {
       for (long bits : bits(first + at, 1, (int) Math.min(count - at, FilePages.BYTES))) {

@@ -62,12 +62,7 @@ final class TargetFiles {
       orders.add(move.axes().order());
       least = Math.max(least, ROW_BYTES * Byte.SIZE / move.source().dtype().bits());
     }
-    int ndim = target.shape().length;
-    List<Integer> written = new ArrayList<>();
-    for (int d = ndim - 1; d >= 0; d--) {
-      written.add(d);
-    }
-    orders.add(written);
+    orders.add(Grid.rowMajor(target.shape().length));
     return Grid.of(
         indices.shape(target.shape()), orders, least, bytes / indices.memory().bytes());
   }

@@ -142,8 +142,13 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     }
   }
 
+  /** Returns {@link #padded} as an array. */
+  public long[] paddedShape() {
+    return padded.stream().mapToLong(Long::longValue).toArray();
+  }
+
   private long[] partShape(int part) {
-    long[] shape = padded.stream().mapToLong(Long::longValue).toArray();
+    long[] shape = paddedShape();
     if (!isPlain()) {
       shape[dim] = extents.get(part);
     }
