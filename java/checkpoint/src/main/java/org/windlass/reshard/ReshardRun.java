@@ -72,7 +72,7 @@ final class ReshardRun implements AutoCloseable {
     checkNew();
     in = Checkpoint.open(request.in());
     try {
-      list = MoveList.of(in, request, this::warn);
+      list = new MoveList(in, request, this::warn);
       others = OtherFiles.of(in, request.writesFolder());
       list.moves().forEach(TensorMove::require);
     } catch (Throwable refused) {

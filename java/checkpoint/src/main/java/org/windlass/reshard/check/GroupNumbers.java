@@ -14,6 +14,7 @@ import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.reshard.tensor.Moves;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -30,19 +31,15 @@ import org.windlass.reshard.tensor.TensorMove;
 public final class GroupNumbers {
   private final Checkpoint in;
   private final boolean writesWhole;
-  private final Map<String, TensorMove> moves = new HashMap<>();
-  private final Map<String, List<TensorMove>> joined = new HashMap<>();
+  private final Moves moves;
   private final Map<String, SourceTensor> numbersOf = new HashMap<>();
   private final Map<String, List<TensorMove>> scalesOf = new HashMap<>();
   private final Doubts doubts = new Doubts();
 
-  private GroupNumbers(Checkpoint in, List<TensorMove> moves, boolean writesWhole) {
+  private GroupNumbers(Checkpoint in, Moves moves, boolean writesWhole) {
     this.in = in;
+    this.moves = moves;
     this.writesWhole = writesWhole;
-    for (TensorMove move : moves) {
-      this.moves.putIfAbsent(move.source().name(), move);
-      joined.computeIfAbsent(move.target().name(), key -> new ArrayList<>()).add(move);
-    }
   }
 
   static boolean isName(String name) {
@@ -77,7 +74,7 @@ public final class GroupNumbers {
   public static void check(
       Checkpoint in,
       Scales scales,
-      List<TensorMove> moves,
+      Moves moves,
       boolean writesWhole,
       Consumer<String> warnings) {
     GroupNumbers numbers = new GroupNumbers(in, moves, writesWhole);
@@ -95,17 +92,12 @@ public final class GroupNumbers {
     } else {
       scalesOf
           .computeIfAbsent(weight, key -> new ArrayList<>())
-          .add(moves.get(pair.scale().name()));
+          .add(move(pair.scale()));
     }
   }
 
   private TensorMove move(SourceTensor tensor) {
-    return Objects.requireNonNull(moves.get(tensor.name()));
-  }
-
-  /** Returns the moves whose tensors a rule joins with that of {@code move}. */
-  private List<TensorMove> parts(TensorMove move) {
-    return Objects.requireNonNull(joined.get(move.target().name()));
+    return moves.of(tensor).get(0);
   }
 
   private void lookAtShape(Scales.Pair pair) {
@@ -125,7 +117,7 @@ public final class GroupNumbers {
       checkGroups(pair);
     }
     if (weight.isPart()) {
-      checkJoined(pair, weight, parts(weight));
+      checkJoined(pair, weight, moves.into(weight.target()));
     }
     if (isCut(pair.weight())) {
       if (!isInOrder(pair)) {
@@ -133,7 +125,7 @@ public final class GroupNumbers {
             "tensor \"" + pair.scale().name() + "\": the inputs of \"" + pair.weight().name()
                 + "\" are not in the order of their groups (act-order), so that a rank takes scales of"
                 + " any group, and the layout cuts them; rules that give the scales and zero points "
-                + weight.target().files().ranks().size() + ":R keep them whole");
+                + weight.target().to().mesh().size() + ":R keep them whole");
       }
       doubts.add(
           pair.scale().name(),
@@ -180,7 +172,7 @@ public final class GroupNumbers {
           them + ", which a rule joins with others or splits along their inputs: each counts its groups"
               + " from 0");
     }
-    if (parts(move(pair.scale())).size() > 1) {
+    if (moves.into(move(pair.scale()).target()).size() > 1) {
       throw new InvalidArgumentException(
           them + ", and a rule joins them with those of others; weights that are joined along their"
               + " outputs have one in common: leave each apart");
@@ -214,17 +206,11 @@ public final class GroupNumbers {
     int inputs = inputs(weight);
     return !writesWhole
         && scalesOf.getOrDefault(weight.name(), List.of()).stream()
-            .anyMatch(scale -> isCut(scale, inputs));
-  }
-
-  private static boolean isCut(TensorMove scale, int dim) {
-    int written = scale.axes().stored().indexOf(dim);
-    if (written < 0) {
-      return false;
-    }
-    TargetTensor target = scale.target();
-    return target.to().mesh().ranks().stream()
-        .anyMatch(rank -> target.held(rank).shape()[written] != target.shape()[written]);
+            .anyMatch(
+                scale -> {
+                  int written = scale.axes().stored().indexOf(inputs);
+                  return written >= 0 && scale.target().isCut(written);
+                });
   }
 
   private boolean isInOrder(Scales.Pair pair) {

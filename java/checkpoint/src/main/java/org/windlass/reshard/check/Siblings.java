@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.check;
 
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.NavigableMap;
-import java.util.Objects;
-import java.util.Optional;
-import java.util.TreeMap;
-import java.util.function.Function;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.reshard.tensor.Moves;
 import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.SourceTensor;
@@ -32,34 +27,23 @@ public final class Siblings {
   /**
    * Checks all moves.
    *
-   * @param ruleOf returns the rule that a tensor of IN has, if any
    * @param writesWhole whether the target layouts leave the written tensors whole
    * @throws InvalidArgumentException naming two tensors of a module that are cut differently
    */
-  public static void check(
-      List<TensorMove> moves, Function<String, Optional<Rule>> ruleOf, boolean writesWhole) {
-    if (moves.stream().noneMatch(move -> changes(ruleOf.apply(move.source().name())))) {
-      return;
-    }
-    NavigableMap<String, List<TensorMove>> all = new TreeMap<>();
-    for (TensorMove move : moves) {
-      all.computeIfAbsent(move.source().name(), key -> new ArrayList<>()).add(move);
-    }
-    all.forEach(
-        (name, own) -> {
-          Optional<Rule> rule = ruleOf.apply(name);
-          Matcher module = OWN.matcher(name);
-          if (changes(rule) && module.matches()) {
-            String begin = module.group(1);
-            all.subMap(begin, begin + Character.MAX_VALUE).values().stream()
-                .filter(others -> others != own)
-                .forEach(others -> check(own, others, rule.get(), writesWhole));
-          }
-        });
-  }
-
-  private static boolean changes(Optional<Rule> rule) {
-    return rule.filter(each -> each.splits() || each.pad().isPresent()).isPresent();
+  public static void check(Moves moves, boolean writesWhole) {
+    moves
+        .bySource()
+        .forEach(
+            (name, own) -> {
+              Rule rule = moves.ruleOf(own.get(0));
+              Matcher module = OWN.matcher(name);
+              if ((rule.splits() || rule.pad().isPresent()) && module.matches()) {
+                String begin = module.group(1);
+                moves.bySource().subMap(begin, begin + Character.MAX_VALUE).values().stream()
+                    .filter(others -> others != own)
+                    .forEach(others -> check(own, others, rule, writesWhole));
+              }
+            });
   }
 
   private static void check(
@@ -103,11 +87,10 @@ public final class Siblings {
       isAlike = own.get(i).segments(written).equals(others.get(i).segments(otherWritten));
       for (int rank : writesWhole ? List.<Integer>of() : other.to().mesh().ranks()) {
         Runs held = other.held(rank);
-        int same = other.fileOf(rank) + target.firstFile();
         isAlike &=
             held.shape()[otherWritten] == other.shape()[otherWritten]
-                || target.to().mesh().contains(same)
-                    && held.dims().get(otherWritten).equals(target.held(same).dims().get(written));
+                || target.to().mesh().contains(rank)
+                    && held.dims().get(otherWritten).equals(target.held(rank).dims().get(written));
       }
     }
     return isAlike;

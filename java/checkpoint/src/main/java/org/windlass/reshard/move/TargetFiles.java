@@ -84,8 +84,8 @@ final class TargetFiles {
         part.places().add(places.get(rank));
         for (int i = 0; i < moves.size(); i++) {
           TensorMove move = moves.get(i);
-          if (move.source().from().mesh().contains(rank)) {
-            part.own().get(i).add(indices.runs(move.source().held(rank)));
+          if (move.source().from().mesh().contains(rank + target.firstRank())) {
+            part.own().get(i).add(indices.runs(move.source().held(rank + target.firstRank())));
           }
         }
       }

@@ -80,14 +80,14 @@ public final class Output {
       List<Item> items = new ArrayList<>();
       for (TargetTensor target : targets) {
         shapes
-            .of(target, number + target.firstFile())
+            .of(target, number)
             .ifPresent(shape -> items.add(new Item(target.name(), target.dtype(), shape)));
       }
       byRank.put(number, kept(writer.file(Checkpoint.rankFile(number), items, metadata)));
     }
     Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
     for (TargetTensor target : targets) {
-      tensors.put(target.name(), target.shown().entry(target.shapeList(), target.dtype()));
+      tensors.put(target.name(), target.division().entry(target.shapeList(), target.dtype()));
     }
     writer.text(LayoutFile.NAME, new LayoutFile(tensors).encode());
   }
@@ -178,7 +178,7 @@ public final class Output {
         Map<Integer, Place> places = new LinkedHashMap<>();
         for (int rank : ranks(target)) {
           SafetensorsWriter file =
-              whole ? byFirst.floorEntry(next).getValue() : byRank.get(target.fileOf(rank));
+              whole ? byFirst.floorEntry(next).getValue() : byRank.get(rank);
           long size = whole ? target.bytes() : shapes.bytes(target, rank);
           Objects.requireNonNull(file);
           places.put(rank, new Place(file, ends.merge(file, size, Long::sum) - size));

@@ -6,7 +6,6 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -28,20 +27,20 @@ final class DefaultLayouts {
   private final Checkpoint in;
   private final ReshardRequest request;
   private final TiedNames tied;
-  private final Function<String, Optional<Rule>> ruleOf;
+  private final Function<String, Rule> ruleOf;
   private final Consumer<String> warnings;
 
   /**
    * Creates the checks.
    *
-   * @param ruleOf returns the rule that a tensor has, if any
+   * @param ruleOf returns the rule that a tensor has
    * @param warnings receives warnings about layouts that are seldom intended
    */
   DefaultLayouts(
       Checkpoint in,
       ReshardRequest request,
       TiedNames tied,
-      Function<String, Optional<Rule>> ruleOf,
+      Function<String, Rule> ruleOf,
       Consumer<String> warnings) {
     this.in = in;
     this.request = request;
@@ -71,7 +70,7 @@ final class DefaultLayouts {
     for (TensorMove move : moves) {
       most = Math.max(most, move.target().shape().length);
       move.target().to().placements().forEach(placement -> cut.add(Axes.dimension(placement)));
-      if (ruleOf.apply(move.source().name()).flatMap(Rule::to).isEmpty()) {
+      if (ruleOf.apply(move.source().name()).to().isEmpty()) {
         written.put(move.target().name(), move.target().shape().length);
       }
     }
@@ -145,7 +144,7 @@ final class DefaultLayouts {
       if (sources.declared(tied.stored(name)).isEmpty()) {
         noFrom.add(name);
       }
-      if (request.to().isEmpty() && ruleOf.apply(name).flatMap(Rule::to).isEmpty()) {
+      if (request.to().isEmpty() && ruleOf.apply(name).to().isEmpty()) {
         noTo.add(name);
       }
     }

@@ -109,13 +109,6 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
         padded.equals(shape) ? Optional.empty() : Optional.of(padded));
   }
 
-  /** Returns the same division among ranks that are numbered from 0 on. */
-  public Division fromZero() {
-    List<Layout> numbered =
-        layouts.stream().map(each -> new Layout(each.mesh().at(0), each.placements())).toList();
-    return new Division(padded, dim, extents, numbered);
-  }
-
   /** Returns the layout of the tensor, or of its first part. */
   public Layout layout() {
     return layouts.get(0);
@@ -169,6 +162,12 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
       held = padded.get(d) == shape[d] ? held : held.clipped(d, 0, shape[d]);
     }
     return held;
+  }
+
+  /** Returns whether some rank has only a part of a dimension of a tensor of this shape. */
+  public boolean isCut(long[] shape, int dim) {
+    return layout().mesh().ranks().stream()
+        .anyMatch(rank -> held(shape, rank).shape()[dim] != shape[dim]);
   }
 
   /** Returns those of the indices that lie in part {@code part}, counted from 0. */

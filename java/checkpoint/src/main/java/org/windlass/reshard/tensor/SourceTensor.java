@@ -3,6 +3,7 @@ package org.windlass.reshard.tensor;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
@@ -26,6 +27,11 @@ public record SourceTensor(
   /** Returns the indices of the tensor that a rank of {@link #from} holds. */
   public Runs held(int rank) {
     return division.held(shape, rank);
+  }
+
+  /** Returns whether some rank has only a part of the tensor. */
+  public boolean isCut() {
+    return IntStream.range(0, shape.length).anyMatch(d -> division.isCut(shape, d));
   }
 
   /** Returns the global shape as a list. */

@@ -33,7 +33,7 @@ public final class SourceTensors {
   private final Checkpoint in;
   private final Optional<Layout> defaultFrom;
   private final Collection<String> names;
-  private final Function<String, Optional<Rule>> ruleOf;
+  private final Function<String, Rule> ruleOf;
   /** Source layouts that rules give: one for a tensor, or one for each part. */
   private final Map<String, List<Layout>> ruled = new HashMap<>();
 
@@ -48,14 +48,15 @@ public final class SourceTensors {
       Checkpoint in,
       Optional<Layout> defaultFrom,
       Collection<String> names,
-      Function<String, Optional<Rule>> ruleOf) {
+      Function<String, Rule> ruleOf) {
     this.in = in;
     this.defaultFrom = defaultFrom;
     this.names = names;
     this.ruleOf = ruleOf;
     for (String name : names) {
-      Optional<Rule> rule = ruleOf.apply(name).filter(own -> own.from().isPresent());
-      rule.ifPresent(own -> ruled.put(name, from(name, own)));
+      if (ruleOf.apply(name).from().isPresent()) {
+        ruled.put(name, from(name, ruleOf.apply(name)));
+      }
     }
   }
 
@@ -160,7 +161,7 @@ public final class SourceTensors {
               + " has whole tensors, which are no terms of a reduction");
     }
     Layout applied = applied(name, from, entry.shape().size());
-    Optional<List<Long>> said = ruleOf.apply(name).flatMap(Rule::pad).flatMap(Rule.Form.Pad::shape);
+    Optional<List<Long>> said = ruleOf.apply(name).pad().flatMap(Rule.Form.Pad::shape);
     if (said.isPresent() && !said.get().equals(entry.shape())) {
       throw notPadded(name, entry.shape(), said.get(), said.get());
     }
@@ -172,7 +173,7 @@ public final class SourceTensors {
   private Layout applied(String name, Layout declared, int ndim) {
     Layout applied = takesDefault(name) ? declared.defaultedFor(ndim) : declared;
     if (ruled.containsKey(name)) {
-      ruled.get(name).forEach(each -> ruleOf.apply(name).get().requireFit("from", each, name, ndim));
+      ruled.get(name).forEach(each -> ruleOf.apply(name).requireFit("from", each, name, ndim));
     } else {
       checkStored(name, applied, new long[ndim]);
     }
@@ -239,28 +240,28 @@ public final class SourceTensors {
    * @param local a rank's local tensor
    */
   private Division division(String name, Layout applied, long[] sums, SafetensorsEntry local) {
-    Optional<Rule> rule = ruleOf.apply(name);
+    Rule rule = ruleOf.apply(name);
     if (!ruled.containsKey(name) && entry(name).flatMap(LayoutFile.Entry::parts).isPresent()) {
       return Division.of(LayoutFile.NAME + ": tensor \"" + name + "\"", entry(name).get());
     }
-    if (rule.filter(Rule::splits).isEmpty()) {
+    if (!rule.splits()) {
       return Division.plain(applied, sums);
     }
-    Rule.Form.Parts parts = rule.get().parts().get();
+    Rule.Form.Parts parts = rule.parts().get();
     Division plain = Division.plain(applied, sums);
     SourceTensor shown =
         new SourceTensor(name, name, local.dims(), local.dtype(), plain, false);
-    int dim = Axes.of(rule.get(), shown).stored().get(parts.dim());
+    int dim = Axes.of(rule, shown).stored().get(parts.dim());
     if (ruled.containsKey(name)) {
       sums[dim] = parts.extents().stream().mapToLong(Long::longValue).sum();
-      String where = rule.get().where() + ".from: " + rule.get().from().get();
+      String where = rule.where() + ".from: " + rule.from().get();
       return Division.of(where, parts, dim, parts.extents(), ruled.get(name), sums);
     }
     boolean isPlain =
         applied.placements().stream().anyMatch(p -> p instanceof Placement.Shard s && s.dim() == dim);
     if (takesDefault(name) && isPlain && Division.pieces(applied, dim) > 1) {
       throw new InvalidArgumentException(
-          rule.get().where() + ": from() " + applied + " cuts dimension " + dim + " of tensor \""
+          rule.where() + ": from() " + applied + " cuts dimension " + dim + " of tensor \""
               + name + "\", along which the rule splits it, and does not tell whether each rank's"
               + " file has its piece of each part. If it has, give the rule \"from\": \"" + applied
               + "\"; otherwise reshard to 1:R first, without the rule");
@@ -272,7 +273,7 @@ public final class SourceTensors {
   private long[] ownShape(String name, Division division) {
     List<Long> held = division.padded();
     Optional<LayoutFile.Entry> entry = entry(name);
-    Optional<Rule.Form.Pad> pad = ruleOf.apply(name).flatMap(Rule::pad);
+    Optional<Rule.Form.Pad> pad = ruleOf.apply(name).pad();
     Optional<List<Long>> listed = entry.flatMap(LayoutFile.Entry::padded);
     Optional<List<Long>> own =
         pad.flatMap(Rule.Form.Pad::shape).or(() -> entry.map(LayoutFile.Entry::shape));
@@ -291,7 +292,7 @@ public final class SourceTensors {
       int dim = Axes.dimension(placement);
       if (dim >= 0 && held.get(dim) > 0 && held.get(dim) % pad.get().to() == 0) {
         throw new InvalidArgumentException(
-            ruleOf.apply(name).get().where() + ".pad_to: the files of tensor \"" + name + "\" make "
+            ruleOf.apply(name).where() + ".pad_to: the files of tensor \"" + name + "\" make "
                 + held + ", a multiple of " + pad.get().to() + " along dimension " + dim
                 + ", and nothing tells whether its end is padding; \"shape\" in the rule gives the"
                 + " shape without it");
