@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.output;
 
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -10,8 +11,11 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.function.BiConsumer;
+import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsHeader.Item;
 import org.windlass.checkpoint.SafetensorsIndex;
@@ -25,10 +29,10 @@ import org.windlass.reshard.tensor.TargetTensor;
  * Manages the files of a checkpoint that is being written. It keeps no table of tensors for each
  * file: {@link #places} finds where the tensors begin, one after another.
  */
-public final class Output {
+public final class Output implements AutoCloseable {
+  private final ReshardRequest request;
+  private final MoveList list;
   private final List<TargetTensor> targets;
-  private final List<Integer> ranks;
-  private final boolean whole;
   private final LocalShapes shapes = new LocalShapes();
 
   /** Files keyed by file number, if OUT has a file for each rank. */
@@ -39,34 +43,56 @@ public final class Output {
 
   private long bytes;
 
-  private Output(ReshardRequest request, MoveList list) {
+  /** Creates an output without files. {@code list} has the moves that fill it. */
+  public Output(ReshardRequest request, MoveList list) {
+    this.request = request;
+    this.list = list;
     this.targets = list.targets();
-    this.ranks = list.targetRanks();
-    this.whole = request.writesWhole();
+  }
+
+  /** Creates every file at its final size. */
+  public void create(CheckpointWriter writer) {
+    make(
+        (name, items) ->
+            name.isEmpty()
+                ? writer.single(items, list.metadata())
+                : writer.file(name, items, list.metadata()),
+        writer::text);
   }
 
   /**
-   * Creates every file at its final size, or opens the files that another process has created.
+   * Opens the files that another process has created.
    *
-   * @param writer creates or opens the files
-   * @param list the moves, whose targets the files hold
+   * @param content the path of that process's {@link CheckpointWriter#staged}
    */
-  public static Output create(OutputFiles writer, ReshardRequest request, MoveList list) {
-    Output output = new Output(request, list);
-    if (request.maxShardBytes().isPresent()) {
-      output.createIndexed(writer, request.maxShardBytes().getAsLong(), list.metadata());
-    } else if (output.whole) {
-      output.byFirst.put(0, kept(writer.single(items(list.targets()), list.metadata())));
-    } else {
-      output.createByRank(writer, list.metadata());
-    }
-    output.bytes = output.targets.stream().mapToLong(output::bytes).sum();
-    return output;
+  public void open(Path content) {
+    make(
+        (name, items) -> SafetensorsWriter.open(content.resolve(name), items, list.metadata()),
+        (name, bytes) -> {});
   }
 
-  private static SafetensorsWriter kept(SafetensorsWriter file) {
-    file.dropHeader();
-    return file;
+  /**
+   * Makes the files.
+   *
+   * @param files returns a file of a name, which is empty if OUT is a single file
+   * @param texts receives the name and the content of any other file
+   */
+  private void make(
+      BiFunction<String, List<Item>, SafetensorsWriter> files, BiConsumer<String, byte[]> texts) {
+    BiFunction<String, List<Item>, SafetensorsWriter> kept =
+        files.andThen(
+            file -> {
+              file.dropHeader();
+              return file;
+            });
+    if (request.maxShardBytes().isPresent()) {
+      makeIndexed(kept, texts, request.maxShardBytes().getAsLong());
+    } else if (isWhole()) {
+      byFirst.put(0, kept.apply("", items(targets)));
+    } else {
+      makeByRank(kept, texts);
+    }
+    bytes = targets.stream().mapToLong(this::bytes).sum();
   }
 
   private static List<Item> items(List<TargetTensor> targets) {
@@ -75,24 +101,28 @@ public final class Output {
         .toList();
   }
 
-  private void createByRank(OutputFiles writer, Map<String, String> metadata) {
-    for (int number : ranks) {
+  private void makeByRank(
+      BiFunction<String, List<Item>, SafetensorsWriter> files, BiConsumer<String, byte[]> texts) {
+    for (int number : list.targetRanks()) {
       List<Item> items = new ArrayList<>();
       for (TargetTensor target : targets) {
         shapes
             .of(target, number)
             .ifPresent(shape -> items.add(new Item(target.name(), target.dtype(), shape)));
       }
-      byRank.put(number, kept(writer.file(Checkpoint.rankFile(number), items, metadata)));
+      byRank.put(number, files.apply(Checkpoint.rankFile(number), items));
     }
     Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
     for (TargetTensor target : targets) {
       tensors.put(target.name(), target.division().entry(target.shapeList(), target.dtype()));
     }
-    writer.text(LayoutFile.NAME, new LayoutFile(tensors).encode());
+    texts.accept(LayoutFile.NAME, new LayoutFile(tensors).encode());
   }
 
-  private void createIndexed(OutputFiles writer, long limit, Map<String, String> metadata) {
+  private void makeIndexed(
+      BiFunction<String, List<Item>, SafetensorsWriter> files,
+      BiConsumer<String, byte[]> texts,
+      long limit) {
     List<Integer> firsts = new ArrayList<>();
     long total = 0;
     long inShard = 0;
@@ -105,21 +135,21 @@ public final class Output {
       inShard += size;
       total += size;
     }
-    Map<String, String> files = new LinkedHashMap<>();
+    Map<String, String> fileOf = new LinkedHashMap<>();
     for (int i = 0; i < firsts.size(); i++) {
       String name =
           String.format(Locale.ROOT, "model-%05d-of-%05d.safetensors", i + 1, firsts.size());
       int end = i + 1 < firsts.size() ? firsts.get(i + 1) : targets.size();
       List<TargetTensor> held = targets.subList(firsts.get(i), end);
-      byFirst.put(firsts.get(i), kept(writer.file(name, items(held), metadata)));
-      held.forEach(target -> files.put(target.name(), name));
+      byFirst.put(firsts.get(i), files.apply(name, items(held)));
+      held.forEach(target -> fileOf.put(target.name(), name));
     }
-    writer.text(SafetensorsIndex.NAME, new SafetensorsIndex(files).encode(total));
+    texts.accept(SafetensorsIndex.NAME, new SafetensorsIndex(fileOf).encode(total));
   }
 
   /** Returns whether tensors are written whole. */
   public boolean isWhole() {
-    return whole;
+    return request.writesWhole();
   }
 
   /** Returns the number of tensor bytes in all files, including replicas. */
@@ -129,7 +159,7 @@ public final class Output {
 
   /** Returns the number of bytes of a tensor in all files, including replicas. */
   public long bytes(TargetTensor target) {
-    if (whole) {
+    if (isWhole()) {
       return target.bytes();
     }
     long sum = 0;
@@ -145,12 +175,12 @@ public final class Output {
    */
   public List<Integer> ranks(TargetTensor target) {
     List<Integer> all = target.to().mesh().ranks();
-    return whole ? List.of(Collections.min(all)) : all;
+    return isWhole() ? List.of(Collections.min(all)) : all;
   }
 
   /** Returns the indices of a target that the file of a rank holds. */
   public Runs held(TargetTensor target, int rank) {
-    return whole ? Runs.whole(target.shape()) : target.held(rank);
+    return isWhole() ? Runs.whole(target.shape()) : target.held(rank);
   }
 
   /**
@@ -178,8 +208,8 @@ public final class Output {
         Map<Integer, Place> places = new LinkedHashMap<>();
         for (int rank : ranks(target)) {
           SafetensorsWriter file =
-              whole ? byFirst.floorEntry(next).getValue() : byRank.get(rank);
-          long size = whole ? target.bytes() : shapes.bytes(target, rank);
+              isWhole() ? byFirst.floorEntry(next).getValue() : byRank.get(rank);
+          long size = isWhole() ? target.bytes() : shapes.bytes(target, rank);
           Objects.requireNonNull(file);
           places.put(rank, new Place(file, ends.merge(file, size, Long::sum) - size));
         }
@@ -187,5 +217,12 @@ public final class Output {
         return places;
       }
     };
+  }
+
+  /** Closes the files. */
+  @Override
+  public void close() {
+    byRank.values().forEach(SafetensorsWriter::close);
+    byFirst.values().forEach(SafetensorsWriter::close);
   }
 }
