@@ -22,8 +22,10 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.BiFunction;
+import java.util.function.Function;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * Reads one JSON text strictly: valid UTF-8, no duplicate key in an object, only white space after
@@ -57,6 +59,18 @@ public final class JsonText implements AutoCloseable {
   @FunctionalInterface
   public interface Part<K> {
     void read(K keyOrIndex) throws IOException;
+  }
+
+  /** Reads a value, with the parser on its first token; {@code what} names it in messages. */
+  @FunctionalInterface
+  public interface Value<T> {
+    T read(String what) throws IOException;
+  }
+
+  /** Makes a value of a whole text, with the parser on its first token. */
+  @FunctionalInterface
+  public interface Whole<T> {
+    T read(JsonText json) throws IOException;
   }
 
   /** Reads the value of a key of the outermost object, or an element of the outermost list. */
@@ -130,8 +144,14 @@ public final class JsonText implements AutoCloseable {
    */
   public static void object(
       String where, byte[] bytes, Refusal refusal, Reader<String> reader) {
-    read(
-        where, bytes, refusal, json -> json.members("the whole", key -> reader.read(json, key)));
+    parse(
+        where,
+        bytes,
+        refusal,
+        json -> {
+          json.members("the whole", key -> reader.read(json, key));
+          return where;
+        });
   }
 
   /**
@@ -142,15 +162,23 @@ public final class JsonText implements AutoCloseable {
    */
   public static void list(
       String where, byte[] bytes, Refusal refusal, Reader<Integer> reader) {
-    read(
+    parse(
         where,
         bytes,
         refusal,
-        json -> json.elements("the whole", index -> reader.read(json, index)));
+        json -> {
+          json.elements("the whole", index -> reader.read(json, index));
+          return where;
+        });
   }
 
-  private static void read(
-      String where, byte[] bytes, Refusal refusal, Part<JsonText> whole) {
+  /**
+   * Reads {@code bytes} as one value.
+   *
+   * @param where name of the text, for messages
+   * @param whole called with the parser on the value; makes the result
+   */
+  public static <T> T parse(String where, byte[] bytes, Refusal refusal, Whole<T> whole) {
     CharBuffer text;
     try {
       text =
@@ -170,10 +198,11 @@ public final class JsonText implements AutoCloseable {
       if (json.parser.nextToken() == null) {
         throw json.bad("the JSON is empty");
       }
-      whole.read(json);
+      T value = whole.read(json);
       if (json.parser.nextToken() != null) {
         throw json.bad("something follows the JSON");
       }
+      return value;
     } catch (JsonProcessingException malformed) {
       String at =
           malformed.getLocation() == null
@@ -221,6 +250,19 @@ public final class JsonText implements AutoCloseable {
     return text;
   }
 
+  /**
+   * Returns what {@code parser} makes of the string at the parser. If it throws {@link
+   * InvalidArgumentException}, the message gets the position.
+   */
+  public <T> T parsed(String what, Function<String, T> parser) throws IOException {
+    String text = string(what);
+    try {
+      return parser.apply(text);
+    } catch (InvalidArgumentException malformed) {
+      throw bad(what + ": " + malformed.getMessage());
+    }
+  }
+
   /** Returns the integer at the parser: no sign, no fraction, no exponent, below 2^63. */
   public long natural(String what) throws IOException {
     if (parser.currentToken() != JsonToken.VALUE_NUMBER_INT) {
@@ -234,6 +276,15 @@ public final class JsonText implements AutoCloseable {
       throw bad(what + " is " + digits + ", which does not fit 63 bits");
     }
     return parser.getLongValue();
+  }
+
+  /** Returns the integer at the parser: no sign, no fraction, no exponent, below 2^31. */
+  public int integer(String what) throws IOException {
+    long value = natural(what);
+    if (value > Integer.MAX_VALUE) {
+      throw bad(what + " is " + value + ", more than " + Integer.MAX_VALUE);
+    }
+    return (int) value;
   }
 
   /** Returns the number at the parser. It is not negative, and not too large for a double. */
@@ -272,16 +323,19 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  public List<Long> naturals(String what) throws IOException {
-    List<Long> values = new ArrayList<>();
-    elements(what, index -> values.add(natural(what + "[" + index + "]")));
+  /** Reads a list of values, in order. The parser is on the opening bracket. */
+  public <T> List<T> list(String what, Value<T> value) throws IOException {
+    List<T> values = new ArrayList<>();
+    elements(what, index -> values.add(value.read(what + "[" + index + "]")));
     return values;
   }
 
+  public List<Long> naturals(String what) throws IOException {
+    return list(what, this::natural);
+  }
+
   public List<String> strings(String what) throws IOException {
-    List<String> values = new ArrayList<>();
-    elements(what, index -> values.add(string(what + "[" + index + "]")));
-    return values;
+    return list(what, this::string);
   }
 
   public boolean isList() {
