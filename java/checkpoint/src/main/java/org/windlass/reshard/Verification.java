@@ -22,17 +22,7 @@ import org.windlass.verify.SourcePart;
 /**
  * Runs the requested verification: compares source replicas, and then the result with the source.
  */
-final class Verification {
-  private final Checkpoint in;
-  private final MoveList list;
-  private final Cancellation cancellation;
-
-  Verification(Checkpoint in, MoveList list, Cancellation cancellation) {
-    this.in = in;
-    this.list = list;
-    this.cancellation = cancellation;
-  }
-
+record Verification(Checkpoint in, MoveList list, Cancellation cancellation) {
   /**
    * Compares the replicas of every source tensor.
    *

@@ -16,22 +16,14 @@ import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
-/** Finds rules that would avoid an error, to suggest in its message. They match names of IN. */
-public final class Remedy {
-  private final Moves moves;
-  private final IntFunction<Set<Integer>> plainFiles;
-
-  /**
-   * Creates the suggestions for the moves of a request.
-   *
-   * @param plainFiles returns the file numbers that a layout of this many ranks writes if a rule
-   *     gives it without {@code @}
-   */
-  public Remedy(Moves moves, IntFunction<Set<Integer>> plainFiles) {
-    this.moves = moves;
-    this.plainFiles = plainFiles;
-  }
-
+/**
+ * Finds rules that would avoid an error, to suggest in its message. They match names of IN.
+ *
+ * @param moves the moves of the request
+ * @param plainFiles returns the file numbers that a layout of this many ranks writes if a rule gives
+ *     it without {@code @}
+ */
+public record Remedy(Moves moves, IntFunction<Set<Integer>> plainFiles) {
   /** Returns a rule that keeps {@code scale} whole in all files of {@code weight}. */
   String whole(TargetTensor scale, TargetTensor weight) {
     String to = "\"to\": \"" + replicas(new TreeSet<>(weight.to().mesh().ranks())) + "\"";

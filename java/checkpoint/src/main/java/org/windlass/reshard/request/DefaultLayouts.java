@@ -22,59 +22,40 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.reshard.tensor.TiedNames;
 
-/** Checks a request's default layouts, which apply to tensors without a layout of their own. */
-final class DefaultLayouts {
-  private final Checkpoint in;
-  private final ReshardRequest request;
-  private final TiedNames tied;
-  private final Function<String, Rule> ruleOf;
-  private final Consumer<String> warnings;
-
-  /**
-   * Creates the checks.
-   *
-   * @param ruleOf returns the rule that a tensor has
-   * @param warnings receives warnings about layouts that are seldom intended
-   */
-  DefaultLayouts(
-      Checkpoint in,
-      ReshardRequest request,
-      TiedNames tied,
-      Function<String, Rule> ruleOf,
-      Consumer<String> warnings) {
-    this.in = in;
-    this.request = request;
-    this.tied = tied;
-    this.ruleOf = ruleOf;
-    this.warnings = warnings;
-  }
-
+/**
+ * Checks a request's default layouts, which apply to tensors without a layout of their own.
+ *
+ * @param ruleOf returns the rule that a tensor has
+ * @param warnings receives warnings about layouts that are seldom intended
+ */
+record DefaultLayouts(
+    Checkpoint in,
+    ReshardRequest request,
+    TiedNames tied,
+    Function<String, Rule> ruleOf,
+    Consumer<String> warnings) {
   /** Throws if a default layout shards a dimension that no tensor has. */
   void check(SourceTensors sources, List<SourceTensor> tensors, List<TensorMove> moves) {
     Map<String, Integer> read = new LinkedHashMap<>();
     Set<Integer> cut = new HashSet<>();
-    int most = 0;
     for (SourceTensor tensor : tensors) {
-      most = Math.max(most, tensor.shape().length);
       tensor.from().placements().forEach(placement -> cut.add(Axes.dimension(placement)));
       if (sources.takesDefault(tensor.stored())) {
         read.put(tensor.name(), tensor.shape().length);
       }
     }
-    int mostRead = most;
-    request
-        .from()
-        .ifPresent(from -> checkDefault("from() " + from, from, read, mostRead, cut));
+    int most = tensors.stream().mapToInt(tensor -> tensor.shape().length).max().orElse(0);
+    request.from().ifPresent(from -> checkDefault("from() " + from, from, read, most, cut));
     Map<String, Integer> written = new LinkedHashMap<>();
     cut.clear();
     for (TensorMove move : moves) {
-      most = Math.max(most, move.target().shape().length);
       move.target().to().placements().forEach(placement -> cut.add(Axes.dimension(placement)));
       if (ruleOf.apply(move.source().name()).to().isEmpty()) {
         written.put(move.target().name(), move.target().shape().length);
       }
     }
-    int mostWritten = most;
+    int mostWritten =
+        moves.stream().mapToInt(move -> move.target().shape().length).reduce(most, Math::max);
     request
         .to()
         .ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written, mostWritten, cut));

@@ -328,7 +328,7 @@ public final class MoveList {
       }
     }
     return rule.pad()
-        .map(pad -> new Division(pad.padded(to, plain.padded()), 0, List.of(), List.of(to)))
+        .map(pad -> Division.plain(to, pad.padded(to, plain.padded())))
         .orElse(plain);
   }
 

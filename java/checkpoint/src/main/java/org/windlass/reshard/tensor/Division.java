@@ -33,7 +33,12 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
 
   /** Returns the division of a tensor that has one layout. */
   public static Division plain(Layout layout, long[] padded) {
-    return new Division(Arrays.stream(padded).boxed().toList(), 0, List.of(), List.of(layout));
+    return plain(layout, Arrays.stream(padded).boxed().toList());
+  }
+
+  /** Returns the division of a tensor that has one layout. */
+  public static Division plain(Layout layout, List<Long> padded) {
+    return new Division(padded, 0, List.of(), List.of(layout));
   }
 
   /**
@@ -86,7 +91,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
   static Division of(String where, LayoutFile.Entry entry) {
     List<Long> padded = entry.padded().orElse(entry.shape());
     if (entry.parts().isEmpty()) {
-      return new Division(padded, 0, List.of(), List.of(entry.layout().orElseThrow()));
+      return plain(entry.layout().orElseThrow(), padded);
     }
     LayoutFile.Parts parts = entry.parts().get();
     Division division = new Division(padded, parts.dim(), parts.extents(), parts.layouts());

@@ -57,14 +57,6 @@ public record SourceTensor(
           "its source layout has " + terms() + " terms; at most " + Native.WL_MAX_RANKS
               + " are reduced");
     }
-    from()
-        .partialOp()
-        .filter(op -> !dtype.canReduce(op))
-        .ifPresent(
-            op -> {
-              throw new UnsupportedException(
-                  "partial tensors of " + dtype + " do not reduce by " + op);
-            });
   }
 
   /** Returns this tensor under an alias of its name. */

@@ -11,6 +11,8 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.checkpoint.Checkpoint;
@@ -99,14 +101,11 @@ public final class SourceTensors {
   public void checkRankFiles() {
     Set<Integer> found = in.ranks().keySet();
     Map<Integer, Layout> expected = new LinkedHashMap<>();
-    Map<String, Layout> layouts = new LinkedHashMap<>();
-    for (String name : names) {
-      layouts.put(name, declared(name).orElseThrow());
-    }
-    if (layouts.isEmpty()) {
-      defaultFrom.ifPresent(layout -> layouts.put("", layout));
-    }
-    layouts.values().stream()
+    Stream<Layout> layouts =
+        names.isEmpty()
+            ? defaultFrom.stream()
+            : names.stream().map(name -> declared(name).orElseThrow());
+    layouts
         .distinct()
         .forEach(
             layout -> layout.mesh().ranks().forEach(rank -> expected.putIfAbsent(rank, layout)));
@@ -326,31 +325,27 @@ public final class SourceTensors {
                     "none"));
   }
 
-  /** Returns the sums of the local extents along the mesh dimensions that shard them. */
+  /**
+   * Returns the sums of the local extents along the mesh dimensions that shard them, at coordinates
+   * 0 of the others.
+   */
   private long[] globalShape(String name, Layout layout, int ndim) {
     long[] shape = new long[ndim];
-    for (int d = 0; d < ndim; d++) {
-      for (int place = 0; place < layout.mesh().size(); place++) {
-        int rank = layout.mesh().rankAtPlace(place);
-        if (onEdge(layout, rank, d)) {
-          shape[d] += local(name, rank, layout).shape().get(d);
-        }
+    for (int rank : layout.mesh().ranks()) {
+      int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
+      List<Long> local = local(name, rank, layout).shape();
+      for (int d = 0; d < ndim; d++) {
+        int dim = d;
+        boolean isOnEdge =
+            IntStream.range(0, coordinates.length)
+                .allMatch(
+                    m ->
+                        coordinates[m] == 0
+                            || Axes.dimension(layout.placements().get(m)) == dim);
+        shape[d] += isOnEdge ? local.get(d) : 0;
       }
     }
     return shape;
-  }
-
-  /**
-   * Returns whether a rank's coordinates are 0 in all mesh dimensions that don't shard {@code dim}.
-   */
-  private static boolean onEdge(Layout layout, int rank, int dim) {
-    int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
-    for (int m = 0; m < coordinates.length; m++) {
-      if (Axes.dimension(layout.placements().get(m)) != dim && coordinates[m] != 0) {
-        return false;
-      }
-    }
-    return true;
   }
 
   private void checkAgreement(
@@ -377,9 +372,7 @@ public final class SourceTensors {
         ruled.containsKey(name)
             ? Optional.of(division)
             : defaultFrom.map(
-                from ->
-                    new Division(
-                        division.padded(), 0, List.of(), List.of(from.defaultedFor(shape.length))));
+                from -> Division.plain(from.defaultedFor(shape.length), division.padded()));
     asked
         .filter(
             other -> {
