@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -10,6 +13,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
@@ -223,22 +227,39 @@ public record LayoutFile(Map<String, Entry> tensors) {
    *     name or the number of tensors
    */
   public byte[] encode() {
-    Map<String, Object> written = new LinkedHashMap<>();
-    tensors.forEach(
-        (name, entry) -> {
-          Names.requireTensor(NAME, name);
-          written.put(
-              name,
-              JsonObject.of(
-                  "shape", entry.shape(),
-                  "dtype", entry.dtype().map(DType::safetensorsName),
-                  "layout", entry.layout(),
-                  "parts", entry.parts().map(LayoutFile::json),
-                  "padded", entry.padded()));
-        });
-    byte[] bytes = JsonObject.lines(JsonObject.of("version", 1, "tensors", written));
-    JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
-    return bytes;
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    try {
+      write(out, tensors.entrySet().stream());
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    return out.toByteArray();
+  }
+
+  /**
+   * Writes a file with these entries, one after another, and closes {@code out}. Throws as {@link
+   * #encode} does.
+   *
+   * @hidden
+   */
+  public static void write(OutputStream out, Stream<Map.Entry<String, Entry>> tensors)
+      throws IOException {
+    Stream<Map.Entry<String, ?>> written =
+        tensors.map(tensor -> Map.entry(tensor.getKey(), json(tensor.getKey(), tensor.getValue())));
+    Map<String, ?> file =
+        JsonObject.of("version", 1, "tensors", new JsonObject.Members(written));
+    long bytes = JsonObject.write(out, true, file.entrySet().stream());
+    JsonText.requireReadable(NAME, bytes, InvalidArgumentException::new);
+  }
+
+  private static Map<String, ?> json(String name, Entry entry) {
+    Names.requireTensor(NAME, name);
+    return JsonObject.of(
+        "shape", entry.shape(),
+        "dtype", entry.dtype().map(DType::safetensorsName),
+        "layout", entry.layout(),
+        "parts", entry.parts().map(LayoutFile::json),
+        "padded", entry.padded());
   }
 
   private static Map<String, Object> json(Parts parts) {

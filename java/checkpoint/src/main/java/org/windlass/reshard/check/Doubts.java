@@ -64,15 +64,14 @@ public final class Doubts {
    *
    * @param rule the rule for the tensor
    * @param readsCut whether the source layout cuts the stored tensor
-   * @param writesCut whether the target layout cuts the written tensor
    */
-  public void look(TensorMove move, Rule rule, boolean readsCut, boolean writesCut) {
+  public void look(TensorMove move, Rule rule, boolean readsCut) {
     boolean isAcross =
-        readsCut && writesCut && rule.to().isEmpty() && lookAtStrided(move);
+        readsCut && rule.to().isEmpty() && lookAtStrided(move);
     switch (Purpose.of(move.source().name())) {
       case FUSED -> {
         if (!rule.isGiven() && !isAcross) {
-          lookAtFused(move, readsCut, writesCut);
+          lookAtFused(move, readsCut);
         }
       }
       case PRECISE -> {
@@ -94,7 +93,7 @@ public final class Doubts {
               + " adds up; a rule that names them says that this is meant, or that \"from\" is R");
     }
     rule.parts()
-        .filter(parts -> writesCut && !parts.isApart())
+        .filter(parts -> !parts.isApart())
         .ifPresent(parts -> lookAtParts(move, parts, rule));
   }
 
@@ -169,13 +168,13 @@ public final class Doubts {
     }
   }
 
-  private void lookAtFused(TensorMove move, boolean readsCut, boolean writesCut) {
+  private void lookAtFused(TensorMove move, boolean readsCut) {
     String name = move.source().name();
     int[] fused = fusedDimensions(name, move.source().shape().length);
     Layout from = move.source().from();
     Layout to = move.target().to();
     boolean isRead = readsCut && move.source().division().isPlain() && cuts(from, fused);
-    boolean isWritten = writesCut && move.target().division().isPlain() && cuts(to, fused);
+    boolean isWritten = move.target().division().isPlain() && cuts(to, fused);
     boolean isSame =
         isRead
             && isWritten

@@ -30,16 +30,14 @@ import org.windlass.reshard.tensor.TensorMove;
  */
 public final class GroupNumbers {
   private final Checkpoint in;
-  private final boolean writesWhole;
   private final Moves moves;
   private final Map<String, SourceTensor> numbersOf = new HashMap<>();
   private final Map<String, List<TensorMove>> scalesOf = new HashMap<>();
   private final Doubts doubts = new Doubts();
 
-  private GroupNumbers(Checkpoint in, Moves moves, boolean writesWhole) {
+  private GroupNumbers(Checkpoint in, Moves moves) {
     this.in = in;
     this.moves = moves;
-    this.writesWhole = writesWhole;
   }
 
   static boolean isName(String name) {
@@ -66,19 +64,17 @@ public final class GroupNumbers {
   /**
    * Checks the group numbers of all weights.
    *
-   * @param writesWhole whether the target layouts leave the written tensors whole
    * @param warnings receives a warning if group numbers refer to the whole weight, but a file holds
    *     only some of its groups
    * @throws InvalidArgumentException naming the tensor and a rule that would work
    */
   public static void check(
-      Checkpoint in,
-      Scales scales,
-      Moves moves,
-      boolean writesWhole,
-      Consumer<String> warnings) {
-    GroupNumbers numbers = new GroupNumbers(in, moves, writesWhole);
+      Checkpoint in, Scales scales, Moves moves, Consumer<String> warnings) {
     List<Scales.Pair> pairs = scales.pairs();
+    if (pairs.isEmpty()) {
+      return;
+    }
+    GroupNumbers numbers = new GroupNumbers(in, moves);
     pairs.forEach(numbers::add);
     pairs.stream().filter(pair -> isNumbers(pair.scale())).forEach(numbers::check);
     pairs.forEach(numbers::lookAtShape);
@@ -106,7 +102,7 @@ public final class GroupNumbers {
     boolean isOfWhole = isShape(name) || name.contains(".bitsandbytes__");
     if (isShape(name) && weight.isPart()) {
       doubts.add(name, "they tell the shapes that weights had before rules joined or split them");
-    } else if (isOfWhole && !writesWhole && weight.isCut()) {
+    } else if (isOfWhole && weight.isCut()) {
       doubts.add(name, "they tell the shape of the whole weight, of which each file has a part");
     }
   }
@@ -204,8 +200,7 @@ public final class GroupNumbers {
   /** Returns whether a file holds only some of the groups of that weight's scales. */
   private boolean isCut(SourceTensor weight) {
     int inputs = inputs(weight);
-    return !writesWhole
-        && scalesOf.getOrDefault(weight.name(), List.of()).stream()
+    return scalesOf.getOrDefault(weight.name(), List.of()).stream()
             .anyMatch(
                 scale -> {
                   int written = scale.axes().stored().indexOf(inputs);

@@ -36,21 +36,14 @@ public final class ScaleBlocks {
   private final Map<String, Long> inputs = new HashMap<>();
   private final Set<List<Object>> checked = new HashSet<>();
   private final boolean byRank;
-  private final boolean writesWhole;
   private final Remedy remedy;
   /** Most common block size, in elements. 0 if every tensor has a single block. */
   private final long usual;
 
-  private ScaleBlocks(
-      List<Scales.Pair> pairs,
-      Moves moves,
-      boolean byRank,
-      boolean writesWhole,
-      Remedy remedy) {
+  private ScaleBlocks(List<Scales.Pair> pairs, Moves moves, boolean byRank, Remedy remedy) {
     this.moves = moves;
     this.remedy = remedy;
     this.byRank = byRank;
-    this.writesWhole = writesWhole;
     Map<Long, Integer> blocks = new LinkedHashMap<>();
     for (Scales.Pair pair : pairs) {
       if (GroupNumbers.isName(pair.scale().name()) && pair.scale().shape().length == 1) {
@@ -76,17 +69,16 @@ public final class ScaleBlocks {
    * Checks all weights and their scales.
    *
    * @param byRank whether the source layouts cut the stored tensors
-   * @param writesWhole whether the target layouts leave the written tensors whole
    * @param remedy names rules that would work
    * @throws InvalidArgumentException naming a weight, its scales, the block and a rule that works
    */
   public static void check(
-      Scales scales, Moves moves, boolean byRank, boolean writesWhole, Remedy remedy) {
+      Scales scales, Moves moves, boolean byRank, Remedy remedy) {
     List<Scales.Pair> pairs = scales.pairs();
     List<SourceTensor> alone = scales.alone();
     if (!pairs.isEmpty() || !alone.isEmpty()) {
       scales.checkNotPadded(moves);
-      ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole, remedy);
+      ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, remedy);
       pairs.forEach(blocks::check);
       alone.forEach(scale -> blocks.checkAlone(scales.hold(scale), scale));
     }
@@ -101,9 +93,6 @@ public final class ScaleBlocks {
 
   /** Throws unless each file that has a piece of {@code weight} has the whole {@code scale}. */
   private void checkWhole(TargetTensor scale, TargetTensor weight) {
-    if (writesWhole) {
-      return;
-    }
     if (IntStream.range(0, scale.shape().length).anyMatch(scale::isCut)) {
       throw new InvalidArgumentException(
           "tensor \"" + scale.name() + "\" " + Arrays.toString(scale.shape())
@@ -166,7 +155,7 @@ public final class ScaleBlocks {
     for (Along each : written) {
       checkJoint(weight, scale, each);
     }
-    if (!writesWhole && isNew(weight.target(), scale.target(), written)) {
+    if (isNew(weight.target(), scale.target(), written)) {
       checkThere(weight.target(), scale.target());
       for (int rank : weight.target().to().mesh().ranks()) {
         checkHeld(weight.target(), scale.target(), rank, written);
@@ -204,9 +193,6 @@ public final class ScaleBlocks {
 
   /** Throws unless every file with a piece of the weight also has some of its scales. */
   private void checkThere(TargetTensor weight, TargetTensor scale) {
-    if (writesWhole) {
-      return;
-    }
     for (int rank : weight.to().mesh().ranks()) {
       if (!scale.to().mesh().contains(rank)
           && !isEmpty(weight.held(rank))) {

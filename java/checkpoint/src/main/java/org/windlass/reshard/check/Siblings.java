@@ -27,27 +27,28 @@ public final class Siblings {
   /**
    * Checks all moves.
    *
-   * @param writesWhole whether the target layouts leave the written tensors whole
    * @throws InvalidArgumentException naming two tensors of a module that are cut differently
    */
-  public static void check(Moves moves, boolean writesWhole) {
+  public static void check(Moves moves) {
+    if (moves.all().stream().map(moves::ruleOf).noneMatch(Siblings::changes)) {
+      return;
+    }
     moves
         .bySource()
         .forEach(
             (name, own) -> {
               Rule rule = moves.ruleOf(own.get(0));
               Matcher module = OWN.matcher(name);
-              if ((rule.splits() || rule.pad().isPresent()) && module.matches()) {
+              if (changes(rule) && module.matches()) {
                 String begin = module.group(1);
                 moves.bySource().subMap(begin, begin + Character.MAX_VALUE).values().stream()
                     .filter(others -> others != own)
-                    .forEach(others -> check(own, others, rule, writesWhole));
+                    .forEach(others -> check(own, others, rule));
               }
             });
   }
 
-  private static void check(
-      List<TensorMove> own, List<TensorMove> others, Rule rule, boolean writesWhole) {
+  private static void check(List<TensorMove> own, List<TensorMove> others, Rule rule) {
     SourceTensor tensor = own.get(0).source();
     SourceTensor other = others.get(0).source();
     for (int d = 0; d < tensor.shape().length; d++) {
@@ -56,7 +57,7 @@ public final class Siblings {
           && Purpose.of(other.name()) != Purpose.SCALE
           && dim < other.shape().length
           && other.shape()[dim] == tensor.shape()[d]
-          && !isAlike(own, d, others, dim, writesWhole)) {
+          && !isAlike(own, d, others, dim)) {
         throw new InvalidArgumentException(
             "tensor \"" + other.name() + "\" " + Arrays.toString(other.shape())
                 + " is of one module with \"" + tensor.name() + "\" "
@@ -65,6 +66,10 @@ public final class Siblings {
                 + dim + "; a rule with the same keys for it cuts both alike");
       }
     }
+  }
+
+  private static boolean changes(Rule rule) {
+    return rule.splits() || rule.pad().isPresent();
   }
 
   private static boolean changes(TensorMove move, Rule rule, int dim) {
@@ -77,7 +82,7 @@ public final class Siblings {
 
   /** Returns whether each rank has the same indices of two dimensions, or all of them. */
   private static boolean isAlike(
-      List<TensorMove> own, int dim, List<TensorMove> others, int otherDim, boolean writesWhole) {
+      List<TensorMove> own, int dim, List<TensorMove> others, int otherDim) {
     boolean isAlike = own.size() == others.size();
     for (int i = 0; i < own.size() && isAlike; i++) {
       TargetTensor target = own.get(i).target();
@@ -85,7 +90,7 @@ public final class Siblings {
       int written = own.get(i).axes().stored().indexOf(dim);
       int otherWritten = others.get(i).axes().stored().indexOf(otherDim);
       isAlike = own.get(i).segments(written).equals(others.get(i).segments(otherWritten));
-      for (int rank : writesWhole ? List.<Integer>of() : other.to().mesh().ranks()) {
+      for (int rank : other.to().mesh().ranks()) {
         Runs held = other.held(rank);
         isAlike &=
             held.shape()[otherWritten] == other.shape()[otherWritten]

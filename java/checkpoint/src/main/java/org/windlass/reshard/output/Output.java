@@ -3,7 +3,6 @@ package org.windlass.reshard.output;
 
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -12,7 +11,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 import java.util.function.BiConsumer;
-import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
@@ -22,7 +20,6 @@ import org.windlass.checkpoint.SafetensorsIndex;
 import org.windlass.checkpoint.SafetensorsWriter;
 import org.windlass.reshard.request.MoveList;
 import org.windlass.reshard.request.ReshardRequest;
-import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.TargetTensor;
 
 /**
@@ -50,13 +47,18 @@ public final class Output implements AutoCloseable {
     this.targets = list.targets();
   }
 
+  /** Returns files of these names, which all have these tensors. */
+  private interface Files {
+    List<SafetensorsWriter> make(List<String> names, List<Item> items);
+  }
+
   /** Creates every file at its final size. */
   public void create(CheckpointWriter writer) {
     make(
-        (name, items) ->
-            name.isEmpty()
-                ? writer.single(items, list.metadata())
-                : writer.file(name, items, list.metadata()),
+        (names, items) ->
+            names.get(0).isEmpty()
+                ? List.of(writer.single(items, list.metadata()))
+                : writer.files(names, items, list.metadata()),
         writer::text);
   }
 
@@ -67,28 +69,34 @@ public final class Output implements AutoCloseable {
    */
   public void open(Path content) {
     make(
-        (name, items) -> SafetensorsWriter.open(content.resolve(name), items, list.metadata()),
-        (name, bytes) -> {});
+        (names, items) ->
+            names.stream().map(name -> opened(content.resolve(name), items)).toList(),
+        (name, text) -> {});
+  }
+
+  private SafetensorsWriter opened(Path path, List<Item> items) {
+    SafetensorsWriter file = SafetensorsWriter.open(path, items, list.metadata());
+    file.dropHeader();
+    return file;
   }
 
   /**
    * Makes the files.
    *
-   * @param files returns a file of a name, which is empty if OUT is a single file
+   * @param files returns files of some names; the name is empty if OUT is a single file
    * @param texts receives the name and the content of any other file
    */
-  private void make(
-      BiFunction<String, List<Item>, SafetensorsWriter> files, BiConsumer<String, byte[]> texts) {
-    BiFunction<String, List<Item>, SafetensorsWriter> kept =
-        files.andThen(
-            file -> {
-              file.dropHeader();
-              return file;
-            });
+  private void make(Files files, BiConsumer<String, CheckpointWriter.Text> texts) {
+    Files kept =
+        (names, items) -> {
+          List<SafetensorsWriter> made = files.make(names, items);
+          made.forEach(SafetensorsWriter::dropHeader);
+          return made;
+        };
     if (request.maxShardBytes().isPresent()) {
       makeIndexed(kept, texts, request.maxShardBytes().getAsLong());
     } else if (isWhole()) {
-      byFirst.put(0, kept.apply("", items(targets)));
+      byFirst.put(0, kept.make(List.of(""), items(targets)).get(0));
     } else {
       makeByRank(kept, texts);
     }
@@ -101,28 +109,47 @@ public final class Output implements AutoCloseable {
         .toList();
   }
 
-  private void makeByRank(
-      BiFunction<String, List<Item>, SafetensorsWriter> files, BiConsumer<String, byte[]> texts) {
-    for (int number : list.targetRanks()) {
-      List<Item> items = new ArrayList<>();
-      for (TargetTensor target : targets) {
-        shapes
-            .of(target, number)
-            .ifPresent(shape -> items.add(new Item(target.name(), target.dtype(), shape)));
+  private void makeByRank(Files files, BiConsumer<String, CheckpointWriter.Text> texts) {
+    List<Integer> ranks = list.targetRanks();
+    for (int first = 0, end; first < ranks.size(); first = end) {
+      List<Item> items = items(ranks.get(first));
+      end = first + 1;
+      while (end < ranks.size() && items.equals(items(ranks.get(end)))) {
+        end++;
       }
-      byRank.put(number, files.apply(Checkpoint.rankFile(number), items));
+      List<Integer> alike = ranks.subList(first, end);
+      List<SafetensorsWriter> made =
+          files.make(alike.stream().map(Checkpoint::rankFile).toList(), items);
+      for (int i = 0; i < made.size(); i++) {
+        byRank.put(alike.get(i), made.get(i));
+      }
     }
-    Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
+    texts.accept(
+        LayoutFile.NAME,
+        out ->
+            LayoutFile.write(
+                out,
+                targets.stream()
+                    .map(
+                        target ->
+                            Map.entry(
+                                target.name(),
+                                target.division().entry(target.shapeList(), target.dtype())))));
+  }
+
+  /** Returns the tensors of the file with this number. */
+  private List<Item> items(int number) {
+    List<Item> items = new ArrayList<>();
     for (TargetTensor target : targets) {
-      tensors.put(target.name(), target.division().entry(target.shapeList(), target.dtype()));
+      shapes
+          .of(target, number)
+          .ifPresent(shape -> items.add(new Item(target.name(), target.dtype(), shape)));
     }
-    texts.accept(LayoutFile.NAME, new LayoutFile(tensors).encode());
+    return items;
   }
 
   private void makeIndexed(
-      BiFunction<String, List<Item>, SafetensorsWriter> files,
-      BiConsumer<String, byte[]> texts,
-      long limit) {
+      Files files, BiConsumer<String, CheckpointWriter.Text> texts, long limit) {
     List<Integer> firsts = new ArrayList<>();
     long total = 0;
     long inShard = 0;
@@ -141,10 +168,11 @@ public final class Output implements AutoCloseable {
           String.format(Locale.ROOT, "model-%05d-of-%05d.safetensors", i + 1, firsts.size());
       int end = i + 1 < firsts.size() ? firsts.get(i + 1) : targets.size();
       List<TargetTensor> held = targets.subList(firsts.get(i), end);
-      byFirst.put(firsts.get(i), files.apply(name, items(held)));
+      byFirst.put(firsts.get(i), files.make(List.of(name), items(held)).get(0));
       held.forEach(target -> fileOf.put(target.name(), name));
     }
-    texts.accept(SafetensorsIndex.NAME, new SafetensorsIndex(fileOf).encode(total));
+    byte[] index = new SafetensorsIndex(fileOf).encode(total);
+    texts.accept(SafetensorsIndex.NAME, out -> out.write(index));
   }
 
   /** Returns whether tensors are written whole. */
@@ -159,28 +187,11 @@ public final class Output implements AutoCloseable {
 
   /** Returns the number of bytes of a tensor in all files, including replicas. */
   public long bytes(TargetTensor target) {
-    if (isWhole()) {
-      return target.bytes();
-    }
     long sum = 0;
     for (int rank : target.to().mesh().ranks()) {
       sum += shapes.bytes(target, rank);
     }
     return sum;
-  }
-
-  /**
-   * Returns the ranks whose copies of a target are written: all ranks of its layout, or only the
-   * lowest if the target is written whole.
-   */
-  public List<Integer> ranks(TargetTensor target) {
-    List<Integer> all = target.to().mesh().ranks();
-    return isWhole() ? List.of(Collections.min(all)) : all;
-  }
-
-  /** Returns the indices of a target that the file of a rank holds. */
-  public Runs held(TargetTensor target, int rank) {
-    return isWhole() ? Runs.whole(target.shape()) : target.held(rank);
   }
 
   /**
@@ -206,10 +217,10 @@ public final class Output implements AutoCloseable {
           throw new IllegalStateException("out of order: " + target.name());
         }
         Map<Integer, Place> places = new LinkedHashMap<>();
-        for (int rank : ranks(target)) {
+        for (int rank : target.to().mesh().ranks()) {
           SafetensorsWriter file =
               isWhole() ? byFirst.floorEntry(next).getValue() : byRank.get(rank);
-          long size = isWhole() ? target.bytes() : shapes.bytes(target, rank);
+          long size = shapes.bytes(target, rank);
           Objects.requireNonNull(file);
           places.put(rank, new Place(file, ends.merge(file, size, Long::sum) - size));
         }

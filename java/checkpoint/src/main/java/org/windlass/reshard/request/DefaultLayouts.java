@@ -2,13 +2,12 @@
 package org.windlass.reshard.request;
 
 import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
@@ -34,64 +33,73 @@ record DefaultLayouts(
     TiedNames tied,
     Function<String, Rule> ruleOf,
     Consumer<String> warnings) {
+  /**
+   * Describes a tensor that is read or written.
+   *
+   * @param takesDefault whether the default layout applies to it
+   */
+  private record Seen(String name, int ndim, Layout layout, boolean takesDefault) {
+    boolean isCut(int dim) {
+      return layout.placements().stream().anyMatch(each -> Axes.dimension(each) == dim);
+    }
+  }
+
   /** Throws if a default layout shards a dimension that no tensor has. */
   void check(SourceTensors sources, List<SourceTensor> tensors, List<TensorMove> moves) {
-    Map<String, Integer> read = new LinkedHashMap<>();
-    Set<Integer> cut = new HashSet<>();
-    for (SourceTensor tensor : tensors) {
-      tensor.from().placements().forEach(placement -> cut.add(Axes.dimension(placement)));
-      if (sources.takesDefault(tensor.stored())) {
-        read.put(tensor.name(), tensor.shape().length);
-      }
-    }
-    int most = tensors.stream().mapToInt(tensor -> tensor.shape().length).max().orElse(0);
-    request.from().ifPresent(from -> checkDefault("from() " + from, from, read, most, cut));
-    Map<String, Integer> written = new LinkedHashMap<>();
-    cut.clear();
-    for (TensorMove move : moves) {
-      move.target().to().placements().forEach(placement -> cut.add(Axes.dimension(placement)));
-      if (ruleOf.apply(move.source().name()).to().isEmpty()) {
-        written.put(move.target().name(), move.target().shape().length);
-      }
-    }
-    int mostWritten =
-        moves.stream().mapToInt(move -> move.target().shape().length).reduce(most, Math::max);
-    request
-        .to()
-        .ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written, mostWritten, cut));
+    Supplier<Stream<Seen>> read =
+        () ->
+            tensors.stream()
+                .map(
+                    tensor ->
+                        new Seen(
+                            tensor.name(),
+                            tensor.shape().length,
+                            tensor.from(),
+                            sources.takesDefault(tensor.stored())));
+    request.from().ifPresent(from -> checkDefault("from() " + from, from, read));
+    Supplier<Stream<Seen>> written =
+        () ->
+            IntStream.range(0, moves.size())
+                .filter(i -> i == 0 || moves.get(i).target() != moves.get(i - 1).target())
+                .mapToObj(moves::get)
+                .map(
+                    move ->
+                        new Seen(
+                            move.target().name(),
+                            move.target().shape().length,
+                            move.target().to(),
+                            ruleOf.apply(move.source().name()).to().isEmpty()));
+    request.to().ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written));
   }
 
   /**
    * Checks one default layout.
    *
    * @param which the default as the user wrote it
-   * @param dimensions the number of dimensions of each tensor that takes the default, keyed by name
-   * @param most the largest number of dimensions of any tensor, with or without a rule
-   * @param cut the indices of the dimensions along which any tensor is cut
+   * @param tensors returns the tensors, one after another, so that they take no memory
    */
-  private void checkDefault(
-      String which,
-      Layout layout,
-      Map<String, Integer> dimensions,
-      int most,
-      Set<Integer> cut) {
+  private void checkDefault(String which, Layout layout, Supplier<Stream<Seen>> tensors) {
+    int most = tensors.get().mapToInt(Seen::ndim).max().orElse(0);
+    long all = tensors.get().filter(Seen::takesDefault).count();
     for (Placement placement : layout.placements()) {
       int dim = Axes.dimension(placement);
       List<String> without =
-          dimensions.entrySet().stream()
-              .filter(tensor -> tensor.getValue() <= dim)
-              .map(Map.Entry::getKey)
+          tensors
+              .get()
+              .filter(tensor -> tensor.takesDefault() && tensor.ndim() <= dim)
+              .map(Seen::name)
               .toList();
-      int with = dimensions.size() - without.size();
+      long with = all - without.size();
       String lack = which + ": dimension " + dim + ", which " + placement + " cuts, ";
       if (most <= dim && !without.isEmpty()) {
         throw new InvalidArgumentException(
             lack + "is one that no tensor has: they have " + most + " at most");
       }
-      if (with < without.size() && (with > 0 || !cut.contains(dim))) {
+      if (with < without.size()
+          && (with > 0 || tensors.get().noneMatch(tensor -> tensor.isCut(dim)))) {
         warnings.accept(
-            lack + "is one that " + (with == 0 ? "none" : with) + " of " + dimensions.size() + " tensors have; each rank gets all of "
-                + Doubts.listed(without));
+            lack + "is one that " + (with == 0 ? "none" : with) + " of " + all
+                + " tensors have; each rank gets all of " + Doubts.listed(without));
       }
     }
   }

@@ -2,11 +2,11 @@
 package org.windlass.reshard.request;
 
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -14,6 +14,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.checkpoint.Checkpoint;
@@ -32,9 +33,9 @@ import org.windlass.reshard.tensor.Assembly;
 import org.windlass.reshard.tensor.Casts;
 import org.windlass.reshard.tensor.Division;
 import org.windlass.reshard.tensor.Moves;
-import org.windlass.reshard.tensor.NamePattern;
 import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.Rules;
+import org.windlass.reshard.tensor.Shared;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.SourceTensors;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -49,8 +50,6 @@ public final class MoveList {
   /** Key of a header's metadata. No tensor may have this name. */
   private static final String METADATA = "__metadata__";
 
-  private record Match(Rule rule, Map<String, String> captured) {}
-
   private final Checkpoint in;
   private final ReshardRequest request;
   private final Map<String, Match> matches = new HashMap<>();
@@ -59,8 +58,7 @@ public final class MoveList {
   private Scales scales = new Scales(List.of());
   private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
-  /** Equal divisions, keyed by themselves, so that many targets share one object. */
-  private final Map<Division, Division> divisions = new HashMap<>();
+  private final Shared shared = new Shared();
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
   private final Map<String, String> metadata;
   /** Goals of the rules' {@code to} keys, keyed by the rule's position in the file and the text. */
@@ -93,7 +91,7 @@ public final class MoveList {
       }
     }
     SourceTensors sources =
-        new SourceTensors(in, request.from(), tied.storedNames(), this::ruleOf);
+        new SourceTensors(in, request.from(), tied.storedNames(), this::ruleOf, shared);
     if (tied.tensors().isEmpty() && !in.names().isEmpty()) {
       throw new InvalidArgumentException(in.path() + ": rules drop every tensor");
     }
@@ -124,14 +122,11 @@ public final class MoveList {
   }
 
   private void match(List<Rule> rules) {
-    Set<String> names = new LinkedHashSet<>(in.names());
-    names.addAll(TiedNames.aliases(in));
-    for (String name : names) {
-      for (Rule rule : rules) {
-        Optional<Map<String, String>> captured = rule.captures(name);
-        if (captured.isPresent()) {
-          matches.put(name, new Match(rule, captured.get()));
-          break;
+    for (Collection<String> names : List.of(in.names(), TiedNames.aliases(in))) {
+      for (String name : names) {
+        Match match = Match.of(rules, name);
+        if (match != Match.NONE) {
+          matches.put(name, match);
         }
       }
     }
@@ -165,64 +160,74 @@ public final class MoveList {
   }
 
   private Rule ruleOf(String name) {
-    Match match = matches.get(name);
-    return match == null ? Rule.NONE : match.rule();
+    return matches.getOrDefault(name, Match.NONE).rule();
   }
 
   private void check() {
     Moves all = new Moves(moves, this::ruleOf);
-    Siblings.check(all, request.writesWhole());
+    Siblings.check(all);
     if (!request.ignoreScales()) {
       Remedy remedy = new Remedy(all, ranks -> Goal.plainFiles(ranks, defaultTo));
-      ScaleBlocks.check(scales, all, in.byRank(), request.writesWhole(), remedy);
-      GroupNumbers.check(in, scales, all, request.writesWhole(), warnings);
+      ScaleBlocks.check(scales, all, in.byRank(), remedy);
+      GroupNumbers.check(in, scales, all, warnings);
     }
   }
 
   private void addAll(List<SourceTensor> tensors) {
-    Map<List<String>, Assembly> assemblies = new LinkedHashMap<>();
-    tensors.forEach(tensor -> assemble(tensor, assemblies));
-    Assembly.checkStacks(assemblies.values());
-    Map<String, SourceTensor> written = new HashMap<>();
-    for (Assembly assembly : assemblies.values()) {
-      Assembly.Whole whole = assembly.whole();
-      SourceTensor first = whole.first();
-      for (String name : assembly.names()) {
-        if (name.isEmpty() || name.equals(METADATA)) {
-          throw new InvalidArgumentException(
-              "tensor \"" + first.name() + "\" would be written as \"" + name
-                  + "\", a name that no tensor can have");
+    Map<List<Object>, Assembly> joined = new LinkedHashMap<>();
+    tensors.forEach(tensor -> join(tensor, joined));
+    Assembly.checkStacks(joined.values());
+    Map<String, String> written = new HashMap<>();
+    for (SourceTensor tensor : tensors) {
+      for (Assembly assembly : assemblies(tensor, joined)) {
+        Assembly.Whole whole = assembly.whole();
+        String first = whole.first().name();
+        for (String name : assembly.names()) {
+          if (name.isEmpty() || name.equals(METADATA)) {
+            throw new InvalidArgumentException(
+                "tensor \"" + first + "\" would be written as \"" + name
+                    + "\", a name that no tensor can have");
+          }
+          String other = written.putIfAbsent(name, first);
+          if (other != null) {
+            throw new InvalidArgumentException(
+                "tensors \"" + other + "\" and \"" + first + "\" would both be written as \"" + name
+                    + "\"");
+          }
+          add(name, assembly, whole);
         }
-        SourceTensor other = written.putIfAbsent(name, first);
-        if (other != null) {
-          throw new InvalidArgumentException(
-              "tensors \"" + other.name() + "\" and \"" + first.name()
-                  + "\" would both be written as \"" + name + "\"");
-        }
-        add(name, assembly, whole);
       }
     }
   }
 
-  private void assemble(SourceTensor tensor, Map<List<String>, Assembly> assemblies) {
-    Rule rule = ruleOf(tensor.name());
-    Map<String, String> captured =
-        rule.isGiven() ? Objects.requireNonNull(matches.get(tensor.name())).captured() : Map.of();
-    List<String> names =
-        rule.as().isEmpty()
-            ? List.of(tensor.name())
-            : rule.as().stream().map(as -> NamePattern.fill(as, captured)).toList();
-    String capture = rule.joins() ? Objects.requireNonNull(captured.get(rule.joined())) : "";
-    boolean isApart = rule.parts().filter(Rule.Form.Parts::isApart).isPresent();
-    for (int i = 0; i < (isApart ? names.size() : 1); i++) {
-      List<String> own = isApart ? List.of(names.get(i)) : names;
-      int splitOff = isApart ? i : -1;
-      List<String> key = new ArrayList<>(own);
-      key.add(0, rule.where() + " " + splitOff);
-      assemblies
-          .computeIfAbsent(key, k -> new Assembly(own, rule, splitOff))
+  /** Adds a tensor that a rule joins with others to their assembly. */
+  private void join(SourceTensor tensor, Map<List<Object>, Assembly> joined) {
+    Match match = matches.getOrDefault(tensor.name(), Match.NONE);
+    if (match.rule().joins()) {
+      String capture = Objects.requireNonNull(match.captured().get(match.rule().joined()));
+      joined
+          .computeIfAbsent(
+              match.key(), key -> new Assembly(match.names(tensor.name()), match.rule()))
           .add(capture, tensor);
     }
+  }
+
+  /**
+   * Returns what a tensor becomes. Tensors that a rule joins become one assembly, which the first
+   * of them takes from {@code joined}.
+   */
+  private List<Assembly> assemblies(SourceTensor tensor, Map<List<Object>, Assembly> joined) {
+    Match match = matches.getOrDefault(tensor.name(), Match.NONE);
+    if (match.rule().joins()) {
+      return Optional.ofNullable(joined.remove(match.key())).stream().toList();
+    }
+    List<String> names = match.names(tensor.name());
+    Map<String, SourceTensor> only = Map.of("", tensor);
+    return match.rule().parts().filter(Rule.Form.Parts::isApart).isEmpty()
+        ? List.of(new Assembly(names, match.rule(), -1, only))
+        : IntStream.range(0, names.size())
+            .mapToObj(i -> new Assembly(List.of(names.get(i)), match.rule(), i, only))
+            .toList();
   }
 
   private void add(String name, Assembly assembly, Assembly.Whole whole) {
@@ -250,16 +255,21 @@ public final class MoveList {
                 + ", and \"" + first.name() + "\", with which it joins, is " + dtype);
       }
     }
+    int firstRank = goal.firstRank();
     Division division = division(assembly, goals, layouts, whole);
+    division.check(name);
+    if (request.writesWhole()) {
+      firstRank += goal.to().mesh().lowestRank();
+      division = Division.plain(Layout.parse("1:R"), shape);
+    }
     TargetTensor target =
         new TargetTensor(
             name,
-            shape,
+            shared.one(shape),
             dtype,
-            divisions.computeIfAbsent(division, each -> each),
-            goal.firstRank(),
+            shared.one(division),
+            firstRank,
             defaulted);
-    target.division().check(name);
     targets.add(target);
     targetRanks.addAll(goal.files());
     if (!request.writesWhole() && rule.to().isPresent()) {
@@ -269,10 +279,16 @@ public final class MoveList {
       SourceTensor source = part.source();
       Optional<DType> wire = isCast(source) ? request.wire() : Optional.empty();
       TensorMove move =
-          new TensorMove(source, part.axes(), target, assembly.dim(), part.segments(), wire);
+          new TensorMove(
+              source,
+              shared.one(part.axes()),
+              target,
+              assembly.dim(),
+              shared.one(part.segments()),
+              wire);
       checkScales(move);
       checkWhole(move);
-      doubts.look(move, rule, in.byRank(), !request.writesWhole());
+      doubts.look(move, rule, in.byRank());
       if (scales.keep(source)) {
         doubts.lookAtKept(source, rule);
       }
@@ -423,7 +439,7 @@ public final class MoveList {
     }
     Layout from = source.from();
     boolean isRead = in.byRank() && source.isCut();
-    boolean isWritten = !request.writesWhole() && move.isCut();
+    boolean isWritten = move.isCut();
     boolean isSame =
         isRead
             && isWritten

@@ -40,26 +40,23 @@ public record Assembly(
     }
   }
 
-  /** Creates an empty assembly. */
-  public Assembly(List<String> names, Rule rule, int splitOff) {
-    this(names, rule, splitOff, new LinkedHashMap<>());
+  /** Creates an empty assembly of tensors that a rule joins. */
+  public Assembly(List<String> names, Rule rule) {
+    this(names, rule, -1, new LinkedHashMap<>());
   }
 
   /**
    * Adds a tensor.
    *
-   * @param capture the text in which joined tensors differ; empty if nothing is joined
+   * @param capture the text in which joined tensors differ
    * @throws InvalidArgumentException if the assembly has a tensor with that capture
    */
   public void add(String capture, SourceTensor tensor) {
     SourceTensor other = members.putIfAbsent(capture, tensor);
     if (other != null) {
       throw new InvalidArgumentException(
-          (capture.isEmpty()
-                  ? "tensors \"" + other.name() + "\" and \"" + tensor.name() + "\" would both be"
-                  : rule.where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
-                      + "\" are both \"" + capture + "\" of what is")
-              + " written as \"" + names.get(0) + "\"");
+          rule.where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
+              + "\" are both \"" + capture + "\" of what is written as \"" + names.get(0) + "\"");
     }
   }
 

@@ -36,6 +36,7 @@ public final class SourceTensors {
   private final Optional<Layout> defaultFrom;
   private final Collection<String> names;
   private final Function<String, Rule> ruleOf;
+  private final Shared shared;
   /** Source layouts that rules give: one for a tensor, or one for each part. */
   private final Map<String, List<Layout>> ruled = new HashMap<>();
 
@@ -45,16 +46,19 @@ public final class SourceTensors {
    * @param names the stored tensors that are read
    * @param ruleOf returns a tensor's rule. Its layouts without {@code @} use the ranks of the default
    *     layout, or of the tensor's layout in {@code layout.json}
+   * @param shared keeps what tensors have in common
    */
   public SourceTensors(
       Checkpoint in,
       Optional<Layout> defaultFrom,
       Collection<String> names,
-      Function<String, Rule> ruleOf) {
+      Function<String, Rule> ruleOf,
+      Shared shared) {
     this.in = in;
     this.defaultFrom = defaultFrom;
     this.names = names;
     this.ruleOf = ruleOf;
+    this.shared = shared;
     for (String name : names) {
       if (ruleOf.apply(name).from().isPresent()) {
         ruled.put(name, from(name, ruleOf.apply(name)));
@@ -165,8 +169,13 @@ public final class SourceTensors {
       throw notPadded(name, entry.shape(), said.get(), said.get());
     }
     Division division = Division.plain(applied, entry.dims());
+    return tensor(name, entry.dims(), entry.dtype(), division, !applied.equals(from));
+  }
+
+  private SourceTensor tensor(
+      String name, long[] shape, DType dtype, Division division, boolean defaulted) {
     return new SourceTensor(
-        name, name, entry.dims(), entry.dtype(), division, !applied.equals(from));
+        name, name, shared.one(shape), dtype, shared.one(division), defaulted);
   }
 
   private Layout applied(String name, Layout declared, int ndim) {
@@ -229,7 +238,7 @@ public final class SourceTensors {
     }
     DType dtype = first.dtype();
     entry(name).ifPresent(entry -> checkAgreement(name, shape, dtype, entry, division));
-    return new SourceTensor(name, name, shape, dtype, division, !applied.equals(declared));
+    return tensor(name, shape, dtype, division, !applied.equals(declared));
   }
 
   /**

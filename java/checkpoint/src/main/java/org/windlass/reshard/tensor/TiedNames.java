@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.tensor;
 
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -24,8 +25,10 @@ import org.windlass.error.InvalidArgumentException;
  */
 public final class TiedNames {
   private final Map<String, String> metadata;
-  /** Names in the files of the tensors that are read, keyed by name or by alias with a rule. */
-  private final Map<String, String> stored = new LinkedHashMap<>();
+  /** Names that are read: stored names first, then aliases with a rule. */
+  private final List<String> tensors = new ArrayList<>();
+  /** Stored names of the aliases with a rule, keyed by alias. */
+  private final Map<String, String> aliased = new LinkedHashMap<>();
   /** Aliases that no rule matches. */
   private final Map<String, String> following = new LinkedHashMap<>();
 
@@ -42,16 +45,17 @@ public final class TiedNames {
     TiedNames tied = new TiedNames(new LinkedHashMap<>(in.metadata()));
     in.names().stream()
         .filter(name -> !ruleOf.apply(name).drops())
-        .forEach(name -> tied.stored.put(name, name));
+        .forEach(tied.tensors::add);
     for (String name : aliases(in)) {
       Rule rule = ruleOf.apply(name);
       if (rule.drops()) {
         tied.metadata.remove(name);
       } else {
         String other = Objects.requireNonNull(in.metadata().get(name));
-        (rule.isGiven() ? tied.stored : tied.following).put(name, other);
+        (rule.isGiven() ? tied.aliased : tied.following).put(name, other);
       }
     }
+    tied.tensors.addAll(tied.aliased.keySet());
     return tied;
   }
 
@@ -65,17 +69,17 @@ public final class TiedNames {
 
   /** Returns the names that are read: stored names first, then aliases with a rule. */
   public List<String> tensors() {
-    return List.copyOf(stored.keySet());
+    return Collections.unmodifiableList(tensors);
   }
 
-  /** Returns the names under which the files hold the tensors that are read. */
-  public Set<String> storedNames() {
-    return new LinkedHashSet<>(stored.values());
+  /** Returns the names under which the files hold {@link #tensors}; one may stand twice. */
+  public List<String> storedNames() {
+    return tensors.stream().map(this::stored).toList();
   }
 
   /** Returns the name under which the files hold a tensor. */
   public String stored(String name) {
-    return Objects.requireNonNull(stored.get(name));
+    return aliased.getOrDefault(name, name);
   }
 
   /**
@@ -95,24 +99,28 @@ public final class TiedNames {
 
   /** Returns the metadata of the written files, with aliases of the new names. */
   public Map<String, String> metadata(List<TensorMove> moves, Consumer<String> warnings) {
+    Set<String> asked = new HashSet<>(metadata.keySet());
+    asked.addAll(metadata.values());
     Set<String> targets = new HashSet<>();
     Map<String, String> renamed = new HashMap<>();
     for (TensorMove move : moves) {
-      targets.add(move.target().name());
-      if (move.axes().isIdentity() && !move.isPart()) {
+      if (asked.contains(move.target().name())) {
+        targets.add(move.target().name());
+      }
+      if (asked.contains(move.source().name()) && move.axes().isIdentity() && !move.isPart()) {
         renamed.putIfAbsent(move.source().name(), move.target().name());
       }
     }
     Map<String, String> all = new LinkedHashMap<>(metadata);
     metadata.forEach(
         (name, other) -> {
-          if (targets.contains(name) && targets.contains(other) && !isTensor(name)) {
+          if (targets.contains(name) && targets.contains(other) && !aliased.containsKey(name)) {
             warnings.accept(
                 "__metadata__ \"" + name + "\": says that it is another name of tensor \"" + other
                     + "\", and there is a tensor of that name; it is left out");
           }
         });
-    all.keySet().removeIf(key -> targets.contains(key) || isTensor(key));
+    all.keySet().removeIf(key -> targets.contains(key) || aliased.containsKey(key));
     following.forEach(
         (name, other) -> {
           String now = renamed.get(other);
@@ -129,9 +137,5 @@ public final class TiedNames {
           }
         });
     return all;
-  }
-
-  private boolean isTensor(String key) {
-    return stored.containsKey(key) && !stored.get(key).equals(key);
   }
 }
