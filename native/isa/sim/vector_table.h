@@ -50,9 +50,17 @@ using CastRowsLoop = void (*)(void* dst, int64_t dstStep, const void* src, int64
                               int64_t rows, size_t count);
 constexpr size_t kCastBlock = 16;
 // dst[row][column] = src[column][row]. Steps are from one row of either side to the next, in bytes.
-// Streams if asked and if rows of `dst` begin at lines; the caller issues SFENCE.
-using TransposeLoop = void (*)(void* dst, int64_t dstStep, const void* src, int64_t srcStep,
-                               int64_t rows, int64_t columns, bool streams);
+struct Plane {
+  unsigned char* dst;
+  int64_t dstStep;
+  const unsigned char* src;
+  int64_t srcStep;
+  int64_t rows;
+  int64_t columns;
+};
+// Casts elements to `castBytes` bytes each, unless `cast` is nullptr. Otherwise, it streams if asked
+// and if rows of dst begin at lines; the caller issues SFENCE.
+using TransposeLoop = void (*)(const Plane& plane, CastLoop cast, size_t castBytes, bool streams);
 // Bytes that a transpose writes in a row before it goes to the next, and distance of rows from which
 // they share few cache sets.
 constexpr int64_t kRunBytes = 256;
@@ -84,6 +92,9 @@ struct VectorTable {
   CastLoop castStreaming[kFloatCount][kFloatCount];  // the caller issues SFENCE
   CastRowsLoop castRows[kFloatCount][kFloatCount];  // nullptr: none
   TransposeLoop transpose[4];  // for elements of 1, 2, 4 and 8 bytes
+  TransposeLoop transposeOf(size_t elementBytes) const noexcept {
+    return transpose[__builtin_ctzll(elementBytes)];
+  }
   // Indexed [op][dtype of the source]. nullptr if canReduce is false.
   FoldLoop fold[kFoldOps][kDTypeCount];
   // For f64 and f32 accumulators, indexed by floatIndex.
