@@ -7,11 +7,11 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.UUID;
 import org.windlass.error.MismatchException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.MalformedException;
-import org.windlass.internal.transfer.Until;
 
 /**
  * Inner links: links between two jobs whose transfers both move over other links too. Transfers that
@@ -65,7 +65,7 @@ final class InnerLinks {
    * it knows those at most r links away, and it knows all of them if a round brings no other. It
    * tells that its neighbours, which then know all too.
    */
-  static int rounds(List<LinkPart> parts, Until until) {
+  static int rounds(List<LinkPart> parts, Deadline until) {
     List<LinkPart> left = new ArrayList<>(parts);
     left.removeIf(part -> !part.isInner());
     Known known = new Known(false, new TreeSet<>());
@@ -88,7 +88,7 @@ final class InnerLinks {
   }
 
   /** Adds the other side's transfers to {@code next}. Returns true if those are all. */
-  private static boolean exchange(LinkPart part, Known known, Set<Long> next, Until until) {
+  private static boolean exchange(LinkPart part, Known known, Set<Long> next, Deadline until) {
     byte[][] all =
         Gathered.bytes(
             part.link().communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER,

@@ -24,7 +24,6 @@ import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.transfer.Alike;
 import org.windlass.internal.transfer.Names;
 import org.windlass.internal.transfer.StepsMemo;
-import org.windlass.internal.transfer.Until;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 
@@ -160,7 +159,7 @@ public final class Link implements AutoCloseable {
   @SuppressWarnings("exports")
   public static Link between(
       String name, LinkedJobs jobs, Communicator communicator, Communicator side, StepsMemo memo,
-      Until until) {
+      Deadline until) {
     try {
       String here = jobs.text(name);
       Alike.require(
@@ -215,7 +214,7 @@ public final class Link implements AutoCloseable {
     try {
       Alike.require(
           communicator,
-          new Until(Deadline.DEFAULT),
+          Deadline.of(Deadline.DEFAULT),
           Native.WL_OP_LINK,
           fingerprint,
           "opens link '" + name + "' from mesh " + senders + " to mesh " + receivers);

@@ -7,9 +7,9 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.windlass.Communicator;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
-import org.windlass.internal.transfer.Until;
 
 /**
  * The ranks of one side of a link, with a communicator of their own. If that communicator fails,
@@ -49,7 +49,7 @@ final class LinkSide {
   }
 
   /** Gathers {@code words} of all ranks of the side. Collective over the side. */
-  long[][] words(Until until, int operation, long... words) {
+  long[][] words(Deadline until, int operation, long... words) {
     return on(() -> Gathered.words(own, until::leftNs, operation, words));
   }
 

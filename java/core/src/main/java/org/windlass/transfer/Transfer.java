@@ -29,7 +29,6 @@ import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.TransferConfig;
 import org.windlass.internal.transfer.TransferHandle;
 import org.windlass.internal.transfer.TransferWords;
-import org.windlass.internal.transfer.Until;
 import org.windlass.internal.transfer.Views;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
@@ -416,7 +415,7 @@ public final class Transfer implements AutoCloseable {
   public void checkReplicas() {
     int[] ranks = IntStream.range(0, communicator.size()).toArray();
     Replicas.check(
-        new Until(Deadline.DEFAULT), communicator, ranks, Layout::toString, tensors);
+        Deadline.of(Deadline.DEFAULT), communicator, ranks, Layout::toString, tensors);
   }
 
   /** Returns the plans of the tensors, in the order in which they were added. */

@@ -155,7 +155,7 @@ public final class AllGatherStart {
   private long awaited(int leader) {
     RuntimeException failure;
     try {
-      return handle.get(Math.max(1, until.leftNs()), TimeUnit.NANOSECONDS);
+      return handle.get(until.leftNs(), TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
       Throwable cause = Objects.requireNonNull(e.getCause());
       throw new AbortedException(

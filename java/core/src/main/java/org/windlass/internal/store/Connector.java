@@ -239,7 +239,7 @@ final class Connector {
   }
 
   private static int leftMs(Deadline deadline) {
-    long left = TimeUnit.NANOSECONDS.toMillis(Math.max(0, deadline.leftNs())) + 1;
+    long left = TimeUnit.NANOSECONDS.toMillis(deadline.leftNs()) + 1;
     return (int) Math.min(Integer.MAX_VALUE, left);
   }
 }

@@ -13,6 +13,7 @@ import org.windlass.Communicator;
 import org.windlass.Tensor;
 import org.windlass.error.InternalException;
 import org.windlass.error.VerificationFailedException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
 import org.windlass.layout.Layout;
@@ -28,7 +29,7 @@ import org.windlass.layout.TensorSpec;
 public final class Replicas {
   private record Suspects(BoundTensor tensor, int first, int other) {}
 
-  private final Until until;
+  private final Deadline until;
   private final Communicator communicator;
 
   /** The number that layouts use for each rank of the communicator; ascending. */
@@ -37,7 +38,7 @@ public final class Replicas {
   private final Function<Layout, String> named;
 
   private Replicas(
-      Until until, Communicator communicator, int[] ranks, Function<Layout, String> named) {
+      Deadline until, Communicator communicator, int[] ranks, Function<Layout, String> named) {
     this.until = until;
     this.communicator = communicator;
     this.ranks = ranks;
@@ -54,7 +55,7 @@ public final class Replicas {
    * @throws VerificationFailedException on every rank, if two replicas differ
    */
   public static void check(
-      Until until,
+      Deadline until,
       Communicator communicator,
       int[] ranks,
       Function<Layout, String> named,
