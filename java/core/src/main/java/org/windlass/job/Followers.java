@@ -11,6 +11,7 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
@@ -309,21 +310,13 @@ public final class Followers implements AutoCloseable {
     link(newcomers(until), until);
     newest = version;
     sentVersions++;
-    List<Entry> receivers = linked();
-    receivers.stream()
-        .map(each -> begin(each, version, until.left()))
-        .toList()
-        .forEach(CompletableFuture::join);
-    settle(receivers, until);
-    for (Entry each : receivers) {
-      if (each.outcome == DONE) {
-        each.version = OptionalLong.of(version);
-        each.versionsThen = sentVersions;
-      }
-    }
-    publish(receivers);
-    job.requireAlive();
-    return now;
+    return toAll(
+        until,
+        each -> each.transfer().trySend(version, until.left()),
+        each -> {
+          each.version = OptionalLong.of(version);
+          each.versionsThen = sentVersions;
+        });
   }
 
   /**
@@ -338,25 +331,37 @@ public final class Followers implements AutoCloseable {
   public List<Follower> finish(Duration deadline) {
     Deadline until = Deadline.of(deadline);
     link(newcomers(until), until);
+    return toAll(
+        until,
+        each -> {
+          each.transfer().finish(until.left());
+          return true;
+        },
+        each -> {});
+  }
+
+  /**
+   * Runs a step for all linked followers at once. Returns the state of each follower.
+   *
+   * @param done runs afterwards for each follower for which the step has returned true on all ranks
+   */
+  private List<Follower> toAll(Deadline until, Predicate<Entry> step, Consumer<Entry> done) {
     List<Entry> receivers = linked();
-    for (Entry each : receivers) {
-      each.run(
-          () -> {
-            each.transfer().finish(until.left());
-            return true;
-          });
-    }
+    receivers.stream()
+        .map(each -> begin(each, () -> step.test(each)))
+        .toList()
+        .forEach(CompletableFuture::join);
     settle(receivers, until);
+    receivers.stream().filter(each -> each.outcome == DONE).forEach(done);
     publish(receivers);
     job.requireAlive();
     return now;
   }
 
-  private static CompletableFuture<Void> begin(Entry to, long version, Duration limit) {
-    LinkTransfer transfer = to.transfer();
+  private static CompletableFuture<Void> begin(Entry to, BooleanSupplier step) {
     try {
       return CompletableFuture.runAsync(
-          () -> to.run(() -> transfer.trySend(version, limit)),
+          () -> to.run(step),
           send -> {
             Thread thread = new Thread(null, send, "windlass-send-to-" + to.name, 0, false);
             thread.setDaemon(true);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.link;
 
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -31,9 +33,7 @@ final class InnerLinks {
       return Encoding.bytes(
           out -> {
             out.writeBoolean(isAll);
-            for (long each : transfers) {
-              out.writeLong(each);
-            }
+            Encoding.putList(out, transfers, DataOutputStream::writeLong);
           });
     }
 
@@ -41,13 +41,10 @@ final class InnerLinks {
       try {
         return Encoding.read(
             bytes,
-            in -> {
-              Known known = new Known(in.readBoolean(), new TreeSet<>());
-              while (in.available() > 0) {
-                known.transfers.add(in.readLong());
-              }
-              return known;
-            });
+            in ->
+                new Known(
+                    in.readBoolean(),
+                    new TreeSet<>(Encoding.list(in, DataInputStream::readLong))));
       } catch (MalformedException e) {
         throw new MismatchException("the transfers of a peer can't be read: " + e.getMessage(), e);
       }

@@ -68,8 +68,11 @@ public final class Link implements AutoCloseable {
 
   private final Communicator communicator;
 
-  /** The senders' communicator; null on a rank that does not send. */
-  private final @Nullable LinkSide senders;
+  /**
+   * Ranks of this job or, within one communicator, the senders. Null there on a rank that does not
+   * send.
+   */
+  private final @Nullable LinkSide side;
 
   private final LinkRanks ranks;
   private final boolean sends;
@@ -128,20 +131,17 @@ public final class Link implements AutoCloseable {
     if (handover == null) {
       int[] senderRanks = ranks.senders();
       Communicator own = communicator.subgroup(senderRanks);
-      this.senders =
-          own == null ? null : new LinkSide(communicator, own, senderRanks, "the senders");
+      this.side = own == null ? null : new LinkSide(communicator, own, senderRanks, "the senders");
     } else {
-      this.senders = sends ? handover.side() : null;
-    }
-    if (senders != null) {
-      communicator.endpoint().abortsToo(senders.communicator().endpoint());
+      this.side = handover.side();
     }
     this.unclosed =
         new Unclosed("Link '" + name + "' of rank " + communicator.rank() + whose);
     communicator.endpoint().own();
-    for (LinkSide part : new LinkSide[] {senders, handover == null ? null : handover.side()}) {
-      if (part != null) {
-        part.communicator().endpoint().own();
+    if (side != null) {
+      side.communicator().endpoint().own();
+      if (sends) {
+        communicator.endpoint().abortsToo(side.communicator().endpoint());
       }
     }
     Leaks.watch(this, unclosed);
@@ -345,8 +345,9 @@ public final class Link implements AutoCloseable {
     links.forEach(Link::leave);
   }
 
-  @Nullable LinkSide senders() {
-    return senders;
+  /** Returns the senders' communicator, for a sender. */
+  LinkSide senders() {
+    return Objects.requireNonNull(side);
   }
 
   LinkRanks ranks() {
@@ -448,8 +449,7 @@ public final class Link implements AutoCloseable {
   }
 
   private void leaveAll() {
-    LinkSide part = handover == null ? senders : handover.side();
-    Communicator own = part == null ? null : part.communicator();
+    Communicator own = side == null ? null : side.communicator();
     try (communicator;
         own;
         handover) {

@@ -283,16 +283,14 @@ final class LinkPart {
   }
 
   void checkReplicas(Deadline until) {
-    LinkSide senders = Objects.requireNonNull(link.senders());
+    LinkSide senders = link.senders();
     try {
       senders.on(
           () -> {
-            Replicas.check(
-                until,
-                senders.communicator(),
-                link.ranks().senders(),
-                layout -> link.ranks().named(true, layout),
-                transfers.get(0).tensors());
+            new Replicas(
+                    until, senders.communicator(), link.ranks().senders(),
+                    layout -> link.ranks().named(true, layout))
+                .check(transfers.get(0).tensors());
             return null;
           });
     } catch (RuntimeException | Error e) {

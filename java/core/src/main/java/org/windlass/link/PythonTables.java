@@ -4,7 +4,6 @@ package org.windlass.link;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -138,7 +137,7 @@ final class PythonTables {
     }
     Map<String, TransferWords.Binding> views = new HashMap<>();
     for (int left = in.readInt(); left > 0; left--) {
-      String name = new String(Encoding.array(in), StandardCharsets.UTF_8);
+      String name = Encoding.text(in);
       if (views.put(name, binding(in)) != null || !names.contains(name)) {
         throw new IOException("a tensor is there twice, or is not sent");
       }

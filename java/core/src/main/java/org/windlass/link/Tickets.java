@@ -225,7 +225,10 @@ record Tickets(long moves, long late, long ended, long version, Deadline until) 
         long taken = 0;
         try {
           parts.forEach(part -> part.handover().ask());
-          isOffered = await(parts, asking, part -> part.handover().isOffered());
+          isOffered =
+              await(parts, asking, part -> part.handover().isOffered())
+                  // Senders may wait in a send of another transfer by now.
+                  && (isOne || bits(parts, Tickets::isThere) == all(parts));
         } finally {
           boolean takes = isOffered;
           taken = bits(parts, part -> lives(() -> part.handover().settle(takes)));

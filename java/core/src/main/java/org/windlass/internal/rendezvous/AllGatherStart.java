@@ -169,8 +169,6 @@ public final class AllGatherStart {
               "rank " + leader + ", which starts for all ranks of this process, had not done so"
                   + " when the deadline of " + Deadline.text(until.deadline())
                   + " passed; give more time",
-              e,
-              "",
               List.of(leader));
     } catch (InterruptedException e) {
       failure = Waits.interrupted("the start");
