@@ -132,6 +132,7 @@ final class SlowNumber {
       case PRODUCT -> a * b;
       case MAX -> Math.max(a, b);
       case MIN -> Math.min(a, b);
+      case AND, OR, XOR -> throw new IllegalArgumentException("floats have no " + op);
     };
   }
 
@@ -150,6 +151,9 @@ final class SlowNumber {
             case PRODUCT -> result * term;
             case MIN -> less ? term : result;
             case MAX -> less ? result : term;
+            case AND -> result & term;
+            case OR -> result | term;
+            case XOR -> result ^ term;
             case AVG -> throw new IllegalArgumentException("integers have no avg");
           };
     }
