@@ -191,7 +191,7 @@ const char* moveItem(const Launch& launch, const ChunkItem& item) {
   return aloneOn("transfer", viewsOf, [&] { moveChunk(launch, item); });
 }
 const char* fold(void* dst, const void* const* src, uint32_t count, int64_t elements, DType dtype,
-                 ReduceOp op, uint32_t terms) {
+                 ReduceOp op, uint32_t terms, const double* factors) {
   const auto viewsOf = [&] {
     std::vector<StridedView> views = {{dst, dtype, 1, &elements, &kOne}};
     for (uint32_t s = 0; s < count; ++s)
@@ -199,7 +199,7 @@ const char* fold(void* dst, const void* const* src, uint32_t count, int64_t elem
     return views;
   };
   return aloneOn("fold", viewsOf,
-                 [&] { foldAlone(dst, src, count, elements, dtype, op, terms); });
+                 [&] { foldAlone(dst, src, count, elements, dtype, op, terms, factors); });
 }
 const char* lead(const PullForm& form, const Launch& launch, uint32_t rank) {
   const auto length = static_cast<int64_t>(PartTable::bytes(launch.ranks));
@@ -280,6 +280,17 @@ constexpr Kernels makeKernels() {
       "reduce-scatter", kParts, kPart, kReduced, kInPlace, kRun, 1,
       kEagerReduce, kernel<Eager<ReduceScatter>>,
       {algorithm<Across<ReduceScatter, ReduceScatterReads>>()}};
+  collectives[WL_OP_REDUCE_SCATTER_DIM] = {
+      "reduce-scatter-dim", kParts, kPart, kReduced, kApart, kRows, 1,
+      kEagerMove, kernel<Eager<ReduceScatterColumns>>,
+      {algorithm<Across<ReduceScatterColumns, ReduceScatterColumnsReads>>()}};
+  collectives[WL_OP_SCAN] = {
+      "scan", kPart, kPart, kReduced, kApart, kRun, 1,
+      kEagerAllReduce, kernel<Eager<Scan>>, {algorithm<Across<Scan, PrefixReads<Scan>>>()}};
+  collectives[WL_OP_EXCLUSIVE_SCAN] = {
+      "exclusive-scan", kPart, kPart, kReduced, kApart, kRun, 1,
+      kEagerAllReduce, kernel<Eager<ExclusiveScan>>,
+      {algorithm<Across<ExclusiveScan, PrefixReads<ExclusiveScan>>>()}};
   collectives[WL_OP_ALL_REDUCE] = {
       "all-reduce", kPart, kPart, kReduced, kInPlace, kRun, 2,
       kEagerAllReduce, kernel<Eager<AllReduceOnePhase>>,
@@ -326,7 +337,10 @@ static constexpr decltype(Target::offload) kOffload = nullptr;
 static void foldWeighted(void* dst, const void* const* src, const float* weights, uint32_t count,
                          int64_t elements, DType dtype, Stores stores) {
   const auto row = [&](uint32_t s) { return src[s]; };
-  TFOLD_WEIGHTED(dst, rowsAt(count, row), weights, elements, dtype, stores);
+  const auto sum = [&](uint32_t) { return dst; };
+  const auto weight = [&](uint32_t s) { return weights[s]; };
+  TFOLD_WEIGHTED(rowsAt(1, sum), rowsAt(count, row), weightsAt(count, weight), elements, dtype,
+                 stores);
 }
 
 constexpr Kernels kKernels = makeKernels();

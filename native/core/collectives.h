@@ -51,8 +51,9 @@ inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
   call.bytes = of.bytes;
   call.inBytes = !reads ? 0 : isOnePart(in) ? of.bytes : allBytes;
   call.outBytes = isOnePart(out) ? of.bytes : allBytes;
-  call.inParts = in == Holds::kParts;
+  call.inParts = in == Holds::kParts && collective.shape == PartShape::kRun;
   call.workBytes = collective.passes * allBytes * (movesParts ? ranks : 1);
+  call.factor = stated.factor;
   call.deadlineNs = stated.deadline_ns;
   call.error = error;
   call.on = on;

@@ -39,6 +39,9 @@ class CastSteps {
   }
 
   bool identity() const noexcept { return count_ == 0; }
+  uint32_t count() const noexcept { return count_; }
+  // Returns the loop of the only cast, or nullptr if there is none.
+  CastLoop only(bool streams) const noexcept { return identity() ? nullptr : last(streams); }
   // Returns the loop over rows, or nullptr if the table has none for these casts.
   CastRowsLoop rows() const noexcept {
     return count_ == 1 ? table_.castRows[chain_[0]][chain_[1]] : nullptr;
@@ -47,14 +50,17 @@ class CastSteps {
   // dst and src do not overlap. If it streams, the caller issues SFENCE.
   void run(void* dst, const void* src, size_t count, bool streams = false) const noexcept {
     if (identity()) return copyOrStream(table_, dst, src, count * sizeOf(last_), streams);
-    const auto& casts = streams ? table_.castStreaming : table_.cast;
-    const CastLoop last = casts[chain_[count_ - 1]][chain_[count_]];
-    if (count_ == 1) return last(dst, src, count);
-    runAll(last, static_cast<unsigned char*>(dst), static_cast<const unsigned char*>(src), count);
+    if (count_ == 1) return last(streams)(dst, src, count);
+    runAll(last(streams), static_cast<unsigned char*>(dst), static_cast<const unsigned char*>(src), count);
   }
 
  private:
   static constexpr uint32_t kMost = 3;
+
+  CastLoop last(bool streams) const noexcept {
+    const auto& casts = streams ? table_.castStreaming : table_.cast;
+    return casts[chain_[count_ - 1]][chain_[count_]];
+  }
 
   CastSteps(const VectorTable& table, DType from) noexcept
       : table_(table), first_(from), last_(from), chain_{floatIndex(from)} {}
@@ -67,7 +73,7 @@ class CastSteps {
     chain_[++count_] = floatIndex(to);
   }
 
-  void runAll(CastLoop last, unsigned char* dst, const unsigned char* src,
+  void runAll(CastLoop finish, unsigned char* dst, const unsigned char* src,
               size_t count) const noexcept {
     constexpr size_t kBlock = 512;
     alignas(64) unsigned char block[kMost - 1][kBlock * sizeof(double)];
@@ -78,7 +84,7 @@ class CastSteps {
         table_.cast[chain_[i]][chain_[i + 1]](block[i], from, n);
         from = block[i];
       }
-      last(dst, from, n);
+      finish(dst, from, n);
       src += n * sizeOf(first_);
       dst += n * sizeOf(last_);
       count -= n;

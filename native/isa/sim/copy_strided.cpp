@@ -92,10 +92,8 @@ void copyElements(unsigned char* d, const unsigned char* s, Dimension outer, Dim
   const auto element = static_cast<int64_t>(bytes);
   if (outer.dst == element && inner.src == element) std::swap(outer, inner);
   if (inner.dst == element && outer.src == element) {
-    const int number = __builtin_ctzll(bytes);
-    activeTable().transpose[number](d, outer.dst, s, inner.src, outer.extent, inner.extent,
-                                    streams);
-    return;
+    const Plane plane = {d, outer.dst, s, inner.src, outer.extent, inner.extent};
+    return activeTable().transposeOf(bytes)(plane, nullptr, 0, streams);
   }
   switch (bytes) {
     case 1:
@@ -164,9 +162,21 @@ bool transposeBox(unsigned char* dst, const unsigned char* src, const Dimension*
   };
   const auto isFurther = [&](uint32_t a, uint32_t b) { return packed.step[a] > packed.step[b]; };
   const ByteStrides sourceOrder = order(isFurther);
-  copyStrided(inSourceOrder, sourceOrder, src, srcStep, extent, count, bytes);
-  activeTable().transpose[__builtin_ctzll(bytes)](inTargetOrder, rows * element, inSourceOrder,
-                                                  columns, columns / element, rows, false);
+  Dimension pack[kMaxDims];
+  for (uint32_t d = 0; d < count; ++d)
+    pack[d] = {extent[d], sourceOrder.step[d], srcStep.step[d]};
+  uint32_t outer = count;
+  int64_t rowBytes = element;
+  while (outer > 0 && pack[outer - 1].src == rowBytes) rowBytes *= pack[--outer].extent;
+  const Dimension along = outer > 0 ? pack[outer - 1] : Dimension{1, 0, 0};
+  forEachAddress(pack, outer > 0 ? outer - 1 : 0, inSourceOrder, src,
+                 [&](unsigned char* d, const unsigned char* s) {
+                   copyRows(d, along.dst, s, along.src, along.extent,
+                            static_cast<size_t>(rowBytes));
+                 });
+  const Plane plane = {inTargetOrder, rows * element,    inSourceOrder,
+                       columns,       columns / element, rows};
+  activeTable().transposeOf(bytes)(plane, nullptr, 0, false);
   for (uint32_t d = 0; d < count; ++d) {
     packed.step[d] = isColumn[d] ? packed.step[d] * rows : packed.step[d] / columns * element;
   }

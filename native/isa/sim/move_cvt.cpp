@@ -25,19 +25,40 @@ void copyView(const Traversal& t, ViewList& dsts, ViewList& srcs, Stores stores)
   const size_t bytes = sizeOf(dst.dtype);
   const ByteStrides dstStep = byteStrides(t, dst);
   const ByteStrides srcStep = byteStrides(t, src);
-  auto* to = static_cast<unsigned char*>(dst.data);
-  const auto* from = static_cast<const unsigned char*>(src.data);
   if (rowsContiguous(t, dst) && rowsContiguous(t, src)) {
-    copyStrided(to, dstStep, from, srcStep, t.extent, t.ndim, bytes, stores);
+    copyStrided(static_cast<unsigned char*>(dst.data), dstStep,
+                static_cast<const unsigned char*>(src.data), srcStep, t.extent, t.ndim, bytes,
+                stores);
     return;
   }
-  // A plane needs no staging buffer.
-  const int64_t boxes = t.ndim == 2 ? kPlaneBoxes : 1;
   int64_t boxExtent[kMaxDims];
-  chooseBox(t, dsts, srcs, boxes * boxElements(bytes), boxExtent);
+  chooseBox(t, dsts, srcs, boxElements(bytes), boxExtent);
   forEachBox(t, boxExtent, [&](const Box& box) {
     copyStrided(addressOf(t, dst, box), dstStep, addressOf(t, src, box), srcStep, box.extent,
                 t.ndim, bytes, stores);
+  });
+}
+
+// Returns true if the rows of a plane are contiguous in `dst`, and the columns in `src`.
+bool isPlane(const Traversal& t, const StridedView& dst, const StridedView& src) {
+  return t.ndim == 2 && strideOf(t, dst, 1) == 1 && strideOf(t, src, 0) == 1;
+}
+
+// Transposes a plane, and casts it at most once, in parts whose pages the TLBs hold.
+void movePlane(const VectorTable& table, const Traversal& t, const CastSteps& cast, ViewList& dsts,
+               ViewList& srcs, Stores stores) {
+  const StridedView dst = dsts[0];
+  const StridedView src = srcs[0];
+  const size_t bytes = sizeOf(src.dtype);
+  const bool streams = stores == Stores::kStreaming;
+  const int64_t dstStep = byteStrides(t, dst).step[0];
+  const int64_t srcStep = byteStrides(t, src).step[1];
+  int64_t boxExtent[kMaxDims];
+  chooseBox(t, dsts, srcs, kPlaneBoxes * boxElements(bytes), boxExtent);
+  forEachBox(t, boxExtent, [&](const Box& box) {
+    const Plane plane = {addressOf(t, dst, box), dstStep,       addressOf(t, src, box),
+                         srcStep,                box.extent[0], box.extent[1]};
+    table.transposeOf(bytes)(plane, cast.only(streams), sizeOf(dst.dtype), streams);
   });
 }
 
@@ -169,7 +190,9 @@ void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, 
   const CastSteps cast(table, src.dtype, wire, dtype);
   const DefaultFloatMode mode;
   const bool isOne = dst.count() == 1;
-  if (isOne && cast.identity()) {
+  if (isOne && cast.count() < 2 && isPlane(t, dst[0], src)) {
+    movePlane(table, t, cast, dst, from, stores);
+  } else if (isOne && cast.identity()) {
     copyView(t, dst, from, stores);
   } else if (isOne && t.ndim > 0 && rowsContiguous(t, dst[0]) && rowsContiguous(t, src)) {
     castRows(t, cast, dst[0], src, stores);

@@ -82,40 +82,67 @@ WINDLASS_INLINE void transposeTile(unsigned char* d, int64_t dStep, const unsign
   }
 }
 
-// dst[row][column] = src[column][row]. Rows of `dst` further apart than kConflictStep share few
-// cache sets, so they are written in runs of kRunBytes.
+// Transposes what no tile covers: squares of 16 bytes, and single elements.
 template <size_t N>
-WINDLASS_LOOP void transposePlane(void* dst, int64_t dStep, const void* src, int64_t sStep,
-                                  int64_t rows, int64_t columns, bool streams) {
+WINDLASS_LOOP void transposeRest(unsigned char* d, int64_t dStep, const unsigned char* s,
+                                 int64_t sStep, int64_t rows, int64_t columns) {
+  constexpr int64_t kBytes = N;
+  constexpr int64_t kSide = 16 / kBytes;
+  const int64_t squareRows = rows - rows % kSide;
+  const int64_t squareColumns = columns - columns % kSide;
+  for (int64_t row = 0; row < squareRows; row += kSide) {
+    for (int64_t column = 0; column < squareColumns; column += kSide) {
+      transposeTile<N, 16>(d + row * dStep + column * kBytes, dStep,
+                           s + column * sStep + row * kBytes, sStep);
+    }
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = row < squareRows ? squareColumns : 0; column < columns; ++column) {
+      __builtin_memcpy(d + row * dStep + column * kBytes, s + column * sStep + row * kBytes, N);
+    }
+  }
+}
+
+// Writes runs of about kRunBytes in each row before it goes to the next. Rows that are cast, or that
+// are far apart and so share few cache sets, go through a buffer of one run each.
+template <size_t N>
+WINDLASS_LOOP void transposePlane(const Plane& plane, CastLoop cast, size_t castBytes,
+                                  bool streams) {
   constexpr int64_t kBytes = N;
   constexpr int64_t kTile = WINDLASS_PATH_WIDTH / kBytes;
   constexpr int64_t kLine = 64;
   constexpr int64_t kRows = kLine / kBytes;
-  constexpr int64_t kColumns = kRunBytes / kBytes;
   constexpr int64_t kAhead = 4 * kLine;
-  auto* const d = static_cast<unsigned char*>(dst);
-  const auto* const s = static_cast<const unsigned char*>(src);
-  const bool lines = streams && dStep % kLine == 0 && reinterpret_cast<uintptr_t>(d) % kLine == 0;
-  const bool far = dStep >= kConflictStep || dStep <= -kConflictStep;
-  const int64_t tiledRows = rows - rows % kRows;
-  const int64_t tiledColumns = columns - columns % kRows;
-  alignas(64) unsigned char run[kRows * kRunBytes];
-  for (int64_t first = 0; first < tiledColumns; first += kColumns) {
-    const int64_t left = tiledColumns - first;
-    const int64_t count = left < kColumns ? left : kColumns;
-    for (int64_t row = 0; row < tiledRows; row += kRows) {
-      unsigned char* const to = d + row * dStep + first * kBytes;
+  const int64_t dStep = plane.dstStep;
+  const int64_t sStep = plane.srcStep;
+  const bool lines =
+      streams && dStep % kLine == 0 && reinterpret_cast<uintptr_t>(plane.dst) % kLine == 0;
+  const bool isDirect = cast == nullptr && lines && WINDLASS_PATH_WIDTH == kLine;
+  const bool isFar = dStep >= kConflictStep || dStep <= -kConflictStep;
+  const bool buffers = cast != nullptr || (isFar && !isDirect);
+  const auto outBytes = cast != nullptr ? static_cast<int64_t>(castBytes) : kBytes;
+  const int64_t most = kRunBytes / outBytes < kRows ? kRows : kRunBytes / outBytes;
+  alignas(64) unsigned char run[kRows * kRunBytes * kBytes];
+  for (int64_t first = 0; first < plane.columns; first += most) {
+    const int64_t left = plane.columns - first;
+    const int64_t count = left < most ? left : most;
+    for (int64_t row = 0; row < plane.rows; row += kRows) {
+      const int64_t below = plane.rows - row;
+      const int64_t height = below < kRows ? below : kRows;
+      unsigned char* const to = plane.dst + row * dStep + first * outBytes;
+      const int64_t step = buffers ? most * kBytes : dStep;
       for (int64_t c = 0; c < count; c += kRows) {
-        const unsigned char* const from = s + (first + c) * sStep + row * kBytes;
-        for (int64_t i = 0; i < kRows; ++i) __builtin_prefetch(from + i * sStep + kAhead);
-        if constexpr (WINDLASS_PATH_WIDTH == kLine) {
-          if (lines) {
-            transposeTile<N, WINDLASS_PATH_WIDTH, true>(to + c * kBytes, dStep, from, sStep);
-            continue;
-          }
+        const unsigned char* const from = plane.src + (first + c) * sStep + row * kBytes;
+        unsigned char* const tile = (buffers ? run : to) + c * kBytes;
+        if (height < kRows || count - c < kRows) {
+          transposeRest<N>(tile, step, from, sStep, height, count - c < kRows ? count - c : kRows);
+          continue;
         }
-        unsigned char* const tile = far ? run + c * kBytes : to + c * kBytes;
-        const int64_t step = far ? kRunBytes : dStep;
+        for (int64_t i = 0; i < kRows; ++i) __builtin_prefetch(from + i * sStep + kAhead);
+        if (isDirect) {
+          transposeTile<N, WINDLASS_PATH_WIDTH, true>(tile, step, from, sStep);
+          continue;
+        }
         for (int64_t r = 0; r < kRows; r += kTile) {
           for (int64_t k = 0; k < kRows; k += kTile) {
             transposeTile<N, WINDLASS_PATH_WIDTH>(tile + r * step + k * kBytes, step,
@@ -123,30 +150,23 @@ WINDLASS_LOOP void transposePlane(void* dst, int64_t dStep, const void* src, int
           }
         }
       }
-      if (!far || (lines && WINDLASS_PATH_WIDTH == kLine)) continue;
-      for (int64_t r = 0; r < kRows; ++r) {
-        for (int64_t at = 0; at < count * kBytes; at += kLine) {
+      for (int64_t r = 0; buffers && r < height; ++r) {
+        if (cast != nullptr) {
+          cast(to + r * dStep, run + r * step, static_cast<size_t>(count));
+          continue;
+        }
+        int64_t at = 0;
+        for (; at + kLine <= count * kBytes; at += kLine) {
           unsigned char* const line = to + r * dStep + at;
           if (lines) {
-            streamBlock(line, run + r * kRunBytes + at);
+            streamBlock(line, run + r * step + at);
           } else {
-            __builtin_memcpy(line, run + r * kRunBytes + at, kLine);
+            __builtin_memcpy(line, run + r * step + at, kLine);
           }
         }
-      }
-    }
-  }
-  // Squares of 16 bytes and single elements at the ends of rows and columns.
-  constexpr int64_t kSide = 16 / kBytes;
-  for (int64_t row = 0; row < rows; row += kSide) {
-    int64_t column = row < tiledRows ? tiledColumns : 0;
-    for (; row + kSide <= rows && column + kSide <= columns; column += kSide) {
-      transposeTile<N, 16>(d + row * dStep + column * kBytes, dStep,
-                           s + column * sStep + row * kBytes, sStep);
-    }
-    for (int64_t r = row; r < rows && r < row + kSide; ++r) {
-      for (int64_t c = column; c < columns; ++c) {
-        __builtin_memcpy(d + r * dStep + c * kBytes, s + c * sStep + r * kBytes, N);
+        for (; at < count * kBytes; at += kBytes) {
+          __builtin_memcpy(to + r * dStep + at, run + r * step + at, N);
+        }
       }
     }
   }

@@ -285,7 +285,7 @@ TEST(Items, EveryCollectiveHasItsKernels) {
        {WL_OP_BARRIER, WL_OP_ALL_TO_ALL, WL_OP_BROADCAST, WL_OP_ALL_GATHER,
         WL_OP_ALL_GATHER_DIM, WL_OP_REDUCE_SCATTER, WL_OP_ALL_REDUCE, WL_OP_SCATTER,
         WL_OP_GATHER, WL_OP_REDUCE, WL_OP_ALL_TO_ALL_V, WL_OP_ALL_GATHER_V,
-        WL_OP_REDUCE_SCATTER_V}) {
+        WL_OP_REDUCE_SCATTER_V, WL_OP_SCAN, WL_OP_EXCLUSIVE_SCAN, WL_OP_REDUCE_SCATTER_DIM}) {
     const windlass::Collective* collective = windlass::collectiveOf(operation);
     ASSERT_NE(nullptr, collective) << operation;
     for (uint32_t ranks = 0; ranks < windlass::kWaysToRun; ++ranks) {

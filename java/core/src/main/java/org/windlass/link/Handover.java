@@ -17,8 +17,8 @@ import org.windlass.Tensor;
 import org.windlass.Window;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
-import org.windlass.internal.transfer.Until;
 import org.windlass.report.Report;
 
 /**
@@ -116,7 +116,7 @@ final class Handover implements AutoCloseable {
    * @param side ranks of this job, in the same order
    * @param senders number of senders
    */
-  Handover(Communicator communicator, Communicator side, int senders, Until until) {
+  Handover(Communicator communicator, Communicator side, int senders, Deadline until) {
     this.communicator = communicator;
     this.firstReceiver = senders;
     int first = communicator.rank() < senders ? 0 : senders;
@@ -176,7 +176,7 @@ final class Handover implements AutoCloseable {
    * @param until deadline for the move; the receivers get the time that is left
    * @return true
    */
-  boolean offer(long version, Until until) {
+  boolean offer(long version, Deadline until) {
     ticket++;
     put(other, VERSION, version, until.leftNs());
     signals.notify(other, OFFERED, ticket);
@@ -187,7 +187,7 @@ final class Handover implements AutoCloseable {
    * Waits for the receivers' answer to an offer. Returns false if they have withdrawn their
    * request. If they don't answer before {@code until}, ends the link and throws.
    */
-  boolean isConfirmed(Until until) {
+  boolean isConfirmed(Deadline until) {
     return isFirst(
         CONFIRMED, WITHDRAWN, ticket, until,
         () -> "the receivers have asked for a version, and don't answer to version "
@@ -205,7 +205,7 @@ final class Handover implements AutoCloseable {
    * Waits for the other job's vote after {@link #vote}, and returns it. If none comes before {@code
    * until}, ends the link and throws. For rank 0.
    */
-  boolean isOtherForGo(Until until) {
+  boolean isOtherForGo(Deadline until) {
     return isFirst(
         GO, BACK, votes, until,
         () -> "the other job has taken part in a version, and doesn't say whether it moves");
@@ -217,7 +217,7 @@ final class Handover implements AutoCloseable {
    *
    * @param late message of the failure if neither is set before {@code until}
    */
-  private boolean isFirst(int yes, int no, long value, Until until, Supplier<String> late) {
+  private boolean isFirst(int yes, int no, long value, Deadline until, Supplier<String> late) {
     long startNs = System.nanoTime();
     while (!signals.test(other, yes, value)) {
       if (signals.test(other, no, value)) {
@@ -256,7 +256,7 @@ final class Handover implements AutoCloseable {
    * report, or the receivers have left. If neither happens before {@code until}, ends the link and
    * throws. That also ends a put to another host, which would last longer.
    */
-  void finish(Until until) {
+  void finish(Deadline until) {
     CompletableFuture<Void> late = new CompletableFuture<>();
     late.completeOnTimeout(null, until.leftNs(), TimeUnit.NANOSECONDS)
         .thenRun(
@@ -359,7 +359,7 @@ final class Handover implements AutoCloseable {
    * @throws AbortedException if the move has failed on another rank of this job; the link has then
    *     ended
    */
-  void moved(boolean has, long nanoseconds, Until until) {
+  void moved(boolean has, long nanoseconds, Deadline until) {
     moveNs = nanoseconds > 0 ? nanoseconds : moveNs;
     try {
       long[][] all = side.words(until.later(GRACE), Native.WL_OP_LINK_MOVE, has ? 1 : 0);

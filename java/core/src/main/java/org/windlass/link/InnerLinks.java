@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.link;
 
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.UUID;
 import org.windlass.error.MismatchException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.MalformedException;
-import org.windlass.internal.transfer.Until;
 
 /**
  * Inner links: links between two jobs whose transfers both move over other links too. Transfers that
@@ -31,9 +33,7 @@ final class InnerLinks {
       return Encoding.bytes(
           out -> {
             out.writeBoolean(isAll);
-            for (long each : transfers) {
-              out.writeLong(each);
-            }
+            Encoding.putList(out, transfers, DataOutputStream::writeLong);
           });
     }
 
@@ -41,13 +41,10 @@ final class InnerLinks {
       try {
         return Encoding.read(
             bytes,
-            in -> {
-              Known known = new Known(in.readBoolean(), new TreeSet<>());
-              while (in.available() > 0) {
-                known.transfers.add(in.readLong());
-              }
-              return known;
-            });
+            in ->
+                new Known(
+                    in.readBoolean(),
+                    new TreeSet<>(Encoding.list(in, DataInputStream::readLong))));
       } catch (MalformedException e) {
         throw new MismatchException("the transfers of a peer can't be read: " + e.getMessage(), e);
       }
@@ -65,7 +62,7 @@ final class InnerLinks {
    * it knows those at most r links away, and it knows all of them if a round brings no other. It
    * tells that its neighbours, which then know all too.
    */
-  static int rounds(List<LinkPart> parts, Until until) {
+  static int rounds(List<LinkPart> parts, Deadline until) {
     List<LinkPart> left = new ArrayList<>(parts);
     left.removeIf(part -> !part.isInner());
     Known known = new Known(false, new TreeSet<>());
@@ -88,7 +85,7 @@ final class InnerLinks {
   }
 
   /** Adds the other side's transfers to {@code next}. Returns true if those are all. */
-  private static boolean exchange(LinkPart part, Known known, Set<Long> next, Until until) {
+  private static boolean exchange(LinkPart part, Known known, Set<Long> next, Deadline until) {
     byte[][] all =
         Gathered.bytes(
             part.link().communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER,

@@ -26,7 +26,6 @@ import org.windlass.internal.transfer.Offer;
 import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.TargetViews;
 import org.windlass.internal.transfer.Targets;
-import org.windlass.internal.transfer.Until;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
@@ -336,7 +335,7 @@ public final class LinkTransferBuilder {
     Share at = shares.values().iterator().next();
     try {
       Targets views = views();
-      Until until = new Until(deadlineNs);
+      Deadline until = Deadline.of(deadlineNs);
       for (Share each : shares.values()) {
         at = each;
         parts.add(join(each, views, until));
@@ -372,7 +371,7 @@ public final class LinkTransferBuilder {
    * Registers the tensors of one link, with one transfer for each memory half of the receivers.
    * Collective over the link.
    */
-  private LinkPart join(Share share, Targets views, Until until) {
+  private LinkPart join(Share share, Targets views, Deadline until) {
     Link link = share.link;
     byte[] offer = offer(share);
     registered = true;

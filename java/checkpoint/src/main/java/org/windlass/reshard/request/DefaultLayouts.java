@@ -3,7 +3,6 @@ package org.windlass.reshard.request;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -22,33 +21,18 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.reshard.tensor.TiedNames;
 
-/** Checks a request's default layouts, which apply to tensors without a layout of their own. */
-final class DefaultLayouts {
-  private final Checkpoint in;
-  private final ReshardRequest request;
-  private final TiedNames tied;
-  private final Function<String, Optional<Rule>> ruleOf;
-  private final Consumer<String> warnings;
-
-  /**
-   * Creates the checks.
-   *
-   * @param ruleOf returns the rule that a tensor has, if any
-   * @param warnings receives warnings about layouts that are seldom intended
-   */
-  DefaultLayouts(
-      Checkpoint in,
-      ReshardRequest request,
-      TiedNames tied,
-      Function<String, Optional<Rule>> ruleOf,
-      Consumer<String> warnings) {
-    this.in = in;
-    this.request = request;
-    this.tied = tied;
-    this.ruleOf = ruleOf;
-    this.warnings = warnings;
-  }
-
+/**
+ * Checks a request's default layouts, which apply to tensors without a layout of their own.
+ *
+ * @param ruleOf returns the rule that a tensor has
+ * @param warnings receives warnings about layouts that are seldom intended
+ */
+record DefaultLayouts(
+    Checkpoint in,
+    ReshardRequest request,
+    TiedNames tied,
+    Function<String, Rule> ruleOf,
+    Consumer<String> warnings) {
   /**
    * Describes a tensor that is read or written.
    *
@@ -84,7 +68,7 @@ final class DefaultLayouts {
                             move.target().name(),
                             move.target().shape().length,
                             move.target().to(),
-                            ruleOf.apply(move.source().name()).flatMap(Rule::to).isEmpty()));
+                            ruleOf.apply(move.source().name()).to().isEmpty()));
     request.to().ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written));
   }
 
@@ -149,7 +133,7 @@ final class DefaultLayouts {
       if (sources.declared(tied.stored(name)).isEmpty()) {
         noFrom.add(name);
       }
-      if (request.to().isEmpty() && ruleOf.apply(name).flatMap(Rule::to).isEmpty()) {
+      if (request.to().isEmpty() && ruleOf.apply(name).to().isEmpty()) {
         noTo.add(name);
       }
     }

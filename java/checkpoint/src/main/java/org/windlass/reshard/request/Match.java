@@ -3,7 +3,6 @@ package org.windlass.reshard.request;
 
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import org.windlass.reshard.tensor.NamePattern;
 import org.windlass.reshard.tensor.Rule;
 
@@ -13,15 +12,15 @@ import org.windlass.reshard.tensor.Rule;
  * @param captured the captured texts of the tensor's name, keyed by capture
  */
 record Match(Rule rule, Map<String, String> captured) {
+  /** Is for tensors that no rule matches. */
+  static final Match NONE = new Match(Rule.NONE, Map.of());
+
   /** Returns the first rule that matches a name. */
-  static Optional<Match> of(List<Rule> rules, String name) {
-    for (Rule rule : rules) {
-      Optional<Map<String, String>> captured = rule.captures(name);
-      if (captured.isPresent()) {
-        return Optional.of(new Match(rule, captured.get()));
-      }
-    }
-    return Optional.empty();
+  static Match of(List<Rule> rules, String name) {
+    return rules.stream()
+        .flatMap(rule -> rule.captures(name).map(captured -> new Match(rule, captured)).stream())
+        .findFirst()
+        .orElse(NONE);
   }
 
   /** Returns the names of what is written of a tensor of this name, perhaps with others. */

@@ -9,11 +9,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Function;
-import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 
@@ -41,20 +39,20 @@ public final class TiedNames {
   /**
    * Reads the aliases of a checkpoint.
    *
-   * @param ruleOf returns the rule that matches a name, if any. Dropped names are left out
+   * @param ruleOf returns the rule that matches a name. Dropped names are left out
    */
-  public static TiedNames of(Checkpoint in, Function<String, Optional<Rule>> ruleOf) {
+  public static TiedNames of(Checkpoint in, Function<String, Rule> ruleOf) {
     TiedNames tied = new TiedNames(new LinkedHashMap<>(in.metadata()));
     in.names().stream()
-        .filter(name -> ruleOf.apply(name).filter(Rule::drops).isEmpty())
+        .filter(name -> !ruleOf.apply(name).drops())
         .forEach(tied.tensors::add);
     for (String name : aliases(in)) {
-      Optional<Rule> rule = ruleOf.apply(name);
-      if (rule.filter(Rule::drops).isPresent()) {
+      Rule rule = ruleOf.apply(name);
+      if (rule.drops()) {
         tied.metadata.remove(name);
       } else {
         String other = Objects.requireNonNull(in.metadata().get(name));
-        (rule.isPresent() ? tied.aliased : tied.following).put(name, other);
+        (rule.isGiven() ? tied.aliased : tied.following).put(name, other);
       }
     }
     tied.tensors.addAll(tied.aliased.keySet());
@@ -87,11 +85,11 @@ public final class TiedNames {
   /**
    * Returns the stored name of an alias whose rule gives a source layout.
    *
-   * @param own the rule for the stored name; null if it has none
+   * @param own the rule for the stored name
    * @throws InvalidArgumentException if {@code own} gives another source layout, or none
    */
-  public String requireStored(String name, Rule rule, @Nullable Rule own) {
-    if (own == null || !own.from().equals(rule.from())) {
+  public String requireStored(String name, Rule rule, Rule own) {
+    if (!own.from().equals(rule.from())) {
       throw new InvalidArgumentException(
           rule.where() + ".from: \"" + name + "\" is another name of tensor \"" + stored(name)
               + "\", whose rule gives its source layout");
@@ -104,40 +102,29 @@ public final class TiedNames {
     Set<String> asked = new HashSet<>(metadata.keySet());
     asked.addAll(metadata.values());
     Set<String> targets = new HashSet<>();
+    Map<String, String> renamed = new HashMap<>();
     for (TensorMove move : moves) {
-      if (asked.contains(move.target().name()) || asked.contains(move.source().name())) {
+      if (asked.contains(move.target().name())) {
         targets.add(move.target().name());
       }
+      if (asked.contains(move.source().name()) && move.axes().isIdentity() && !move.isPart()) {
+        renamed.putIfAbsent(move.source().name(), move.target().name());
+      }
     }
-    Map<String, List<TensorMove>> sources = new LinkedHashMap<>();
-    moves.stream()
-        .filter(move -> targets.contains(move.target().name()))
-        .forEach(
-            move ->
-                sources
-                    .computeIfAbsent(move.target().name(), key -> new ArrayList<>())
-                    .add(move));
-    Map<String, String> renamed = new HashMap<>();
-    sources.forEach(
-        (target, of) -> {
-          if (of.size() == 1 && of.get(0).axes().isIdentity() && !of.get(0).isPart()) {
-            renamed.putIfAbsent(of.get(0).source().name(), target);
-          }
-        });
     Map<String, String> all = new LinkedHashMap<>(metadata);
     metadata.forEach(
         (name, other) -> {
-          if (sources.containsKey(name) && sources.containsKey(other) && !aliased.containsKey(name)) {
+          if (targets.contains(name) && targets.contains(other) && !aliased.containsKey(name)) {
             warnings.accept(
                 "__metadata__ \"" + name + "\": says that it is another name of tensor \"" + other
                     + "\", and there is a tensor of that name; it is left out");
           }
         });
-    all.keySet().removeIf(key -> sources.containsKey(key) || aliased.containsKey(key));
+    all.keySet().removeIf(key -> targets.contains(key) || aliased.containsKey(key));
     following.forEach(
         (name, other) -> {
           String now = renamed.get(other);
-          if (sources.containsKey(name)) {
+          if (targets.contains(name)) {
             warnings.accept(
                 "__metadata__ \"" + name + "\": was a name of tensor \"" + other + "\", and another tensor has it"
                     + " now");

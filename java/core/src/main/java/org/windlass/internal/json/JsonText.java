@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
@@ -251,8 +252,16 @@ public final class JsonText implements AutoCloseable {
    */
   public <T> T parsed(String what, Function<String, T> parser) throws IOException {
     String text = string(what);
+    return checked(what, () -> parser.apply(text));
+  }
+
+  /**
+   * Returns what {@code value} returns. If it throws {@link InvalidArgumentException}, the message
+   * gets the position.
+   */
+  public <T> T checked(String what, Supplier<T> value) {
     try {
-      return parser.apply(text);
+      return value.get();
     } catch (InvalidArgumentException malformed) {
       throw bad(what + ": " + malformed.getMessage());
     }
