@@ -223,11 +223,7 @@ public final class CommContexts implements AutoCloseable {
         continue;
       }
       try {
-        try {
-          context.window().close();
-        } finally {
-          context.communicator().close();
-        }
+        context.close();
       } catch (WindlassException e) {
         if (first == null) {
           first = e;

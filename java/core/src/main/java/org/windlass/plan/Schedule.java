@@ -155,9 +155,7 @@ final class Schedule {
           load = 0;
         }
         load += bytes;
-        int stage =
-            stage(phase, piece.wire(), piece.box().length(), reserve(phase, bytes), each.sharing);
-        write(phase, new Place(stage, piece.corner()), piece);
+        write(phase, stage(phase, piece, reserve(phase, bytes), each.sharing), piece);
       }
       finalizePiece(piece, each.relay);
     }
@@ -223,11 +221,7 @@ final class Schedule {
         int relay = turns == null ? source : relay(piece, sharing, part);
         part++;
         if (turns != null && relay == rank) {
-          long offset = reserve(phase, piece.bytes());
-          Place staged =
-              new Place(
-                  stage(phase, piece.wire(), piece.box().length(), offset, sharing),
-                  piece.corner());
+          Place staged = stage(phase, piece, reserve(phase, piece.bytes()), sharing);
           Place there = new Place(nextFrom(source), piece.corner());
           copy(staged, piece.box().length(), source, there, piece.wire());
         }
@@ -269,9 +263,8 @@ final class Schedule {
     long offset = reserve(phase, load.stream().mapToLong(Piece::bytes).sum());
     for (Piece piece : load) {
       List<Integer> readers = Relays.readers(plans.get(piece.tensor()), piece.route(), part++);
-      int stage = stage(phase, piece.wire(), piece.box().length(), offset, readers);
+      write(phase, stage(phase, piece, offset, readers), piece);
       offset += piece.bytes();
-      write(phase, new Place(stage, piece.corner()), piece);
     }
   }
 
@@ -358,6 +351,11 @@ final class Schedule {
     long offset = staged[phase];
     staged[phase] += (bytes + LINE - 1) / LINE * LINE;
     return offset;
+  }
+
+  private Place stage(int phase, Piece piece, long offset, List<Integer> readers) {
+    return new Place(
+        stage(phase, piece.wire(), piece.box().length(), offset, readers), piece.corner());
   }
 
   /**

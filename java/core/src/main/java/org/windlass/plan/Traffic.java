@@ -4,12 +4,11 @@ package org.windlass.plan;
 import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
-import java.util.stream.LongStream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * The bytes that plans move.
+ * The bytes that plans move, by links. {@link Totals} has their sums.
  *
  * @param links wire bytes between every two ranks that exchange any, ordered by source, then target
  * @param reads bytes of terms that ranks read on other ranks to reduce {@code Partial}. They are in
@@ -85,41 +84,6 @@ public record Traffic(List<Link> links, List<Link> reads) {
       throw overflow(e);
     }
     return new Traffic(links.links(), reads.links());
-  }
-
-  /**
-   * Returns the sum of the links between two different ranks.
-   *
-   * @throws InvalidArgumentException if it exceeds 64 bits
-   */
-  public long sentBytes() {
-    return sum(links.stream().filter(link -> link.source != link.target).mapToLong(Link::bytes));
-  }
-
-  /**
-   * Returns the sum of the links from a rank to itself.
-   *
-   * @throws InvalidArgumentException if it exceeds 64 bits
-   */
-  public long localBytes() {
-    return sum(links.stream().filter(link -> link.source == link.target).mapToLong(Link::bytes));
-  }
-
-  /**
-   * Returns the sum of {@link #reads}.
-   *
-   * @throws InvalidArgumentException if it exceeds 64 bits
-   */
-  public long reduceBytes() {
-    return sum(reads.stream().mapToLong(Link::bytes));
-  }
-
-  static long sum(LongStream bytes) {
-    try {
-      return bytes.reduce(0, Math::addExact);
-    } catch (ArithmeticException e) {
-      throw overflow(e);
-    }
   }
 
   static InvalidArgumentException overflow(ArithmeticException e) {

@@ -3,23 +3,53 @@ package org.windlass.manifest;
 
 import java.io.IOException;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonFields;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.internal.json.JsonText;
 
-final class ManifestReader {
+final class ManifestJson {
   private static final String ROOT = "$";
 
   private final JsonText json;
 
-  private ManifestReader(JsonText json) {
+  private ManifestJson(JsonText json) {
     this.json = json;
   }
 
-  static CommManifest manifest(String where, byte[] bytes) {
+  static byte[] write(CommManifest manifest) {
+    return JsonObject.lines(
+        JsonObject.of(
+            "version", CommManifest.VERSION,
+            "comm_groups", manifest.groups().stream().map(ManifestJson::json)));
+  }
+
+  private static Map<String, Object> json(CommGroup group) {
+    return JsonObject.of(
+        "name", group.name(),
+        "devices", group.devices(),
+        "slots", group.slots().stream().map(ManifestJson::json));
+  }
+
+  private static Map<String, Object> json(Slot slot) {
+    Map<String, Object> json = JsonObject.of("name", slot.name());
+    if (slot.extent() instanceof Slot.Elements elements) {
+      json.put("dtype", elements.type());
+      json.put("size", elements.size());
+      json.put("bits_per_element", elements.bitsPerElement());
+    } else {
+      json.put("nbytes", slot.bytes());
+    }
+    json.put("load_from_host", slot.loadFromHost());
+    json.put("store_to_host", slot.storeToHost());
+    return json;
+  }
+
+  static CommManifest read(String where, byte[] bytes) {
     JsonText.Refusal refusal =
         (message, cause) -> {
           String what = message.substring(where.length() + ": ".length());
@@ -27,7 +57,7 @@ final class ManifestReader {
               what.startsWith(ROOT) ? message : where + ": " + ROOT + ": " + what, cause);
         };
     JsonText.requireReadable(where, bytes.length, refusal);
-    return JsonText.parse(where, bytes, refusal, json -> new ManifestReader(json).manifest());
+    return JsonText.parse(where, bytes, refusal, json -> new ManifestJson(json).manifest());
   }
 
   private CommManifest manifest() throws IOException {
