@@ -215,7 +215,8 @@ class PlanTest {
             new long[] {4, 8},
             DType.F32,
             DType.BF16,
-            DType.BF16);
+            DType.BF16,
+            PlanOptions.defaults());
     Traffic traffic = plan.traffic();
     Totals totals = plan.totals();
     assertThat(totals.sentBytes() + totals.localBytes()).isEqualTo(2 * 32 * 2);
@@ -465,7 +466,7 @@ class PlanTest {
     refused(
         UnsupportedException.class,
         "f32 does not cast to i32",
-        () -> Plan.of(to, to, shape, DType.F32, DType.F32, DType.I32));
+        () -> Plan.of(to, to, shape, DType.F32, DType.F32, DType.I32, options));
     refused(
         UnsupportedException.class,
         "inside a byte",

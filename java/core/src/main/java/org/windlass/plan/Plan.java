@@ -78,19 +78,6 @@ public final class Plan {
   }
 
   /**
-   * Plans a tensor with default options. Throws what {@link #of(Layout, Layout, long[], DType,
-   * DType, DType, PlanOptions)} throws.
-   *
-   * @param dtype dtype of the source
-   * @param wire dtype in which the tensor crosses ranks
-   * @param targetDtype dtype of the target
-   */
-  public static Plan of(
-      Layout from, Layout to, long[] shape, DType dtype, DType wire, DType targetDtype) {
-    return of(from, to, shape, dtype, wire, targetDtype, PlanOptions.defaults());
-  }
-
-  /**
    * Plans a tensor.
    *
    * @param from the source layout; may hold {@code Partial}
