@@ -193,7 +193,7 @@ class PlanPropertyTest {
         bucket.source(),
         bucket.transport(),
         bucket.targets(),
-        bucket.sources(),
+        bucket.entries().get(0).route().sources(),
         sends ? "" : bucket.entries().get(0).route().region());
   }
 

@@ -213,10 +213,7 @@ public final class Region {
   private static long[][] copied(long[][] bounds) {
     long[][] copy = new long[Objects.requireNonNull(bounds, "bounds").length][];
     for (int d = 0; d < copy.length; d++) {
-      if (bounds[d] == null) {
-        throw new NullPointerException("bounds[" + d + "]");
-      }
-      copy[d] = bounds[d].clone();
+      copy[d] = Objects.requireNonNull(bounds[d], "bounds[" + d + "]").clone();
     }
     return copy;
   }

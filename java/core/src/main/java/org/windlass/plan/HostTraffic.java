@@ -13,24 +13,16 @@ import org.windlass.internal.Copies;
  * the host then share it. In mode {@link TransferMode#STAGED} values cross in the wire dtype. In
  * the other modes a rank reads sources in the source dtype.
  *
- * @param between bytes that cross from one host to another, ordered by source, then target
+ * @param between bytes that cross from one host to another, ordered by source, then target. Data for
+ *     several ranks of the target counts once
  * @param within wire bytes that the ranks of each host receive from any host, counting every copy;
  *     ordered by host
  */
-public record HostTraffic(List<Link> between, List<Within> within) {
+public record HostTraffic(List<Traffic.Link> between, List<Within> within) {
   public HostTraffic {
     between = Copies.list(between, "between");
     within = Copies.list(within, "within");
   }
-
-  /**
-   * Bytes that cross from one host to another.
-   *
-   * @param source number of the host that sends
-   * @param target number of the host that receives
-   * @param bytes number of bytes, counting data for several ranks of the target once
-   */
-  public record Link(int source, int target, long bytes) {}
 
   /**
    * Bytes that the ranks of a host receive.
@@ -47,7 +39,7 @@ public record HostTraffic(List<Link> between, List<Within> within) {
    */
   public long crossBytes() {
     try {
-      return between.stream().mapToLong(Link::bytes).reduce(0, Math::addExact);
+      return between.stream().mapToLong(Traffic.Link::bytes).reduce(0, Math::addExact);
     } catch (ArithmeticException e) {
       throw Traffic.overflow(e);
     }
@@ -101,9 +93,7 @@ public record HostTraffic(List<Link> between, List<Within> within) {
 
     HostTraffic traffic() {
       return new HostTraffic(
-          between.links().stream()
-              .map(link -> new Link(link.source(), link.target(), link.bytes()))
-              .toList(),
+          between.links(),
           within.links().stream().map(link -> new Within(link.source(), link.bytes())).toList());
     }
   }

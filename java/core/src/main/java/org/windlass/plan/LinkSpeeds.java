@@ -176,7 +176,7 @@ public final class LinkSpeeds {
     for (HostTraffic.Within host : traffic.within()) {
       all.add(within.predict(host.bytes(), "what ranks of host " + host.host() + " get"));
     }
-    for (HostTraffic.Link link : traffic.between()) {
+    for (Traffic.Link link : traffic.between()) {
       int source = link.source();
       int target = link.target();
       Speed own = links.get(new Pair(source, target));

@@ -91,21 +91,17 @@ final class Schedule {
   private void direct() {
     List<Relayed> relayed = new ArrayList<>();
     for (int tensor = 0; tensor < plans.size(); tensor++) {
+      int index = tensor;
       Plan plan = plans.get(tensor);
       if (plan.options().mode() != TransferMode.DIRECT) {
         continue;
       }
-      for (Chunk chunk : plan.chunksFor(rank)) {
-        if (!chunk.isTarget()) {
-          continue;
-        }
-        List<Integer> sharing = Relays.sharing(plan, chunk.route(), rank);
-        if (!sharing.isEmpty()) {
-          addRelayed(tensor, plan, chunk.route(), sharing, relayed);
-          continue;
-        }
-        for (Chunk.Box box : chunk.boxes()) {
-          move(0, new Piece(tensor, chunk.route(), box));
+      for (Route route : arriving(plan)) {
+        List<Integer> sharing = Relays.sharing(plan, route, rank);
+        if (sharing.isEmpty()) {
+          route.boxes().forEach(box -> move(0, new Piece(index, route, box)));
+        } else {
+          addRelayed(tensor, plan, route, sharing, relayed);
         }
       }
     }
@@ -328,13 +324,13 @@ final class Schedule {
   }
 
   private List<Piece> written(int tensor, Plan plan) {
-    List<Piece> pieces = new ArrayList<>();
-    for (Chunk chunk : plan.chunksFor(rank)) {
-      if (chunk.isTarget()) {
-        chunk.boxes().forEach(box -> pieces.add(new Piece(tensor, chunk.route(), box)));
-      }
-    }
-    return pieces;
+    return arriving(plan).stream()
+        .flatMap(route -> route.boxes().stream().map(box -> new Piece(tensor, route, box)))
+        .toList();
+  }
+
+  private List<Route> arriving(Plan plan) {
+    return plan.chunksFor(rank).stream().filter(Chunk::isTarget).map(Chunk::route).toList();
   }
 
   // ---- stages

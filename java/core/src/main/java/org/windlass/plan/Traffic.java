@@ -22,11 +22,11 @@ public record Traffic(List<Link> links, List<Link> reads) {
   }
 
   /**
-   * Wire bytes from one rank to another, or to itself.
+   * Bytes from one rank to another or to itself, or from one host to another.
    *
-   * @param source rank that sends
-   * @param target rank that receives
-   * @param bytes number of bytes in the wire dtype
+   * @param source rank or host that sends
+   * @param target rank or host that receives
+   * @param bytes number of bytes
    */
   public record Link(int source, int target, long bytes) {}
 
