@@ -20,6 +20,7 @@ import org.windlass.plan.Plan;
 import org.windlass.plan.Route;
 import org.windlass.plan.Totals;
 import org.windlass.plan.Traffic.Link;
+import org.windlass.plan.Traffic;
 import org.windlass.plan.Transport;
 
 /** Formats plans as lines: JSON objects, or text for people. */
@@ -236,7 +237,7 @@ public final class PlanReport {
   private String hosts(Planned planned, HostTraffic traffic) {
     int hosts = request.count(planned.ranks());
     StringBuilder text = new StringBuilder();
-    for (HostTraffic.Link link : summary ? List.<HostTraffic.Link>of() : traffic.between()) {
+    for (Traffic.Link link : summary ? List.<Traffic.Link>of() : traffic.between()) {
       text.append(
           String.format(
               Locale.ROOT,
