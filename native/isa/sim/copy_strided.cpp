@@ -257,7 +257,7 @@ void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned 
     const Dimension outer = dims[count - 2];
     const Dimension inner = dims[count - 1];
     const bool isTransposed = inner.dst == element && outer.src == element;
-    const bool isSmall = std::min(outer.extent, inner.extent) * element < kLineBytes;
+    const bool isSmall = std::min(outer.extent, inner.extent) * element < kLineBytes / 2;
     if (count > 2 && isTransposed && isSmall &&
         transposeBox(dst, src, dims, count, elementBytes, stores)) {
       return;
