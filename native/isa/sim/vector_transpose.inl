@@ -126,11 +126,13 @@ WINDLASS_LOOP void transposePlane(const Plane& plane, CastLoop cast, size_t cast
   constexpr int64_t kAhead = 4 * kLine;
   const int64_t dStep = plane.dstStep;
   const int64_t sStep = plane.srcStep;
-  const bool lines =
-      streams && dStep % kLine == 0 && reinterpret_cast<uintptr_t>(plane.dst) % kLine == 0;
-  const bool isDirect = cast == nullptr && lines && WINDLASS_PATH_WIDTH == kLine;
+  const auto rowAt = [&](int64_t row) { return plane.dstRows ? plane.dstRows[row] : row * dStep; };
+  bool lines = streams && reinterpret_cast<uintptr_t>(plane.dst) % kLine == 0;
+  for (int64_t row = 0; lines && row < plane.rows; ++row) lines = rowAt(row) % kLine == 0;
+  const bool isUniform = plane.dstRows == nullptr && cast == nullptr;
+  const bool isDirect = isUniform && lines && WINDLASS_PATH_WIDTH == kLine;
   const bool isFar = dStep >= kConflictStep || dStep <= -kConflictStep;
-  const bool buffers = cast != nullptr || (isFar && !isDirect);
+  const bool buffers = !isUniform || (isFar && !isDirect);
   const auto outBytes = cast != nullptr ? static_cast<int64_t>(castBytes) : kBytes;
   const int64_t most = kRunBytes / outBytes < kRows ? kRows : kRunBytes / outBytes;
   alignas(64) unsigned char run[kRows * kRunBytes * kBytes];
@@ -140,11 +142,11 @@ WINDLASS_LOOP void transposePlane(const Plane& plane, CastLoop cast, size_t cast
     for (int64_t row = 0; row < plane.rows; row += kRows) {
       const int64_t below = plane.rows - row;
       const int64_t height = below < kRows ? below : kRows;
-      unsigned char* const to = plane.dst + row * dStep + first * outBytes;
       const int64_t step = buffers ? most * kBytes : dStep;
       for (int64_t c = 0; c < count; c += kRows) {
         const unsigned char* const from = plane.src + (first + c) * sStep + row * kBytes;
-        unsigned char* const tile = (buffers ? run : to) + c * kBytes;
+        unsigned char* const tile =
+            (buffers ? run : plane.dst + row * dStep + first * kBytes) + c * kBytes;
         const int64_t width = count - c < kRows ? count - c : kRows;
         for (int64_t i = 0; i < width; ++i) __builtin_prefetch(from + i * sStep + kAhead);
         if constexpr (WINDLASS_PATH_WIDTH == kLine) {
@@ -156,13 +158,14 @@ WINDLASS_LOOP void transposePlane(const Plane& plane, CastLoop cast, size_t cast
         transposePart<N, WINDLASS_PATH_WIDTH>(tile, step, from, sStep, height, width);
       }
       for (int64_t r = 0; buffers && r < height; ++r) {
+        unsigned char* const to = plane.dst + rowAt(row + r) + first * outBytes;
         if (cast != nullptr) {
-          cast(to + r * dStep, run + r * step, static_cast<size_t>(count));
+          cast(to, run + r * step, static_cast<size_t>(count));
           continue;
         }
         int64_t at = 0;
         for (; at + kLine <= count * kBytes; at += kLine) {
-          unsigned char* const line = to + r * dStep + at;
+          unsigned char* const line = to + at;
           if (lines) {
             streamBlock(line, run + r * step + at);
           } else {
@@ -170,7 +173,7 @@ WINDLASS_LOOP void transposePlane(const Plane& plane, CastLoop cast, size_t cast
           }
         }
         for (; at < count * kBytes; at += kBytes) {
-          __builtin_memcpy(to + r * dStep + at, run + r * step + at, N);
+          __builtin_memcpy(to + at, run + r * step + at, N);
         }
       }
     }
