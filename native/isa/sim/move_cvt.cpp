@@ -49,18 +49,30 @@ class Transposer {
         dst_(dsts[0]),
         src_(srcs[0]),
         bytes_(static_cast<int64_t>(sizeOf(src_.dtype))),
-        dstStep_(byteStrides(t, dst_)),
-        srcStep_(byteStrides(t, src_)),
         loop_(table.transposeOf(sizeOf(src_.dtype))),
         cast_(cast.only(streams)),
         streams_(streams) {
-    const int64_t limit = t.ndim == 2 ? kPlaneBytes : kPackedBytes;
-    chooseBox(t, dsts, srcs, limit / bytes_, boxExtent_);
-    rows_ = 1;
-    for (uint32_t d = 0; d < firstColumn(boxExtent_); ++d) rows_ *= boxExtent_[d];
+    chooseBox(t, dsts, srcs, (t.ndim == 2 ? kPlaneBytes : kPackedBytes) / bytes_, boxExtent_);
+    // Columns of the plane are contiguous in the destination. Boxes follow one another along the
+    // rows, in the order of the source.
+    columnsFrom_ = t.ndim;
+    for (int64_t columns = 1; columnsFrom_ > 0; columns *= boxExtent_[--columnsFrom_]) {
+      const uint32_t d = columnsFrom_ - 1;
+      const bool isColumn = strideOf(t, dst_, d) == columns && strideOf(t, src_, d) != 1;
+      if (boxExtent_[d] > 1 && !isColumn) break;
+    }
+    for (uint32_t d = 0; d < columnsFrom_; ++d) {
+      rows_ *= boxExtent_[d];
+      for (uint32_t i = d; i > 0 && strideOf(t_, src_, i - 1) < strideOf(t_, src_, i); --i) {
+        std::swap(t_.axis[i - 1], t_.axis[i]);
+        std::swap(t_.extent[i - 1], t_.extent[i]);
+        std::swap(boxExtent_[i - 1], boxExtent_[i]);
+      }
+    }
+    dstStep_ = byteStrides(t_, dst_);
+    srcStep_ = byteStrides(t_, src_);
   }
 
-  // Returns false if the views are not transposed, or if a box has too many rows.
   static bool suits(const Traversal& t, const StridedView& dst, const StridedView& src) {
     if (t.ndim < 2 || !rowsContiguous(t, dst)) return false;
     for (uint32_t d = 0; d + 1 < t.ndim; ++d) {
@@ -68,6 +80,7 @@ class Transposer {
     }
     return false;
   }
+  // Returns false if a box has too many rows.
   bool fits() const { return t_.ndim == 2 || rows_ <= kMostRows; }
 
   void run() {
@@ -89,60 +102,46 @@ class Transposer {
 
   void move(const Plane& plane) const { loop_(plane, cast_, sizeOf(dst_.dtype), streams_); }
 
-  // The box's dimensions from this one on are contiguous in the destination: columns of a plane.
-  uint32_t firstColumn(const int64_t* extent) const {
-    uint32_t first = t_.ndim;
-    for (int64_t columns = 1; first > 0; columns *= extent[--first]) {
-      const bool isNext = strideOf(t_, dst_, first - 1) == columns;
-      if (extent[first - 1] > 1 && (!isNext || strideOf(t_, src_, first - 1) == 1)) break;
-    }
-    return first;
-  }
-
   [[gnu::noinline]] void moveBox(unsigned char* to, const unsigned char* from, const Box& box) {
     alignas(64) unsigned char packed[kPackedBytes];
-    const uint32_t first = firstColumn(box.extent);
-    // Dimensions in the order of the packed box. The rows of the plane are in that of the source.
-    uint32_t number[kMaxDims];
-    for (uint32_t d = 0; d < t_.ndim; ++d) number[d] = d;
-    const uint32_t rowDims = first;
-    std::rotate(number, number + first, number + t_.ndim);
-    std::sort(number + t_.ndim - rowDims, number + t_.ndim,
-              [&](uint32_t a, uint32_t b) { return srcStep_.step[a] > srcStep_.step[b]; });
     Dimension dims[kMaxDims];
-    uint32_t count = 0;
-    uint32_t firstRow = 0;
-    for (uint32_t i = 0; i < t_.ndim; ++i) {
-      if (i == t_.ndim - rowDims) firstRow = count;
-      const uint32_t d = number[i];
-      if (box.extent[d] > 1) dims[count++] = {box.extent[d], dstStep_.step[d], srcStep_.step[d]};
-    }
+    // First the rows, whose offsets are listed, and then the columns and rows of the packed box.
+    for (uint32_t d = 0; d < columnsFrom_; ++d) dims[d] = {box.extent[d], dstStep_.step[d], 0};
     int64_t rows = 0;
-    const unsigned char* const base = to;
-    forEachAddress(dims + firstRow, count - firstRow, to, from,
-                   [&](unsigned char* d, const unsigned char*) { offsets_[rows++] = d - base; });
+    forEachAddress(dims, columnsFrom_, to, from, [&](unsigned char* d, const unsigned char*) {
+      offsets_[rows++] = d - to;
+    });
+    uint32_t count = t_.ndim;
     int64_t step = bytes_;
-    for (uint32_t i = count; i-- > 0; step *= dims[i].extent) dims[i].dst = step;
+    for (uint32_t i = 0; i < t_.ndim; ++i) {
+      const uint32_t d = i < columnsFrom_ ? columnsFrom_ - 1 - i : t_.ndim - 1 - (i - columnsFrom_);
+      dims[t_.ndim - 1 - i] = {box.extent[d], step, srcStep_.step[d]};
+      step *= box.extent[d];
+    }
     int64_t rowBytes = bytes_;
     while (count > 0 && dims[count - 1].src == rowBytes) rowBytes *= dims[--count].extent;
     const Dimension along = count > 0 ? dims[--count] : Dimension{1, 0, 0};
+    const int64_t next = count > 0 ? dims[count - 1].src : 0;
     forEachAddress(dims, count, packed, from, [&](unsigned char* d, const unsigned char* s) {
+      for (int64_t at = 0; at < along.extent * along.src; at += 64)
+        __builtin_prefetch(s + next + at);
       copyRows(d, along.dst, s, along.src, along.extent, static_cast<size_t>(rowBytes));
     });
     move({to, 0, offsets_, packed, rows * bytes_, rows, box.count / rows});
   }
 
-  const Traversal& t_;
+  Traversal t_;
   const StridedView dst_;
   const StridedView src_;
   const int64_t bytes_;
-  const ByteStrides dstStep_;
-  const ByteStrides srcStep_;
+  ByteStrides dstStep_;
+  ByteStrides srcStep_;
   const TransposeLoop loop_;
   const CastLoop cast_;
   const bool streams_;
   int64_t boxExtent_[kMaxDims];
-  int64_t rows_;
+  uint32_t columnsFrom_;
+  int64_t rows_ = 1;
   int64_t offsets_[kMostRows];
 };
 
