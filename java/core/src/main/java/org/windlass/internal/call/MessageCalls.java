@@ -102,18 +102,9 @@ public final class MessageCalls {
 
   void requireNoGroup(Thread thread) {
     if (grouping == thread) {
-      String method =
-          StackWalker.getInstance()
-              .walk(
-                  frames ->
-                      frames
-                          .filter(frame -> !frame.getClassName().contains(".internal."))
-                          .map(StackWalker.StackFrame::getMethodName)
-                          .findFirst()
-                          .orElse("an operation"));
       throw new InvalidArgumentException(
-          method + ": rank " + endpoint.rank + " collects a group, which takes sends and receives"
-              + " of its MessageGroup; call " + method + " before or after the group");
+          "rank " + endpoint.rank + " collects a group, which takes sends and receives of its"
+              + " MessageGroup; call collectives and other operations before or after the group");
     }
   }
 
