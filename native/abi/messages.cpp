@@ -66,7 +66,7 @@ Code checkApart(const std::vector<Message>& messages, wl_error_t* error) {
     const auto* const start = static_cast<const unsigned char*>(message->data);
     if (start < received || (!message->sends && start < sent)) {
       return fail(error, WL_INVALID_ARGUMENT,
-                  "a receive overlaps another tensor of the same call; receive into a tensor apart");
+                  "a receive overlaps another tensor of the call; receive into a tensor apart");
     }
     const unsigned char*& end = message->sends ? sent : received;
     end = std::max(end, endOf(*message));

@@ -13,9 +13,9 @@ namespace windlass {
 struct Descriptor {
   // operation | dtype << 8 | reduce op << 16 | algorithm << 24 | on a stream << 31 | number << 32
   uint64_t what;
-  // Elements, messages of several, bytes of a window, the fingerprint of a plan or of counts, or a signal's value. For
-  // all-to-all-v: 1 if the output is packed in order of rank, 0 if each receiver states its own
-  // counts.
+  // Elements, bytes of a window, the fingerprint of a plan or of counts, a signal's value, or a
+  // number of messages. For all-to-all-v: 1 if the output is packed in order of rank, 0 if each
+  // receiver states its own counts.
   uint64_t count;
 
   static Descriptor of(wl_operation operation, uint64_t count, int32_t dtype = 0,

@@ -179,8 +179,8 @@ class Group {
   // Wakes every rank that sleeps. Call after the stores that ranks wait for, followed by a seq_cst
   // read-modify-write. The caller's later loads see values at least as new as those stores.
   void wakeSleepers();
-  // Puts the calling thread to sleep on the rank's doorbell, for at most limitNs, if stays() returns
-  // true. Returns that result. stays() checks what the thread waits for.
+  // Puts the calling thread to sleep on the rank's doorbell if stays() returns true, for at most
+  // limitNs. Returns that result. stays() checks what the thread waits for.
   template <class Stays>
   bool sleep(uint32_t rank, Stays&& stays, int64_t limitNs) {
     Doorbell& bell = lines(rank).bell;

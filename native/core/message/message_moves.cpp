@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How messages pass the lanes of one rank: heads, acknowledgements and data.
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "native/base/cpu.h"
@@ -12,7 +10,6 @@
 #include "native/core/message/messages.h"
 #include "native/memory/memory.h"
 #include "native/memory/shared_memory.h"
-#include "native/peer/peer_memory.h"
 
 namespace windlass {
 namespace {
@@ -21,7 +18,6 @@ namespace {
 constexpr size_t kMostUnmatched = 256;
 // A copy of more bytes lets other threads drive the rank's messages meanwhile.
 constexpr uint64_t kLongCopyBytes = uint64_t{64} << 10;
-constexpr uint64_t kMostReadBytes = uint64_t{256} << 20;
 
 uint32_t piecesOf(uint64_t bytes) {
   return static_cast<uint32_t>((bytes + kMessageHalfBytes - 1) / kMessageHalfBytes);
@@ -332,24 +328,12 @@ bool Messages::read(Message& message) {
     kTarget.copy(message.data, group_.at(source, from), bytes);
     return true;
   }
-  const PeerMemory& memory = *receiving_[source]->memory;
-  int refused = 0;
-  for (uint64_t at = 0; at < bytes && refused == 0; at += kMostReadBytes) {
-    refused = memory.read(bytesOf(message.data) + at, from.offset() + at,
-                          std::min(kMostReadBytes, bytes - at));
-  }
-  // A process loses its memory some time before its end shows.
-  const int64_t start = clockNs();
-  while (refused != 0 && memory.isGone() && !memory.hasEnded() &&
-         clockNs() - start < PeerMemory::kLongestEndNs) {
-    usleep(PeerMemory::kEndPauseUs);
-  }
-  if (memory.hasEnded()) {
-    comm_.failures().publishLost(source);
-  } else if (refused != 0) {
-    comm_.failures().publishUnread(source, refused);
-  }
-  return refused == 0 && group_.failure() == nullptr;
+  int reason = 0;
+  const Code code =
+      readPeerMemory(*receiving_[source]->memory, message.data, from.offset(), bytes, &reason);
+  if (code == WL_PEER_LOST) comm_.failures().publishLost(source);
+  if (code == WL_ABORTED) comm_.failures().publishUnread(source, reason);
+  return code == WL_OK;
 }
 
 bool Messages::readStaged(Message& message, bool* tells) {
@@ -397,9 +381,9 @@ bool Messages::answer(uint32_t source, uint32_t number) {
 void Messages::reserve(void* memory, uint64_t bytes) {
   if (!group_.config().spansProcesses) return;
   wl_error_t error = blankError();
-  auto* const at = reinterpret_cast<unsigned char*>(reinterpret_cast<uint64_t>(memory) / kPage * kPage);
-  const auto end = static_cast<unsigned char*>(memory) + bytes;
-  if (reserveShared(at, roundedUp(static_cast<uint64_t>(end - at), kPage), &error) != WL_OK)
+  const uint64_t end = reinterpret_cast<uint64_t>(memory) + bytes;
+  const uint64_t start = reinterpret_cast<uint64_t>(memory) / kPage * kPage;
+  if (reserveShared(reinterpret_cast<void*>(start), roundedUp(end - start, kPage), &error) != WL_OK)
     comm_.failures().publishResource(error.message);
 }
 

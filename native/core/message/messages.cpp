@@ -262,11 +262,11 @@ Code Messages::exceeded(const MessageBatch& batch, int64_t limitNs) {
     if (message.isOver) continue;
     ++count;
     if (first == nullptr) first = &message;
-    if (message.peer != kNobody && std::find(peers.begin(), peers.end(), message.peer) == peers.end())
-      peers.push_back(message.peer);
+    if (message.peer != kNobody) peers.push_back(message.peer);
   }
   if (first == nullptr) return WL_OK;
   std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   for (const uint32_t peer : peers) addFaultyRank(&record, peer);
   Text out(record.message, sizeof record.message);
   out.add("rank %u waited %.3f s in %s", rank_, static_cast<double>(limitNs) / 1e9,

@@ -47,7 +47,7 @@ bool isFilled(const uint8_t* data, uint64_t bytes, uint32_t round, int from, int
   return bytes == 0 || std::memcmp(data, expected.data(), bytes) == 0;
 }
 
-// Messages that wl_messages_start began, and a loop that awaits them as the thread of a caller does.
+// Messages that wl_messages_start began. awaitAll() awaits them as the thread of a caller does.
 class Started {
  public:
   explicit Started(wl_comm_t* comm) : comm_(comm) {}
@@ -151,7 +151,8 @@ TEST_P(MessagesOf, RingsOfPairsThatBothSendFirst) {
       for (int i = 0; i < 20 && bytes < 1 << 21; ++i) {
         ++round;
         fill(out.data(), bytes, round, rank, next);
-        wl_message_t both[] = {send(out.data(), bytes, next, 3), receive(in.data(), bytes, previous, 3)};
+        wl_message_t both[] = {send(out.data(), bytes, next, 3),
+                               receive(in.data(), bytes, previous, 3)};
         ASSERT_EQ(WL_OK, wl_messages(comm, both, 2, 0, &error)) << error.message;
         wrong += !isFilled(in.data(), bytes, round, previous, rank);
       }
@@ -295,7 +296,8 @@ TEST_P(MessagesOf, RandomProgramsInWhichAllSendFirst) {
       }
       ASSERT_EQ(WL_OK, started.awaitAll(&error)) << error.message;
       for (const size_t i : mine)
-        wrong += !isFilled(in[i].data(), in[i].size(), static_cast<uint32_t>(i), plan[i].from, rank);
+        wrong += !isFilled(in[i].data(), plan[i].bytes, static_cast<uint32_t>(i), plan[i].from,
+                           rank);
     }
   });
   EXPECT_EQ(0, wrong);
@@ -326,8 +328,8 @@ TEST(Message, OfAnotherDTypeEndsTheCommunicator) {
                                    : run(comm, receive(data.data(), 4, 0, 7, WL_F32), &error);
     if (rank == 1) {
       EXPECT_EQ(WL_MISMATCH, code);
-      EXPECT_TRUE(contains(error.message, "rank 1: receive(at most 4 x f32 from rank 0, tag 7): rank "
-                                          "0 sends 4 x i32 with tag 7; dtypes must agree"));
+      EXPECT_TRUE(contains(error.message, "rank 1: receive(at most 4 x f32 from rank 0, tag 7): "
+                                          "rank 0 sends 4 x i32 with tag 7; dtypes must agree"));
       EXPECT_EQ(2, error.faulty_rank_count);
     }
     EXPECT_EQ(WL_MISMATCH, callBarrier(comm, 0, &error));

@@ -12,9 +12,9 @@ import org.windlass.internal.call.PendingCall;
 
 /**
  * An operation in progress, which a caller awaits or cancels. A method whose name ends in {@code
- * Async}, such as {@link Collectives#runAsync} or {@link PointToPoint#sendAsync}, submits an operation and returns it. The methods of
- * {@link StreamCollectives} enqueue one on a stream. All methods are legal from any thread at any
- * time.
+ * Async} submits an operation and returns it. Examples are {@link Collectives#runAsync} and {@link
+ * PointToPoint#sendAsync}. The methods of {@link StreamCollectives} enqueue one on a stream. All
+ * methods are legal from any thread at any time.
  *
  * <pre>{@code
  * var sum = comm.runAsync(c -> c.allReduce(gradients, ReduceOp.SUM));

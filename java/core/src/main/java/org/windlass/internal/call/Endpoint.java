@@ -270,10 +270,6 @@ public final class Endpoint {
     Watcher.add(this);
   }
 
-  boolean isClosed() {
-    return closed;
-  }
-
   public boolean failed() {
     return comm.failed();
   }

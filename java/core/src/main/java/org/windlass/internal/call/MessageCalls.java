@@ -37,6 +37,8 @@ public final class MessageCalls {
   /** Thread that completes calls. Null if there is none. Written under this. */
   private volatile @Nullable Thread thread;
 
+  private boolean isClosed;
+
   /** Thread that collects the messages of a group, or null. */
   private @Nullable Thread grouping;
 
@@ -176,7 +178,7 @@ public final class MessageCalls {
   /** Waits for a call in progress. Returns false, and ends the thread's duty, if none comes. */
   private synchronized boolean awaitCalls() {
     try {
-      if (calls.isEmpty() && !endpoint.isClosed()) {
+      if (calls.isEmpty() && !isClosed) {
         wait(IDLE_MS);
       }
     } catch (InterruptedException e) {
@@ -191,6 +193,7 @@ public final class MessageCalls {
 
   /** Ends the thread's wait for further calls. */
   synchronized void shutdown() {
+    isClosed = true;
     notifyAll();
   }
 }
