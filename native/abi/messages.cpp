@@ -49,17 +49,12 @@ Code checkMessage(const wl_comm_t* comm, const wl_message_t& message, wl_error_t
 }
 
 // Checks that no receive writes to memory of another message of the call.
-Code checkApart(const std::vector<Message>& messages, wl_error_t* error) {
-  if (messages.size() < 2) return WL_OK;
+Code checkApart(MessageBatch& batch, wl_error_t* error) {
   std::vector<const Message*> byAddress;
-  for (const Message& message : messages)
+  for (const Message& message : batch)
     if (message.count > 0) byAddress.push_back(&message);
   std::sort(byAddress.begin(), byAddress.end(),
             [](const Message* a, const Message* b) { return a->data < b->data; });
-  const auto endOf = [](const Message& message) {
-    return static_cast<const unsigned char*>(message.data) +
-           message.count * sizeOf(message.dtype);
-  };
   const unsigned char* sent = nullptr;      // end of the sends so far
   const unsigned char* received = nullptr;  // end of the receives so far
   for (const Message* message : byAddress) {
@@ -69,7 +64,7 @@ Code checkApart(const std::vector<Message>& messages, wl_error_t* error) {
                   "a receive overlaps another tensor of the call; receive into a tensor apart");
     }
     const unsigned char*& end = message->sends ? sent : received;
-    end = std::max(end, endOf(*message));
+    end = std::max(end, start + message->bytes());
   }
   return WL_OK;
 }
@@ -84,21 +79,25 @@ Code readBatch(const wl_comm_t* comm, wl_message_t* messages, uint32_t count, in
   batch->deadline =
       Deadline(deadlineNs == 0 ? comm->comm.group().config().deadlineNs : deadlineNs);
   batch->context = messages;
-  for (uint32_t i = 0; i < count; ++i) {
+  batch->resize(count);
+  Message* to = batch->begin();
+  for (uint32_t i = 0; i < count; ++i, ++to) {
     const wl_message_t& message = *elementOf(messages, i);
     if (Code code = checkMessage(comm, message, error)) return code;
-    batch->messages.push_back({message.operation == WL_OP_SEND,
-                               static_cast<uint32_t>(message.peer), message.tag,
-                               static_cast<DType>(message.dtype), message.data,
-                               message.elements});
+    to->sends = message.operation == WL_OP_SEND;
+    to->peer = static_cast<uint32_t>(message.peer);
+    to->tag = message.tag;
+    to->dtype = static_cast<DType>(message.dtype);
+    to->data = message.data;
+    to->count = message.elements;
   }
-  return checkApart(batch->messages, error);
+  return count == 1 ? WL_OK : checkApart(*batch, error);
 }
 
 // Writes the results of a batch that is over to the caller's structs.
-void writeResults(const MessageBatch& batch) {
-  for (size_t i = 0; i < batch.messages.size(); ++i) {
-    const Message& message = batch.messages[i];
+void writeResults(MessageBatch& batch) {
+  for (uint32_t i = 0; i < batch.count; ++i) {
+    const Message& message = batch.begin()[i];
     if (message.sends) continue;
     wl_message_t& to = *elementOf(static_cast<wl_message_t*>(batch.context), i);
     to.source = static_cast<int32_t>(message.source);
@@ -107,10 +106,10 @@ void writeResults(const MessageBatch& batch) {
   }
 }
 
-Descriptor descriptorOf(const MessageBatch& batch) {
-  const size_t count = batch.messages.size();
-  return count == 1 ? batch.messages[0].descriptor()
-                    : Descriptor::ofMessage(WL_OP_SEND_RECEIVE, count, 0, kNobody, WL_ANY);
+Descriptor descriptorOf(MessageBatch& batch) {
+  return batch.count == 1
+             ? batch.begin()->descriptor()
+             : Descriptor::ofMessage(WL_OP_SEND_RECEIVE, batch.count, 0, kNobody, WL_ANY);
 }
 
 }  // namespace
@@ -127,7 +126,7 @@ int32_t wl_messages(wl_comm_t* comm, wl_message_t* messages, uint32_t count, int
     MessageBatch batch;
     if (Code code = readBatch(comm, messages, count, deadline_ns, &batch, error)) return code;
     uint64_t bytes = 0;
-    for (const Message& message : batch.messages) bytes += message.bytes();
+    for (const Message& message : batch) bytes += message.bytes();
     if (Code code = own.beginAlone(descriptorOf(batch), bytes, error)) return code;
     const Code code = own.orNoMemory([&] { return own.messages().run(batch); });
     if (code == WL_OK) writeResults(batch);

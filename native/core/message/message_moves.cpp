@@ -51,7 +51,8 @@ Messages::Sending& Messages::sendingTo(uint32_t peer) {
 
 bool Messages::driveSends(uint32_t peer) {
   Sending& sending = *sending_[peer];
-  bool tells = takeAnswers(peer, sending);
+  // Sends that are over wait for no answer, and reading it would take the line from the receiver.
+  bool tells = sending.unread.size() > sending.copied && takeAnswers(peer, sending);
   while (!sending.waiting.empty() && post(peer, sending, *sending.waiting.front())) {
     sending.waiting.pop_front();
     tells = true;
@@ -75,8 +76,7 @@ bool Messages::post(uint32_t peer, Sending& sending, Message& message) {
   if (bytes <= kShortMessageBytes) {
     copyShort(head.data, message.data, bytes);
   } else {
-    // The receiver can acknowledge kAnswers messages before this rank comes to hear of it.
-    if (bytes <= kEagerMessageBytes && sending.copied < MessageLane::kAnswers && freeBlocks_ != 0) {
+    if (bytes <= kEagerMessageBytes && hasRoomToCopy(sending)) {
       block = __builtin_ctzll(freeBlocks_);
       unsigned char* const room =
           group_.block().messageRoom(rank_).block(static_cast<uint32_t>(block));
@@ -102,6 +102,17 @@ bool Messages::post(uint32_t peer, Sending& sending, Message& message) {
   }
   if (bytes <= kShortMessageBytes || block >= 0) finish(message);
   return true;
+}
+
+bool Messages::hasRoomToCopy(const Sending& sending) {
+  // The receiver can acknowledge kAnswers messages before this rank comes to hear of it.
+  const auto hasRoom = [&] {
+    return freeBlocks_ != 0 && sending.copied < MessageLane::kAnswers;
+  };
+  if (hasRoom()) return true;
+  for (uint32_t each = 0; each < group_.ranks(); ++each)
+    if (sending_[each] != nullptr && sending_[each]->copied > 0) takeAnswers(each, *sending_[each]);
+  return hasRoom();
 }
 
 bool Messages::takeAnswers(uint32_t peer, Sending& sending) {
@@ -369,8 +380,10 @@ bool Messages::readStaged(Message& message, bool* tells) {
 bool Messages::answer(uint32_t source, uint32_t number) {
   Receiving& receiving = *receiving_[source];
   MessageLane& lane = *receiving.lane;
-  const uint32_t heard = lane.sender.heard.load(std::memory_order_acquire);
-  if (receiving.answered - heard == MessageLane::kAnswers) return false;
+  if (receiving.answered - receiving.heard == MessageLane::kAnswers) {
+    receiving.heard = lane.sender.heard.load(std::memory_order_acquire);
+    if (receiving.answered - receiving.heard == MessageLane::kAnswers) return false;
+  }
   uint32_t& entry = lane.answers.numbers[receiving.answered % MessageLane::kAnswers];
   entry = number;
   lane.answers.answered.store(++receiving.answered, std::memory_order_release);

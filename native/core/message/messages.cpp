@@ -28,8 +28,8 @@ Messages::Messages(Comm& comm)
       freeBlocks_((uint64_t{1} << group_.config().messageBlocks()) - 1) {}
 
 Code Messages::run(MessageBatch& batch) {
-  uint32_t awaited = batch.messages[0].peer;
-  for (const Message& message : batch.messages)
+  uint32_t awaited = batch.begin()->peer;
+  for (const Message& message : batch)
     if (message.peer != awaited) awaited = kNobody;
   {
     Lock lock(mutex_);
@@ -60,8 +60,8 @@ void Messages::begin(MessageBatch& batch) {
     sending_.resize(group_.ranks());
     receiving_.resize(group_.ranks());
   }
-  batch.left = static_cast<uint32_t>(batch.messages.size());
-  for (Message& message : batch.messages) {
+  batch.left = batch.count;
+  for (Message& message : batch) {
     message.batch = &batch;
     if (!message.sends) {
       receive(message);
@@ -195,7 +195,7 @@ bool Messages::withdraw(uint64_t ticket) {
     return message.sends ? isIn(sending_[message.peer]->waiting) : isIn(posted_);
   };
   MessageBatch& batch = **at;
-  if (!std::all_of(batch.messages.begin(), batch.messages.end(), waits)) return false;
+  if (!std::all_of(batch.begin(), batch.end(), waits)) return false;
   forget(lock, batch);
   batches_.erase(at);
   return true;
@@ -228,10 +228,10 @@ Code Messages::late(int64_t limitNs) {
   return exceeded(*running_, limitNs);
 }
 
-Code Messages::check(Lock& lock, const MessageBatch& batch) {
+Code Messages::check(Lock& lock, MessageBatch& batch) {
   const uint32_t leavers = group_.shared().leavers.load(std::memory_order_seq_cst);
   if (leavers == 0) return WL_OK;
-  for (const Message& message : batch.messages) {
+  for (const Message& message : batch) {
     const bool isAny = message.peer == kNobody;
     const bool hasLeft = isAny ? leavers + 1 >= group_.ranks()
                                : comm_.waits().hasLeft(message.peer);
@@ -253,12 +253,12 @@ Code Messages::check(Lock& lock, const MessageBatch& batch) {
   return WL_OK;
 }
 
-Code Messages::exceeded(const MessageBatch& batch, int64_t limitNs) {
+Code Messages::exceeded(MessageBatch& batch, int64_t limitNs) {
   const Message* first = nullptr;
   wl_error_t record = blankError(WL_DEADLINE_EXCEEDED);
   std::vector<uint32_t> peers;
   uint32_t count = 0;
-  for (const Message& message : batch.messages) {
+  for (const Message& message : batch) {
     if (message.isOver) continue;
     ++count;
     if (first == nullptr) first = &message;

@@ -25,12 +25,12 @@ constexpr int32_t kAnyTag = -1;
 
 // A send or a receive.
 struct Message {
-  bool sends;
-  uint32_t peer;  // kNobody: a receive from any rank
-  int32_t tag;    // kAnyTag: a receive of any tag
-  DType dtype;
-  void* data;
-  uint64_t count;  // elements; for a receive, the most
+  bool sends = false;
+  uint32_t peer = kNobody;  // kNobody: a receive from any rank
+  int32_t tag = kAnyTag;    // kAnyTag: a receive of any tag
+  DType dtype = DType::kU8;
+  void* data = nullptr;
+  uint64_t count = 0;  // elements; for a receive, the most
 
   // Result of a receive.
   uint32_t source = kNobody;
@@ -52,7 +52,23 @@ struct Message {
 
 // Messages that are begun together. The batch is over when all of them are.
 struct MessageBatch {
-  std::vector<Message> messages;
+  MessageBatch() = default;
+  // Its messages refer to it.
+  MessageBatch(const MessageBatch&) = delete;
+  MessageBatch& operator=(const MessageBatch&) = delete;
+
+  // Throws std::bad_alloc if there are more than a sendReceive has.
+  void resize(uint32_t messages) {
+    if (messages > kFew) many.resize(messages);
+    count = messages;
+  }
+  Message* begin() { return count > kFew ? many.data() : few; }
+  Message* end() { return begin() + count; }
+
+  static constexpr uint32_t kFew = 2;
+  Message few[kFew];
+  std::vector<Message> many;  // in place of `few`
+  uint32_t count = 0;
   Deadline deadline{0};
   void* context = nullptr;  // of the caller
   uint32_t left = 0;        // messages that are not over
@@ -105,6 +121,7 @@ class Messages : private Awaited {
     uint32_t taken = 0;
     uint32_t told = 0;  // value of answers.taken
     uint32_t answered = 0;
+    uint32_t heard = 0;  // answers that the peer has taken, as far as known
     std::deque<MessageHead> unmatched;
     const PeerMemory* memory = nullptr;  // of the peer's process, if this one may read it
     bool isOpened = false;
@@ -124,6 +141,8 @@ class Messages : private Awaited {
   bool drive(Lock& lock);
   bool driveSends(uint32_t peer);
   bool post(uint32_t peer, Sending& sending, Message& message);
+  // Returns true if this rank may copy a message to the peer.
+  bool hasRoomToCopy(const Sending& sending);
   bool takeAnswers(uint32_t peer, Sending& sending);
   bool fillStage(uint32_t peer, Sending& sending);
   bool takeHeads(uint32_t peer);
@@ -157,8 +176,8 @@ class Messages : private Awaited {
   // Drives all messages, and takes an asynchronous batch that is over. A failure ends all of them.
   Code look(std::unique_ptr<MessageBatch>* over, wl_error_t* error);
   // Fails the communicator if a peer of the batch has left without its part of a message.
-  Code check(Lock& lock, const MessageBatch& batch);
-  Code exceeded(const MessageBatch& batch, int64_t limitNs);
+  Code check(Lock& lock, MessageBatch& batch);
+  Code exceeded(MessageBatch& batch, int64_t limitNs);
   // Publishes a failure of the message, and returns its code.
   Code fail(const Message& message, wl_error_t record);
 
