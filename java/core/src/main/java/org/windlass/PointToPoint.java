@@ -61,7 +61,7 @@ import org.windlass.internal.memory.Memory;
  *       only run collectives.
  * </ul>
  */
-public abstract sealed class PointToPoint permits Collectives {
+public abstract sealed class PointToPoint permits Reductions {
   /** Source of a receive that takes a message of any rank. */
   public static final int ANY_SOURCE = Native.WL_ANY;
 

@@ -88,17 +88,13 @@ final class EtcdStore implements Store {
     Limits.key(key);
     Limits.value(seen);
     Call call = call("await " + key, deadline);
-    while (true) {
-      TxnResponse response = read(call, key);
-      byte[] now = value(found(response));
-      if (!Arrays.equals(now, seen)) {
-        return Optional.ofNullable(now);
-      }
-      long revision = response.getHeader().getRevision();
-      CompletableFuture<Void> change =
-          etcd.nextChange(revision, false, owner.value(key), owner.key());
-      etcd.await(call, Waits.lacking(seen), List.of(), change);
-    }
+    return etcd.await(
+        call, Waits.lacking(seen), List.of(), () -> read(call, key),
+        response -> {
+          byte[] now = value(found(response));
+          return Arrays.equals(now, seen) ? null : Optional.ofNullable(now);
+        },
+        owner.value(key), owner.key());
   }
 
   @Override
