@@ -282,7 +282,7 @@ constexpr Kernels makeKernels() {
       {algorithm<Across<ReduceScatter, ReduceScatterReads>>()}};
   collectives[WL_OP_REDUCE_SCATTER_DIM] = {
       "reduce-scatter-dim", kParts, kPart, kReduced, kApart, kRows, 1,
-      kEagerMove, kernel<Eager<ReduceScatterColumns>>,
+      kEagerReduce, kernel<Eager<ReduceScatterColumns>>,
       {algorithm<Across<ReduceScatterColumns, ReduceScatterColumnsReads>>()}};
   collectives[WL_OP_SCAN] = {
       "scan", kPart, kPart, kReduced, kApart, kRun, 1,
