@@ -58,11 +58,13 @@ record Verification(Checkpoint in, MoveList list, Cancellation cancellation) {
               SafetensorsFile file =
                   reread.computeIfAbsent(
                       place.getValue().file().path(), SafetensorsFile::open);
-              if (output.isWhole()) {
-                check.compareWhole(file);
-              } else {
-                check.compareRank(target.division(), rank, file);
-              }
+              check.compare(
+                  output.isWhole()
+                      ? "the whole tensor in " + file.path()
+                      : "target rank " + (rank + target.firstRank()),
+                  target.division(),
+                  rank,
+                  file);
             }
           });
     } finally {

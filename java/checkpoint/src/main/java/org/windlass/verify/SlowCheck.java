@@ -22,19 +22,12 @@ public record SlowCheck(String name, long[] shape, List<SourcePart> parts, Runna
   /**
    * Compares a target rank's tensor with the expected values, and its padding with zeros.
    *
+   * @param who names the rank, for messages
    * @param division how ranks hold the tensor
    * @throws VerificationFailedException naming the tensor, the first wrong index and both ranks
    */
-  public void compareRank(Division division, int rank, SafetensorsFile file) {
-    compare(Holding.of(division, shape, rank), "target rank " + rank, file);
-  }
-
-  /** Compares a tensor that was written whole with the expected values. */
-  public void compareWhole(SafetensorsFile file) {
-    compare(Runs.whole(shape), "the whole tensor in " + file.path(), file);
-  }
-
-  private void compare(Runs target, String who, SafetensorsFile file) {
+  public void compare(String who, Division division, int rank, SafetensorsFile file) {
+    Runs target = Holding.of(division, shape, rank);
     StoredTensor stored = new StoredTensor(file, name);
     List<Box> boxes = parts.stream().flatMap(part -> part.boxes(target, stored).stream()).toList();
     long covered = boxes.stream().mapToLong(Box::elements).sum();

@@ -7,6 +7,9 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntToLongFunction;
 import java.util.function.LongSupplier;
@@ -19,6 +22,7 @@ import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Daemon;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.memory.PaddedWords;
 import org.windlass.report.Report;
@@ -67,8 +71,8 @@ public final class Team implements AutoCloseable {
   private final List<Window> windows;
   private final IntToLongFunction parts;
   private final PaddedWords words;
-  private final Thread heart = new Thread(this::beat, "windlass-beat");
-  private volatile boolean isClosed;
+  private final CountDownLatch closed = new CountDownLatch(1);
+  private CompletableFuture<Void> heart = CompletableFuture.completedFuture(null);
 
   private Team(LocalGroup group, Duration deadline, List<Window> windows) {
     this.group = group;
@@ -97,8 +101,7 @@ public final class Team implements AutoCloseable {
       if (!team.isWhole()) {
         team.agree(request.getAsLong());
         if (team.isFirst()) {
-          team.heart.setDaemon(true);
-          team.heart.start();
+          team.heart = Daemon.run("windlass-beat", team::beat);
         }
       }
       return team;
@@ -308,31 +311,19 @@ public final class Team implements AutoCloseable {
    * steps have no deadline.
    */
   private void beat() {
-    while (!isClosed) {
-      words.increment(BEATS);
-      LockSupport.parkNanos(BEAT.toNanos());
+    try {
+      do {
+        words.increment(BEATS);
+      } while (!closed.await(BEAT.toMillis(), TimeUnit.MILLISECONDS));
+    } catch (InterruptedException impossible) {
+      throw new AssertionError("nobody interrupts this thread", impossible);
     }
   }
 
   @Override
   public void close() {
-    isClosed = true;
-    join(heart);
+    closed.countDown();
+    Daemon.join(heart);
     windows.forEach(Window::close);
-  }
-
-  private static void join(Thread thread) {
-    boolean interrupted = false;
-    while (thread.isAlive()) {
-      LockSupport.unpark(thread);
-      try {
-        thread.join(1);
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
   }
 }

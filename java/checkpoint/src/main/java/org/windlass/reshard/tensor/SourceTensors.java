@@ -21,6 +21,7 @@ import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
+import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -151,6 +152,17 @@ public final class SourceTensors {
       throw new InvalidArgumentException(
           "tensor \"" + name + "\": " + tensor.dtype() + " does not reduce by " + op.get()
               + ", as the source layout " + tensor.from() + " asks");
+    }
+    DeviceMesh mesh = tensor.from().mesh();
+    long terms =
+        IntStream.range(0, mesh.ndim())
+            .filter(m -> tensor.from().placements().get(m) instanceof Placement.Partial)
+            .mapToLong(mesh::size)
+            .reduce(1, (a, b) -> a * b);
+    if (terms > Native.WL_MAX_RANKS) {
+      throw new UnsupportedException(
+          "tensor \"" + name + "\": its source layout has " + terms + " terms; at most "
+              + Native.WL_MAX_RANKS + " are reduced");
     }
     return tensor;
   }
