@@ -41,12 +41,22 @@ public final class Team implements AutoCloseable {
   /** Largest number of threads of a process that read and write. More are not faster. */
   public static final int MOST_WORKERS = 8;
 
-  // Indices of words in rank 0's part.
-  private static final int TILES = 0;
-  private static final int CALLS = 1;
-  private static final int MOVED = 2;
-  private static final int SENT = 3;
-  private static final int LOCAL = 4;
+  /** Counter of tiles that threads have taken. */
+  static final int TILES = 0;
+
+  /** Counter of system calls that have read bytes. */
+  static final int CALLS = 1;
+
+  /** Counter of written bytes. */
+  static final int MOVED = 2;
+
+  /** Counter of bytes that target ranks took from other ranks' files. */
+  static final int SENT = 3;
+
+  /** Counter of bytes that target ranks took from their own files. */
+  static final int LOCAL = 4;
+
+  // Indices of further words in rank 0's part.
   private static final int BEATS = 5;
   private static final int STAGE = 6;
   // Indices of words in a rank's own part.
@@ -155,42 +165,13 @@ public final class Team implements AutoCloseable {
     return own.rank() - first.rank() < MOST_WORKERS;
   }
 
-  /** Returns the number of the next tile that no thread of any process has taken. */
-  long nextTile() {
-    return words.addLong(TILES, 1);
+  /** Adds to a counter of all processes, and returns what it was before. */
+  long add(int counter, long value) {
+    return words.addLong(counter, value);
   }
 
-  /** Adds to the number of written bytes, which {@link ProgressWatch} reads in every process. */
-  void moved(long bytes) {
-    words.addLong(MOVED, bytes);
-  }
-
-  long moved() {
-    return words.peekLong(MOVED);
-  }
-
-  void took(long sentBytes, long localBytes) {
-    words.addLong(SENT, sentBytes);
-    words.addLong(LOCAL, localBytes);
-  }
-
-  /** Returns the number of bytes that ranks of all processes took from other ranks' files. */
-  long sentBytes() {
-    return words.peekLong(SENT);
-  }
-
-  /** Returns the number of bytes that ranks of all processes took from their own files. */
-  long localBytes() {
-    return words.peekLong(LOCAL);
-  }
-
-  /** Counts a system call that has read bytes. {@link ProgressWatch} reads the number. */
-  void called() {
-    words.increment(CALLS);
-  }
-
-  int calls() {
-    return words.peek(CALLS);
+  long get(int counter) {
+    return words.peekLong(counter);
   }
 
   /** Aborts all waits of the ranks with this reason, unless the team has failed already. */
