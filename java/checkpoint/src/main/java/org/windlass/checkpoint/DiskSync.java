@@ -3,10 +3,9 @@ package org.windlass.checkpoint;
 
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import org.windlass.error.WindlassException;
+import org.windlass.internal.Daemon;
 
 /**
  * Syncs many files to the disk at once. A file system commits concurrent syncs together, while a
@@ -25,20 +24,13 @@ final class DiskSync {
     }
     ExecutorService threads =
         Executors.newFixedThreadPool(
-            Math.min(files.size(), THREADS),
-            body -> {
-              Thread made = new Thread(body, "windlass-sync");
-              made.setDaemon(true);
-              return made;
-            });
+            Math.min(files.size(), THREADS), body -> Daemon.thread("windlass-sync", body));
     try {
-      CompletableFuture.allOf(
+      Daemon.join(
+          CompletableFuture.allOf(
               files.stream()
                   .map(file -> CompletableFuture.runAsync(file::sync, threads))
-                  .toArray(CompletableFuture[]::new))
-          .join();
-    } catch (CompletionException failed) {
-      throw failed.getCause() instanceof WindlassException known ? known : failed;
+                  .toArray(CompletableFuture[]::new)));
     } finally {
       threads.shutdownNow();
     }

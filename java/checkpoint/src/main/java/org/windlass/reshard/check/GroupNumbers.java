@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.check;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -8,9 +10,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.windlass.DType;
-import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.InvalidArgumentException;
@@ -241,15 +243,11 @@ public final class GroupNumbers {
   }
 
   private static long[] values(SafetensorsFile file, SourceTensor tensor, int elements) {
-    Tensor stored = Tensor.allocate(tensor.dtype(), elements);
-    file.read(tensor.stored(), 0, LostValues.bytes(stored));
-    long[] values = new long[elements];
-    if (tensor.dtype() == DType.I64) {
-      stored.copyTo(values);
-      return values;
-    }
-    int[] shorter = new int[elements];
-    stored.copyTo(shorter);
-    return Arrays.stream(shorter).asLongStream().toArray();
+    int bytes = tensor.dtype().bytes();
+    ByteBuffer stored = ByteBuffer.allocate(elements * bytes).order(ByteOrder.LITTLE_ENDIAN);
+    file.read(tensor.stored(), 0, stored);
+    return IntStream.range(0, elements)
+        .mapToLong(i -> bytes == Long.BYTES ? stored.getLong(i * bytes) : stored.getInt(i * bytes))
+        .toArray();
   }
 }

@@ -440,13 +440,7 @@ public final class MoveList {
     Layout from = source.from();
     boolean isRead = in.byRank() && source.isCut();
     boolean isWritten = move.isCut();
-    boolean isSame =
-        isRead
-            && isWritten
-            && source.division().isPlain()
-            && target.division().isPlain()
-            && from.placements().equals(target.to().placements())
-            && from.mesh().size() == target.to().mesh().size();
+    boolean isSame = isRead && isWritten && move.isCutAlike();
     boolean isCut = (isRead || isWritten) && !isSame;
     if (isCut || move.isPart() || !move.axes().keepOrder()) {
       String own = source.name().substring(source.name().lastIndexOf('.') + 1);
