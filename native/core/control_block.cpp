@@ -15,7 +15,7 @@ namespace windlass {
 namespace {
 
 // Number to raise with each change of what ranks exchange in an operation.
-constexpr unsigned kOperations = 2;
+constexpr unsigned kOperations = 3;
 
 // A hash of what must match between libraries whose ranks start together: the layout of a block,
 // and the exchanges of operations.
@@ -47,7 +47,7 @@ bool copyConfig(const GroupConfig& from, GroupConfig* to) {
   const GroupConfig& config = *to;
   return config.ranks >= 1 && config.ranks <= WL_MAX_RANKS && config.cores >= 1 &&
          config.firstSequence >= 1 && config.blocks <= WL_MAX_BLOCKS && config.hosts >= 1 &&
-         config.hosts <= config.ranks && config.eagerShift < 16 &&
+         config.hosts <= config.ranks &&
          config.inLineCores <= WL_MAX_DEVICE_CORES && config.deadlineNs > 0;
 }
 

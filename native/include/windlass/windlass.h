@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 14u
+#define WL_ABI_VERSION 15u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -75,7 +75,13 @@ typedef enum wl_reduce_op {
   WL_MIN = 2,
   WL_PRODUCT = 3,
   WL_AVG = 4,
-  WL_REDUCE_OP_COUNT = 5
+  WL_AND = 5, /* bit by bit, as are the next two; for integers */
+  WL_OR = 6,
+  WL_XOR = 7,
+  /* The sum of every rank's input times that rank's wl_call_t.factor, for floats. Only collectives
+   * of equal parts compute it. */
+  WL_PREMULTIPLIED_SUM = 8,
+  WL_REDUCE_OP_COUNT = 9
 } wl_reduce_op;
 
 typedef enum wl_algorithm {
@@ -133,7 +139,10 @@ typedef enum wl_operation {
   WL_OP_MANIFEST_OPEN = 35,
   WL_OP_STORE_TO_HOST = 36, /* storing of a manifest's contexts */
   WL_OP_DEVICE_WINDOW = 37, /* creation of a window on devices */
-  WL_OP_COUNT = 38
+  WL_OP_SCAN = 38,
+  WL_OP_EXCLUSIVE_SCAN = 39,
+  WL_OP_REDUCE_SCATTER_DIM = 40,
+  WL_OP_COUNT = 41
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -731,6 +740,7 @@ typedef struct wl_call {
   int64_t deadline_ns; /* 0: the communicator's own */
   uint64_t* ticket;  /* NULL: the call returns after the operation. Otherwise it is enqueued */
   uint64_t stream;   /* stream on which it is enqueued */
+  double factor;     /* of WL_PREMULTIPLIED_SUM; each rank has its own */
 } wl_call_t;
 
 /* Runs a collective. Buffers are contiguous and aligned to their dtype. They stay valid until the
@@ -748,9 +758,20 @@ typedef struct wl_call {
  *   WL_OP_SCATTER         out of rank r = part r of in on the root
  *   WL_OP_GATHER          part s of out on the root = in of rank s
  *   WL_OP_REDUCE          out on the root = the reduction of all ranks' in
+ *   WL_OP_SCAN            out of rank r = the reduction of in of ranks 0 to r. Never in place. Not
+ *                         WL_AVG, here and in the next one
+ *   WL_OP_EXCLUSIVE_SCAN  out of rank r = the reduction of in of ranks 0 to r - 1. Never in place.
+ *                         On rank 0 it is the identity of the reduction: 0 for sums, WL_OR and
+ *                         WL_XOR; 1 for products; all bits set for WL_AND; for WL_MAX and WL_MIN,
+ *                         the smallest and the largest value of the dtype, which are the infinities
+ *                         if the dtype has them
  *   WL_OP_ALL_GATHER_DIM  out on every rank = the matrices of all ranks side by side: an all-gather
  *                         along dimension 1. A part is a matrix of `rows` rows, the same on every
  *                         rank, and out has as many. Never in place
+ *   WL_OP_REDUCE_SCATTER_DIM  out of rank r = columns r of the reduction of all ranks' in: a
+ *                         reduce-scatter along dimension 1. A part is a matrix of `rows` rows, the
+ *                         same on every rank. in has as many rows, and its columns are divided
+ *                         among the ranks. Never in place
  *
  * A buffer holds one part, or one part per rank in order. Its element count determines the length
  * of a part, which is the same on every rank. A buffer that only the root reads or writes is
@@ -763,6 +784,8 @@ typedef struct wl_call {
  *
  * Reductions have the canonical order: left fold in ascending rank, with f32 for f16 bf16 f8, and
  * one rounding. Rings differ: they are deterministic for a rank count and a count.
+ * WL_PREMULTIPLIED_SUM rounds each factor to the type of the accumulator, f32 or f64, then each
+ * product and each sum.
  *
  * In the operations of unequal parts, counts and offsets are elements, and a part is inside its
  * buffer. If offsets is NULL, the parts are contiguous, in ascending rank. Messages name the lists

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided copies: rows of bytes if both sides are contiguous, transposed squares if each side is
+// Strided copies: rows of bytes if both sides are contiguous, transposed planes if each side is
 // contiguous along another dimension, and otherwise single elements.
 #include <algorithm>
 #include <cstring>
@@ -7,9 +7,9 @@
 
 #include "native/base/copy.h"
 #include "native/base/cpu.h"
+#include "native/isa/sim/cast_steps.h"
 #include "native/isa/sim/loops.h"
 #include "native/isa/sim/phase_scope.h"
-#include "native/isa/sim/transpose.h"
 #include "native/isa/sim/traversal.h"
 #include "native/isa/sim/vector_table.h"
 
@@ -86,29 +86,103 @@ void streamRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t
   }
 }
 
-template <size_t N>
-void copyElements(unsigned char* d, const unsigned char* s, Dimension outer, Dimension inner) {
-  constexpr auto kBytes = static_cast<int64_t>(N);
-  if (outer.dst == kBytes && inner.src == kBytes) std::swap(outer, inner);
-  if (inner.dst == kBytes && outer.src == kBytes) {
-    transposePlane<N>(d, outer.dst, s, inner.src, outer.extent, inner.extent);
-  } else {
-    copyPlane<N>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent, inner.extent);
+// Copies two dimensions of single elements.
+void copyElements(unsigned char* d, const unsigned char* s, Dimension outer, Dimension inner,
+                  size_t bytes, bool streams) {
+  const auto element = static_cast<int64_t>(bytes);
+  if (outer.dst == element && inner.src == element) std::swap(outer, inner);
+  if (inner.dst == element && outer.src == element) {
+    const Plane plane = {d, outer.dst, s, inner.src, outer.extent, inner.extent};
+    return activeTable().transposeOf(bytes)(plane, nullptr, 0, streams);
+  }
+  switch (bytes) {
+    case 1:
+      return copyPlane<1>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent,
+                          inner.extent);
+    case 2:
+      return copyPlane<2>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent,
+                          inner.extent);
+    case 4:
+      return copyPlane<4>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent,
+                          inner.extent);
+    default:
+      return copyPlane<8>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent,
+                          inner.extent);
   }
 }
 
-void copyElements(unsigned char* d, const unsigned char* s, const Dimension& outer,
-                  const Dimension& inner, size_t bytes) {
-  switch (bytes) {
-    case 1:
-      return copyElements<1>(d, s, outer, inner);
-    case 2:
-      return copyElements<2>(d, s, outer, inner);
-    case 4:
-      return copyElements<4>(d, s, outer, inner);
-    default:
-      return copyElements<8>(d, s, outer, inner);
+// Transposes a box of more than two dimensions that one plane does not fill with whole lines. Packs
+// the box in the order of the source, transposes it as one plane, and writes rows. The innermost
+// dimension is contiguous in dst, and some other one in src. Returns false if the box is too large.
+bool transposeBox(unsigned char* dst, const unsigned char* src, const Dimension* dims,
+                  uint32_t count, size_t bytes, Stores stores) {
+  const auto element = static_cast<int64_t>(bytes);
+  int64_t total = element;
+  for (uint32_t d = 0; d < count; ++d) total *= dims[d].extent;
+  if (total > static_cast<int64_t>(kBoxBytes)) return false;
+  // The columns of the plane: the source's closest dimensions, until they fill a line.
+  ByteStrides packed;
+  bool isColumn[kMaxDims] = {};
+  int64_t columns = element;
+  while (columns < kLineBytes) {
+    uint32_t closest = count;
+    for (uint32_t d = 0; d + 1 < count; ++d) {
+      const bool isNext = !isColumn[d] && dims[d].src >= element;
+      if (isNext && (closest == count || dims[d].src < dims[closest].src)) closest = d;
+    }
+    if (closest == count) break;
+    isColumn[closest] = true;
+    packed.step[closest] = columns;
+    columns *= dims[closest].extent;
   }
+  int64_t rows = columns;
+  for (uint32_t d = count; d-- > 0;) {
+    if (isColumn[d]) continue;
+    packed.step[d] = rows;
+    rows *= dims[d].extent;
+  }
+  rows /= columns;
+  ByteStrides srcStep;
+  ByteStrides dstStep;
+  int64_t extent[kMaxDims];
+  alignas(64) unsigned char inSourceOrder[kBoxBytes];
+  alignas(64) unsigned char inTargetOrder[kBoxBytes];
+  const auto order = [&](const auto& isBefore) {
+    uint32_t number[kMaxDims];
+    for (uint32_t d = 0; d < count; ++d) number[d] = d;
+    std::sort(number, number + count, isBefore);
+    ByteStrides ordered;
+    for (uint32_t i = 0; i < count; ++i) {
+      extent[i] = dims[number[i]].extent;
+      srcStep.step[i] = dims[number[i]].src;
+      dstStep.step[i] = dims[number[i]].dst;
+      ordered.step[i] = packed.step[number[i]];
+    }
+    return ordered;
+  };
+  const auto isFurther = [&](uint32_t a, uint32_t b) { return packed.step[a] > packed.step[b]; };
+  const ByteStrides sourceOrder = order(isFurther);
+  Dimension pack[kMaxDims];
+  for (uint32_t d = 0; d < count; ++d)
+    pack[d] = {extent[d], sourceOrder.step[d], srcStep.step[d]};
+  uint32_t outer = count;
+  int64_t rowBytes = element;
+  while (outer > 0 && pack[outer - 1].src == rowBytes) rowBytes *= pack[--outer].extent;
+  const Dimension along = outer > 0 ? pack[outer - 1] : Dimension{1, 0, 0};
+  forEachAddress(pack, outer > 0 ? outer - 1 : 0, inSourceOrder, src,
+                 [&](unsigned char* d, const unsigned char* s) {
+                   copyRows(d, along.dst, s, along.src, along.extent,
+                            static_cast<size_t>(rowBytes));
+                 });
+  const Plane plane = {inTargetOrder, rows * element,    inSourceOrder,
+                       columns,       columns / element, rows};
+  activeTable().transposeOf(bytes)(plane, nullptr, 0, false);
+  for (uint32_t d = 0; d < count; ++d) {
+    packed.step[d] = isColumn[d] ? packed.step[d] * rows : packed.step[d] / columns * element;
+  }
+  const ByteStrides targetOrder = order(isFurther);
+  copyStrided(dst, dstStep, inTargetOrder, targetOrder, extent, count, bytes, stores);
+  return true;
 }
 
 // Limits of a copy within the second-level cache of common CPUs. In this range the C library, which
@@ -175,12 +249,21 @@ void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned 
                reinterpret_cast<uintptr_t>(dst) % kLineBytes == 0;
   for (uint32_t d = 0; d < count; ++d) lines = lines && dims[d].dst % kLineBytes == 0;
   if (rowBytes == element && count > 1) {
-    // The dimension along which the other side is contiguous moves next to the innermost.
+    const bool streams = stores == Stores::kStreaming;
+    // The dimension along which the source is contiguous moves next to the innermost.
     for (uint32_t d = 0; d + 2 < count; ++d) {
       if (dims[d].src == element || dims[d].dst == element) std::swap(dims[d], dims[count - 2]);
     }
+    const Dimension outer = dims[count - 2];
+    const Dimension inner = dims[count - 1];
+    const bool isTransposed = inner.dst == element && outer.src == element;
+    const bool isSmall = std::min(outer.extent, inner.extent) * element < kLineBytes;
+    if (count > 2 && isTransposed && isSmall &&
+        transposeBox(dst, src, dims, count, elementBytes, stores)) {
+      return;
+    }
     forEachAddress(dims, count - 2, dst, src, [&](unsigned char* d, const unsigned char* s) {
-      copyElements(d, s, dims[count - 2], dims[count - 1], elementBytes);
+      copyElements(d, s, outer, inner, elementBytes, streams);
     });
     return;
   }

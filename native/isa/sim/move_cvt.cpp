@@ -17,57 +17,57 @@ namespace {
 constexpr int64_t kDirectRow = 128;
 // Number of elements of shorter rows in the staging buffer.
 constexpr size_t kStagedElements = 1024;
-// Bytes and elements (64 by 64) of a box of a copy whose rows are not contiguous on both sides.
-constexpr int64_t kCopyBoxBytes = 16384;
-constexpr int64_t kCopyBoxElements = 4096;
-// Lines this far apart share few cache sets. A transposed box with such lines uses a staging
-// buffer, so that whole rows are written.
-constexpr int64_t kConflictStep = 1024;
-
-bool rowsConflict(const Traversal& t, const ByteStrides& dstStep, const StridedView& src) {
-  for (uint32_t d = 0; d + 1 < t.ndim; ++d) {
-    if (strideOf(t, src, d) == 1) return dstStep.step[d] >= kConflictStep;
-  }
-  return false;
-}
-
+// Size of the part of a transposed plane that is copied at a time, in boxes of kBoxBytes.
+constexpr int64_t kPlaneBoxes = 16;
 void copyView(const Traversal& t, ViewList& dsts, ViewList& srcs, Stores stores) {
   const StridedView dst = dsts[0];
   const StridedView src = srcs[0];
   const size_t bytes = sizeOf(dst.dtype);
   const ByteStrides dstStep = byteStrides(t, dst);
   const ByteStrides srcStep = byteStrides(t, src);
-  auto* to = static_cast<unsigned char*>(dst.data);
-  const auto* from = static_cast<const unsigned char*>(src.data);
   if (rowsContiguous(t, dst) && rowsContiguous(t, src)) {
-    copyStrided(to, dstStep, from, srcStep, t.extent, t.ndim, bytes, stores);
+    copyStrided(static_cast<unsigned char*>(dst.data), dstStep,
+                static_cast<const unsigned char*>(src.data), srcStep, t.extent, t.ndim, bytes,
+                stores);
     return;
   }
-  const auto fits = kCopyBoxBytes / static_cast<int64_t>(bytes);
   int64_t boxExtent[kMaxDims];
-  chooseBox(t, dsts, srcs, fits < kCopyBoxElements ? fits : kCopyBoxElements, boxExtent);
-  const bool staged = rowsContiguous(t, dst) && rowsConflict(t, dstStep, src);
-  alignas(64) unsigned char stage[kCopyBoxBytes];
+  chooseBox(t, dsts, srcs, boxElements(bytes), boxExtent);
   forEachBox(t, boxExtent, [&](const Box& box) {
-    unsigned char* boxTo = addressOf(t, dst, box);
-    const unsigned char* boxFrom = addressOf(t, src, box);
-    if (staged) {
-      const ByteStrides packed = packedStrides(t, box, bytes);
-      copyStrided(stage, packed, boxFrom, srcStep, box.extent, t.ndim, bytes);
-      copyStrided(boxTo, dstStep, stage, packed, box.extent, t.ndim, bytes);
-    } else {
-      copyStrided(boxTo, dstStep, boxFrom, srcStep, box.extent, t.ndim, bytes);
-    }
+    copyStrided(addressOf(t, dst, box), dstStep, addressOf(t, src, box), srcStep, box.extent,
+                t.ndim, bytes, stores);
+  });
+}
+
+// Returns true if the rows of a plane are contiguous in `dst`, and the columns in `src`.
+bool isPlane(const Traversal& t, const StridedView& dst, const StridedView& src) {
+  return t.ndim == 2 && strideOf(t, dst, 1) == 1 && strideOf(t, src, 0) == 1;
+}
+
+// Transposes a plane, and casts it at most once, in parts whose pages the TLBs hold.
+void movePlane(const VectorTable& table, const Traversal& t, const CastSteps& cast, ViewList& dsts,
+               ViewList& srcs, Stores stores) {
+  const StridedView dst = dsts[0];
+  const StridedView src = srcs[0];
+  const size_t bytes = sizeOf(src.dtype);
+  const bool streams = stores == Stores::kStreaming;
+  const int64_t dstStep = byteStrides(t, dst).step[0];
+  const int64_t srcStep = byteStrides(t, src).step[1];
+  int64_t boxExtent[kMaxDims];
+  chooseBox(t, dsts, srcs, kPlaneBoxes * boxElements(bytes), boxExtent);
+  forEachBox(t, boxExtent, [&](const Box& box) {
+    const Plane plane = {addressOf(t, dst, box), dstStep,       addressOf(t, src, box),
+                         srcStep,                box.extent[0], box.extent[1]};
+    table.transposeOf(bytes)(plane, cast.only(streams), sizeOf(dst.dtype), streams);
   });
 }
 
 // Casts rows that are contiguous on both sides. Long rows are cast in place. Short rows are cast
 // several at a time, by a loop over rows, or through a staging buffer for each side with gaps.
-// Streaming stores also use a staging buffer.
 class RowCast {
  public:
-  RowCast(const CastSteps& cast, size_t dstBytes, size_t srcBytes, Stores stores)
-      : cast_(cast), dstBytes_(dstBytes), srcBytes_(srcBytes), stores_(stores) {}
+  RowCast(const CastSteps& cast, size_t dstBytes, size_t srcBytes, bool streams)
+      : cast_(cast), dstBytes_(dstBytes), srcBytes_(srcBytes), streams_(streams) {}
 
   void run(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
            int64_t rows, int64_t length) {
@@ -79,7 +79,7 @@ class RowCast {
     }
     if (rows == 1 || length >= kDirectRow) {
       for (int64_t row = 0; row < rows; ++row) {
-        runLong(dst + row * dstStep, src + row * srcStep, static_cast<size_t>(length));
+        cast_.run(dst + row * dstStep, src + row * srcStep, static_cast<size_t>(length), streams_);
       }
     } else {
       runShort(dst, dstStep, src, srcStep, rows, static_cast<size_t>(length));
@@ -87,18 +87,6 @@ class RowCast {
   }
 
  private:
-  void runLong(unsigned char* dst, const unsigned char* src, size_t count) {
-    if (stores_ == Stores::kCached) {
-      cast_.run(dst, src, count);
-      return;
-    }
-    for (size_t at = 0; at < count; at += kStagedElements) {
-      const size_t n = count - at < kStagedElements ? count - at : kStagedElements;
-      cast_.run(dstStage_, src + at * srcBytes_, n);
-      activeTable().stream(dst + at * dstBytes_, dstStage_, n * dstBytes_);
-    }
-  }
-
   void runShort(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
                 int64_t rows, size_t count) {
     const auto dstRow = static_cast<int64_t>(count * dstBytes_);
@@ -106,28 +94,23 @@ class RowCast {
     const auto atOnce = static_cast<int64_t>(kStagedElements / count);
     const bool scatter = dstStep != dstRow;
     const CastRowsLoop loop = count % kCastBlock == 0 ? cast_.rows() : nullptr;
-    if (loop != nullptr && (scatter || stores_ == Stores::kCached)) {
+    if (loop != nullptr && (scatter || !streams_)) {
       loop(dst, dstStep, src, srcStep, rows, count);
       return;
     }
-    const bool gather = loop == nullptr && srcStep != srcRow;
+    const bool gather = srcStep != srcRow;
     for (int64_t row = 0; row < rows; row += atOnce) {
       const int64_t n = rows - row < atOnce ? rows - row : atOnce;
       const unsigned char* from = src + row * srcStep;
       unsigned char* to = dst + row * dstStep;
       const size_t elements = static_cast<size_t>(n) * count;
-      if (loop != nullptr) {
-        loop(dstStage_, dstRow, from, srcStep, n, count);
-        activeTable().stream(to, dstStage_, elements * dstBytes_);
-        continue;
-      }
       if (gather) copyRows(srcStage_, srcRow, from, srcStep, n, count * srcBytes_);
       const unsigned char* gathered = gather ? srcStage_ : from;
       if (scatter) {
         cast_.run(dstStage_, gathered, elements);
         copyRows(to, dstStep, dstStage_, dstRow, n, count * dstBytes_);
       } else {
-        runLong(to, gathered, elements);
+        cast_.run(to, gathered, elements, streams_);
       }
     }
   }
@@ -135,7 +118,7 @@ class RowCast {
   const CastSteps& cast_;
   const size_t dstBytes_;
   const size_t srcBytes_;
-  const Stores stores_;
+  const bool streams_;
   alignas(64) unsigned char srcStage_[kStagedElements * sizeof(double)];
   alignas(64) unsigned char dstStage_[kStagedElements * sizeof(double)];
 };
@@ -147,7 +130,7 @@ void castRows(const Traversal& t, const CastSteps& cast, const StridedView& dst,
   const uint32_t inner = t.ndim - 1;
   Dimension dims[kMaxDims];
   for (uint32_t d = 0; d < inner; ++d) dims[d] = {t.extent[d], dstStep.step[d], srcStep.step[d]};
-  RowCast rowCast(cast, sizeOf(dst.dtype), sizeOf(src.dtype), stores);
+  RowCast rowCast(cast, sizeOf(dst.dtype), sizeOf(src.dtype), stores == Stores::kStreaming);
   forEachRun(dims, inner, static_cast<unsigned char*>(dst.data),
              static_cast<const unsigned char*>(src.data),
              [&](unsigned char* to, int64_t toStep, const unsigned char* from, int64_t fromStep,
@@ -180,7 +163,8 @@ void moveBoxes(const Traversal& t, const CastSteps& cast, ViewList& dst, ViewLis
       if (!cast.identity()) {
         const bool straight = dst.count() == 1 && boxContiguous(t, dst[0], box);
         unsigned char* to = straight ? addressOf(t, dst[0], box) : dstBox;
-        cast.run(to, from, static_cast<size_t>(box.count));
+        cast.run(to, from, static_cast<size_t>(box.count),
+                 straight && stores == Stores::kStreaming);
         if (straight) return;
         from = dstBox;
       }
@@ -206,7 +190,9 @@ void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, 
   const CastSteps cast(table, src.dtype, wire, dtype);
   const DefaultFloatMode mode;
   const bool isOne = dst.count() == 1;
-  if (isOne && cast.identity()) {
+  if (isOne && cast.count() < 2 && isPlane(t, dst[0], src)) {
+    movePlane(table, t, cast, dst, from, stores);
+  } else if (isOne && cast.identity()) {
     copyView(t, dst, from, stores);
   } else if (isOne && t.ndim > 0 && rowsContiguous(t, dst[0]) && rowsContiguous(t, src)) {
     castRows(t, cast, dst[0], src, stores);

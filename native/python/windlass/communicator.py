@@ -17,8 +17,8 @@ from .errors import (
 from .deadline import Deadline
 from .encoding import Reader, fingerprint, packed, printable
 from .library import (
-    CollectiveCall, DTYPES, OP_ALL_REDUCE, OP_BARRIER, OP_BROADCAST, OP_LINK, REDUCE_OPS, RankState,
-    integer, invoke, native, sized)
+    CollectiveCall, DTYPES, OP_ALL_REDUCE, OP_BARRIER, OP_BROADCAST, OP_LINK, PREMULTIPLIED_SUM,
+    REDUCE_OPS, RankState, integer, invoke, native, sized)
 from .start import Options, start_from_environment
 from .tensors import Tensor, view
 
@@ -204,12 +204,17 @@ class Communicator(Scope):
         self._submit("broadcast", OP_BROADCAST, _ns(deadline), both, both, root=root)
 
     def all_reduce(self, array: Any, output: Any = None, op: str = "sum",
-                   deadline: float | None = None) -> None:
+                   deadline: float | None = None, factor: float | None = None) -> None:
         """Collective: writes the reduction of all ranks' arrays to `output`, by default `array`.
 
         array, output: contiguous, as `tensor` takes them, of one dtype and size on all ranks.
-        op: sum, max, min, product or avg, applied in ascending order of ranks."""
+        op: sum, max, min, product, avg, and, or or xor, applied in ascending order of ranks.
+        factor: multiplies this rank's array before the sum; every rank has its own factor."""
         require(op in REDUCE_OPS, f"all_reduce: op is {op!r}; known: {' '.join(REDUCE_OPS)}")
+        require(factor is None or op == "sum",
+                f"all_reduce: op is {op!r}; only a sum takes a factor")
+        require(factor is None or isinstance(factor, (int, float)),
+                f"all_reduce: factor is {factor!r}; it must be a number")
         source = view("all_reduce: array", array)
         target = source if output is None else view("all_reduce: output", output)
         require(target.writable,
@@ -218,7 +223,9 @@ class Communicator(Scope):
         require((target.dtype, target.numel) == (source.dtype, source.numel),
                 f"all_reduce: output is {target!r} and array is {source!r}; both must have one"
                 " dtype and one number of elements")
-        self._submit("all_reduce", OP_ALL_REDUCE, _ns(deadline), source, target, op=REDUCE_OPS[op])
+        self._submit("all_reduce", OP_ALL_REDUCE, _ns(deadline), source, target,
+                     op=REDUCE_OPS[op] if factor is None else PREMULTIPLIED_SUM,
+                     factor=0.0 if factor is None else factor)
 
     def split(self, color: int, key: int | None = None,
               deadline: float | None = None) -> Communicator | None:

@@ -7,14 +7,15 @@ import ctypes
 import operator
 import os
 import re
-from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import (
+    POINTER, byref, c_char, c_char_p, c_double, c_int32, c_int64, c_uint32, c_uint64, c_void_p)
 from typing import Any, Iterable, Mapping
 
 from .encoding import printable
 from .errors import (
     AbortedException, InvalidArgumentException, UnsupportedException, WindlassException, require)
 
-ABI = 14
+ABI = 15
 """Version of the C ABI that this package uses."""
 
 MOST_RANKS = 4096
@@ -22,7 +23,9 @@ MAX_BLOCKS = 64
 OP_BARRIER, OP_BROADCAST, OP_ALL_REDUCE = 1, 3, 10
 OP_LINK, OP_LINK_REGISTER, OP_LINK_MOVE = 23, 24, 25
 NO_VERSION = -2
-REDUCE_OPS = {"sum": 0, "max": 1, "min": 2, "product": 3, "avg": 4}
+REDUCE_OPS = {"sum": 0, "max": 1, "min": 2, "product": 3, "avg": 4, "and": 5, "or": 6, "xor": 7}
+PREMULTIPLIED_SUM = 8
+"""Number in the C ABI of a sum whose terms have factors."""
 DTYPES = {  # the first number in a name is its bits
     name: (code, int(re.search("[0-9]+|$", name)[0] or 8) // 8) for code, name in enumerate(
         "bool u8 i8 f8e5m2 f8e4m3 f8e8m0 i16 u16 f16 bf16 i32 u32 f32 f64 i64 u64 c64 f8e4m3fnuz"
@@ -65,7 +68,7 @@ CollectiveCall = _struct(
     operation=c_int32, in_=c_void_p, in_elements=c_uint64, out=c_void_p, out_elements=c_uint64,
     dtype=c_int32, op=c_int32, algorithm=c_int32, root=c_int32, rows=c_int64, in_counts=c_void_p,
     in_offsets=c_void_p, out_counts=c_void_p, out_offsets=c_void_p, received_counts=c_void_p,
-    deadline_ns=c_int64, ticket=c_void_p, stream=c_uint64)
+    deadline_ns=c_int64, ticket=c_void_p, stream=c_uint64, factor=c_double)
 TransferConfig = _struct(
     reserved=c_uint32, fingerprint=c_uint64, source_bindings=c_void_p,
     source_binding_words=c_uint64, source_binding_count=c_uint32, target_binding_count=c_uint32,

@@ -82,7 +82,7 @@ final class Samples extends SampleValues {
     put(HostTraffic.class, () -> plan().totals().hosts());
     put(PlanOptions.class, PlanOptions::defaults);
     put(Plan.class, Samples::plan);
-    put(Region.class, () -> Region.whole(2, 2));
+    put(Region.class, () -> new Region(new long[] {0, 2}, new long[] {0, 2}));
     put(Route.class, () -> plan().routes().get(0));
     generic(
         "List<org.windlass.layout.Placement>",

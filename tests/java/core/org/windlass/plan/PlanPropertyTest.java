@@ -214,7 +214,7 @@ class PlanPropertyTest {
             .isEqualTo(plans.stream().mapToLong(p -> p.totals().hosts().crossBytes()).sum());
         Plan one = plans.get(0);
         assertThat(one.totals())
-            .isEqualTo(totals(one.traffic(), one.buckets().size(), one.totals()));
+            .isEqualTo(totals(one.traffic(), Bucket.pack(List.of(one)).size(), one.totals()));
         int rank = Math.floorMod(seed, 16);
         assertThat(Totals.of(plans, rank))
             .isEqualTo(

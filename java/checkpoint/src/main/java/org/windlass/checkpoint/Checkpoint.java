@@ -18,8 +18,10 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.function.Function;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
 import org.windlass.layout.DeviceMesh;
@@ -37,7 +39,7 @@ public final class Checkpoint implements AutoCloseable {
   private final Path path;
   private final Optional<Path> index;
   private final List<SafetensorsFile> files;
-  private final Map<String, SafetensorsFile> whole;
+  private final Function<String, @Nullable SafetensorsFile> whole;
   private final SortedMap<Integer, SafetensorsFile> ranks;
   private final Optional<LayoutFile> layouts;
   private final Set<String> names;
@@ -48,7 +50,7 @@ public final class Checkpoint implements AutoCloseable {
       Path path,
       Optional<Path> index,
       List<SafetensorsFile> files,
-      Map<String, SafetensorsFile> whole,
+      Function<String, @Nullable SafetensorsFile> whole,
       SortedMap<Integer, SafetensorsFile> ranks,
       Optional<LayoutFile> layouts,
       Set<String> names,
@@ -56,7 +58,7 @@ public final class Checkpoint implements AutoCloseable {
     this.path = path;
     this.index = index;
     this.files = List.copyOf(files);
-    this.whole = Collections.unmodifiableMap(whole);
+    this.whole = whole;
     this.ranks = Collections.unmodifiableSortedMap(ranks);
     this.layouts = layouts;
     this.names = Collections.unmodifiableSet(names);
@@ -89,10 +91,16 @@ public final class Checkpoint implements AutoCloseable {
   private static Checkpoint file(Path path, Path one, List<SafetensorsFile> opened) {
     SafetensorsFile file = SafetensorsFile.open(one);
     opened.add(file);
-    Map<String, SafetensorsFile> whole = new LinkedHashMap<>();
-    file.header().tensors().forEach(entry -> whole.put(entry.name(), file));
+    Set<String> names = file.header().names();
     return new Checkpoint(
-        path, Optional.empty(), opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet(), List.of());
+        path,
+        Optional.empty(),
+        opened,
+        name -> names.contains(name) ? file : null,
+        new TreeMap<>(),
+        Optional.empty(),
+        names,
+        List.of());
   }
 
   private static Checkpoint folder(Path path, List<SafetensorsFile> opened) throws IOException {
@@ -179,7 +187,14 @@ public final class Checkpoint implements AutoCloseable {
           }
         });
     return new Checkpoint(
-        path, Optional.of(indexFile), opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet(), notes);
+        path,
+        Optional.of(indexFile),
+        opened,
+        whole::get,
+        new TreeMap<>(),
+        Optional.empty(),
+        whole.keySet(),
+        notes);
   }
 
   /** Throws if the folder holds a safetensors file that the index should list but does not. */
@@ -227,7 +242,7 @@ public final class Checkpoint implements AutoCloseable {
       }
     }
     return new Checkpoint(
-        path, Optional.empty(), opened, Map.of(), ranks, layout, names, List.of());
+        path, Optional.empty(), opened, name -> null, ranks, layout, names, List.of());
   }
 
   private static SortedMap<Integer, Path> rankFiles(Path folder) throws IOException {
@@ -331,7 +346,7 @@ public final class Checkpoint implements AutoCloseable {
    * @throws InvalidArgumentException if no file does
    */
   public SafetensorsFile whole(String name) {
-    SafetensorsFile file = whole.get(Objects.requireNonNull(name, "name"));
+    SafetensorsFile file = whole.apply(Objects.requireNonNull(name, "name"));
     if (file == null) {
       throw new InvalidArgumentException(path + ": holds no whole tensor " + JsonText.quoted(name));
     }

@@ -2,7 +2,7 @@
 package org.windlass.checkpoint;
 
 import java.io.IOException;
-import java.nio.ByteBuffer;
+import java.io.OutputStream;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileSystems;
@@ -128,14 +128,27 @@ public final class CheckpointWriter implements AutoCloseable {
    * @throws InvalidArgumentException if the folder has a file of that name, the checkpoint is a
    *     single file, or a reader would not accept a name
    */
-  public synchronized SafetensorsWriter file(
+  public SafetensorsWriter file(
       String name, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    return files(List.of(Objects.requireNonNull(name, "name")), items, metadata).get(0);
+  }
+
+  /**
+   * Adds safetensors files with the same tensors to the folder, as {@link #file} does.
+   *
+   * @hidden
+   */
+  public synchronized List<SafetensorsWriter> files(
+      List<String> names, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
     checkOpen();
-    Objects.requireNonNull(name, "name");
-    Path path = Names.safetensors(out.toString(), content(), name);
-    requireNew(path);
+    List<Path> paths = new ArrayList<>();
+    for (String name : names) {
+      Path path = Names.safetensors(out.toString(), content(), name);
+      requireNew(path);
+      paths.add(path);
+    }
     makeFolder();
-    return create(path, items, metadata);
+    return create(paths, items, metadata);
   }
 
   /**
@@ -150,15 +163,21 @@ public final class CheckpointWriter implements AutoCloseable {
     if (!written.isEmpty()) {
       throw new InvalidArgumentException(out + ": holds a file already");
     }
-    return create(content(), items, metadata);
+    return create(List.of(content()), items, metadata).get(0);
   }
 
-  private SafetensorsWriter create(
-      Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
-    SafetensorsWriter file = SafetensorsWriter.create(path, items, metadata);
-    files.add(file);
-    written.put(path, file.fileBytes());
-    return file;
+  private List<SafetensorsWriter> create(
+      List<Path> paths, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    SafetensorsHeader header = SafetensorsHeader.of(paths.get(0).toString(), items, metadata);
+    List<SafetensorsWriter> created = new ArrayList<>();
+    for (Path path : paths) {
+      SafetensorsWriter file =
+          SafetensorsWriter.create(path, header, created.stream().findFirst());
+      created.add(file);
+      files.add(file);
+      written.put(path, file.fileBytes());
+    }
+    return created;
   }
 
   /**
@@ -168,24 +187,44 @@ public final class CheckpointWriter implements AutoCloseable {
    * @throws InvalidArgumentException if the folder has a file of that name, or the checkpoint is a
    *     single file
    */
-  public synchronized void text(String name, byte[] bytes) {
+  public void text(String name, byte[] bytes) {
+    Objects.requireNonNull(bytes, "bytes");
+    text(name, out -> out.write(bytes));
+  }
+
+  /**
+   * Writes the content of a file.
+   *
+   * @hidden
+   */
+  @FunctionalInterface
+  public interface Text {
+    void write(OutputStream out) throws IOException;
+  }
+
+  /**
+   * Adds a small file to the folder, as {@link #text(String, byte[])} does.
+   *
+   * @hidden
+   */
+  public synchronized void text(String name, Text text) {
     checkOpen();
     Objects.requireNonNull(name, "name");
-    Objects.requireNonNull(bytes, "bytes");
     Path path = Names.file(out.toString(), content(), name);
     requireNew(path);
     makeFolder();
-    try (FileChannel channel =
-        FileChannel.open(path, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW)) {
-      ByteBuffer buffer = ByteBuffer.wrap(bytes);
-      while (buffer.hasRemaining()) {
-        channel.write(buffer);
+    try {
+      try (OutputStream out =
+          Files.newOutputStream(path, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW)) {
+        text.write(out);
       }
-      channel.force(true);
+      try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+        channel.force(true);
+        written.put(path, channel.size());
+      }
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
     }
-    written.put(path, (long) bytes.length);
   }
 
   private void makeFolder() {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
-import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.ExecutionException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import org.windlass.error.WindlassException;
 
 /**
@@ -18,6 +17,7 @@ final class DiskSync {
 
   private DiskSync() {}
 
+  /** Syncs the files. An interrupt does not end the wait, but stays set. */
   static void all(List<SafetensorsWriter> files) {
     if (files.size() < 2) {
       files.forEach(SafetensorsWriter::sync);
@@ -32,37 +32,15 @@ final class DiskSync {
               return made;
             });
     try {
-      List<Future<?>> syncs = new ArrayList<>();
-      files.forEach(file -> syncs.add(threads.submit(file::sync)));
-      for (Future<?> sync : syncs) {
-        settle(sync);
-      }
+      CompletableFuture.allOf(
+              files.stream()
+                  .map(file -> CompletableFuture.runAsync(file::sync, threads))
+                  .toArray(CompletableFuture[]::new))
+          .join();
+    } catch (CompletionException failed) {
+      throw failed.getCause() instanceof WindlassException known ? known : failed;
     } finally {
       threads.shutdownNow();
-    }
-  }
-
-  /** Waits until a sync has ended. An interrupt does not end the wait, but stays set. */
-  private static void settle(Future<?> sync) {
-    boolean interrupted = false;
-    try {
-      while (true) {
-        try {
-          sync.get();
-          return;
-        } catch (InterruptedException again) {
-          interrupted = true;
-        }
-      }
-    } catch (ExecutionException failed) {
-      if (failed.getCause() instanceof WindlassException known) {
-        throw known;
-      }
-      throw new IllegalStateException(failed.getCause());
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
     }
   }
 }

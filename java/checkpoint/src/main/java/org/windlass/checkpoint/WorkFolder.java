@@ -32,7 +32,7 @@ import org.windlass.internal.Fingerprint;
  * lock} in it. The lock is free once the process has ended, for whatever reason, and the folder is
  * then abandoned.
  */
-final class WorkFolder {
+record WorkFolder(Path path, FileChannel channel) {
   // All digits except the last eight identify the name that the folder is for, since the readable
   // part may be cut short. Older versions wrote eight of them.
   private static final Pattern NAME =
@@ -51,18 +51,6 @@ final class WorkFolder {
   // thread does not open the lock file of a folder that this process owns or that another thread
   // checks.
   private static final Set<Path> OWN = ConcurrentHashMap.newKeySet();
-
-  private final Path path;
-  private final FileChannel channel;
-
-  private WorkFolder(Path path, FileChannel channel) {
-    this.path = path;
-    this.channel = channel;
-  }
-
-  Path path() {
-    return path;
-  }
 
   /**
    * Creates a work folder for the writer of {@code name}.

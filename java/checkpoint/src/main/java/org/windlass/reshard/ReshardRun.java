@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
@@ -21,11 +22,11 @@ import org.windlass.error.WindlassException;
 import org.windlass.reshard.check.LostValues;
 import org.windlass.reshard.move.Mover;
 import org.windlass.reshard.move.Overflows;
+import org.windlass.reshard.move.Padding;
 import org.windlass.reshard.move.Team;
 import org.windlass.reshard.output.EarlySync;
 import org.windlass.reshard.output.OtherFiles;
 import org.windlass.reshard.output.Output;
-import org.windlass.reshard.output.OutputFiles;
 import org.windlass.reshard.request.MoveList;
 import org.windlass.reshard.request.RequestFingerprint;
 import org.windlass.reshard.request.ReshardRequest;
@@ -71,7 +72,7 @@ final class ReshardRun implements AutoCloseable {
     checkNew();
     in = Checkpoint.open(request.in());
     try {
-      list = MoveList.of(in, request, this::warn);
+      list = new MoveList(in, request, this::warn);
       others = OtherFiles.of(in, request.writesFolder());
       list.moves().forEach(TensorMove::require);
     } catch (Throwable refused) {
@@ -138,6 +139,7 @@ final class ReshardRun implements AutoCloseable {
   }
 
   private ReshardResult lead(Team team, CheckpointWriter writer) {
+    Padding.requireZeros(in, list.moves(), team, cancellation::check);
     LostValues.look(in, list.moves(), this::warn);
     Verification verification = new Verification(in, list, cancellation);
     long verifying = 0;
@@ -145,8 +147,8 @@ final class ReshardRun implements AutoCloseable {
       verifying += nanos(verification::compareReplicas);
     }
     staged = writer.staged().toAbsolutePath();
-    Output output =
-        Output.create(new OutputFiles.Made(writer), request, list);
+    Output output = new Output(request, list);
+    output.create(writer);
     others.copyTo(writer);
     team.made(staged);
     Overflows overflows = new Overflows(in, list.moves());
@@ -168,11 +170,11 @@ final class ReshardRun implements AutoCloseable {
   /** Runs this process's share of the work if the process of rank 0 is another one. */
   private ReshardResult follow(Team team) {
     staged = team.awaitMade(cancellation::check);
-    Output output;
-    Mover.Moved moved;
     Overflows overflows = new Overflows(in, list.moves());
-    try (OutputFiles.Opened files = new OutputFiles.Opened(staged)) {
-      output = opened(files);
+    Output output = new Output(request, list);
+    Mover.Moved moved;
+    try (output) {
+      open(output);
       moved = mover(team, output, overflows).run(bytes -> {});
     }
     team.awaitNamed(cancellation::check);
@@ -191,9 +193,9 @@ final class ReshardRun implements AutoCloseable {
         cancellation::check);
   }
 
-  private Output opened(OutputFiles files) {
+  private void open(Output output) {
     try {
-      return Output.create(files, request, list);
+      output.open(Objects.requireNonNull(staged));
     } catch (WindlassException failure) {
       // A run that has ended removes its files. Then the check throws the reason.
       cancellation.check();

@@ -7,9 +7,9 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
-import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.request.MoveList;
@@ -22,17 +22,7 @@ import org.windlass.verify.SourcePart;
 /**
  * Runs the requested verification: compares source replicas, and then the result with the source.
  */
-final class Verification {
-  private final Checkpoint in;
-  private final MoveList list;
-  private final Cancellation cancellation;
-
-  Verification(Checkpoint in, MoveList list, Cancellation cancellation) {
-    this.in = in;
-    this.list = list;
-    this.cancellation = cancellation;
-  }
-
+record Verification(Checkpoint in, MoveList list, Cancellation cancellation) {
   /**
    * Compares the replicas of every source tensor.
    *
@@ -54,14 +44,7 @@ final class Verification {
     for (TensorMove move : list.moves()) {
       List<SourcePart> made = parts.computeIfAbsent(move.target(), key -> new ArrayList<>());
       for (TensorMove.Segment segment : move.segments()) {
-        made.add(
-            part(move)
-                .placed(
-                    move.axes().stored(),
-                    move.dim(),
-                    segment.source(),
-                    segment.target(),
-                    segment.length()));
+        made.add(part(move).placed(move.axes().stored(), move.dim(), segment));
       }
     }
     Map<Path, SafetensorsFile> reread = new HashMap<>();
@@ -78,8 +61,7 @@ final class Verification {
               if (output.isWhole()) {
                 check.compareWhole(file);
               } else {
-                check.compareRank(
-                    target.division().entry(target.shapeList(), target.dtype()), rank, file);
+                check.compareRank(target.division(), rank, file);
               }
             }
           });
@@ -90,9 +72,9 @@ final class Verification {
 
   private SourcePart part(TensorMove move) {
     SourceTensor source = move.source();
-    LayoutFile.Entry entry = source.division().entry(source.shapeList(), source.dtype());
-    return in.byRank()
-        ? SourcePart.ofRanks(source.stored(), entry, move.wire(), rank -> in.ranks().get(rank))
-        : SourcePart.ofWhole(source.stored(), entry, move.wire(), in.whole(source.stored()));
+    Optional<SafetensorsFile> whole =
+        in.byRank() ? Optional.empty() : Optional.of(in.whole(source.stored()));
+    return new SourcePart(
+        source.stored(), source.shape(), source.division(), move.wire(), whole, in.ranks()::get);
   }
 }

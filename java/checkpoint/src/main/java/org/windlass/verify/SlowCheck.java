@@ -1,107 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.verify;
 
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
-import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.VerificationFailedException;
+import org.windlass.reshard.tensor.Division;
+import org.windlass.reshard.tensor.Runs;
 
 /**
  * Compares a written tensor with the values that the layouts and the source tensors define. It
  * reads both from their files. It uses only the definitions of placements, casts and reductions,
  * and no code of the planner, the transfer or the kernels.
+ *
+ * @param name the name of the written tensor
+ * @param shape its global shape
+ * @param parts the source tensors that it is made of
+ * @param between is called repeatedly by the comparing threads. An exception ends the comparison
  */
-public final class SlowCheck {
-  /** Approximate number of elements that a thread compares at a time. */
-  static final long SHARE = 1 << 20;
-
-  private final String name;
-  private final long[] shape;
-  private final List<SourcePart> parts;
-  private final Runnable between;
-
-  /**
-   * Creates a check.
-   *
-   * @param name the name of the written tensor
-   * @param shape its global shape
-   * @param parts the source tensors that it is made of
-   * @param between is called repeatedly by the comparing threads. An exception ends the comparison
-   */
-  public SlowCheck(String name, long[] shape, List<SourcePart> parts, Runnable between) {
-    this.name = name;
-    this.shape = shape;
-    this.parts = parts;
-    this.between = between;
-  }
-
+public record SlowCheck(String name, long[] shape, List<SourcePart> parts, Runnable between) {
   /**
    * Compares a target rank's tensor with the expected values, and its padding with zeros.
    *
-   * @param entry how ranks hold the tensor
+   * @param division how ranks hold the tensor
    * @throws VerificationFailedException naming the tensor, the first wrong index and both ranks
    */
-  public void compareRank(LayoutFile.Entry entry, int rank, SafetensorsFile file) {
-    StoredTensor stored = new StoredTensor(file, name);
-    Holding held = Holding.of(entry, rank);
-    compare(held, "target rank " + rank, stored);
-    checkPadding(held, "target rank " + rank, stored);
-  }
-
-  private void checkPadding(Holding held, String who, StoredTensor stored) {
-    long[] local = held.shape();
-    long[] strides = Holding.rowMajor(local);
-    long elements = Holding.elements(local);
-    for (int d = 0; d < local.length && elements > 0; d++) {
-      for (Holding.Run gap : held.gaps(d)) {
-        for (long at = gap.local() * strides[d]; at < elements && gap.length() > 0; at += local[d] * strides[d]) {
-          between.run();
-          long zeros = stored.zeros(at, gap.length() * strides[d]);
-          if (zeros < gap.length() * strides[d]) {
-            throw new VerificationFailedException(
-                "tensor \"" + name + "\" has padding at element " + (at + zeros) + " of " + who
-                    + ", which is 0x" + Long.toHexString(stored.bits(at + zeros)) + " and not 0");
-          }
-        }
-      }
-    }
+  public void compareRank(Division division, int rank, SafetensorsFile file) {
+    compare(Holding.of(division, shape, rank), "target rank " + rank, file);
   }
 
   /** Compares a tensor that was written whole with the expected values. */
   public void compareWhole(SafetensorsFile file) {
-    compare(Holding.whole(shape), "the whole tensor in " + file.path(), new StoredTensor(file, name));
+    compare(Runs.whole(shape), "the whole tensor in " + file.path(), file);
   }
 
-  private void compare(Holding target, String who, StoredTensor stored) {
-    List<Box.Share> shares = new ArrayList<>();
-    long covered = 0;
-    for (SourcePart part : parts) {
-      for (SourcePiece piece : part.pieces()) {
-        SlowValue value = part.value(piece.terms(), stored.dtype());
-        List<Box> boxes = Box.of(part, piece, value, target, stored);
-        long elements = boxes.stream().mapToLong(Box::elements).sum();
-        value.expect(elements);
-        boxes.forEach(box -> shares.addAll(box.shares(SHARE)));
-        covered += elements;
-      }
-    }
-    long elements = target.elements();
+  private void compare(Runs target, String who, SafetensorsFile file) {
+    StoredTensor stored = new StoredTensor(file, name);
+    List<Box> boxes = parts.stream().flatMap(part -> part.boxes(target, stored).stream()).toList();
+    long covered = boxes.stream().mapToLong(Box::elements).sum();
+    long elements = target.elements(new long[shape.length], shape);
     if (covered != elements) {
       throw new IllegalStateException(
           "tensor " + name + ": the source pieces hold " + covered + " of " + elements
               + " elements of " + who);
     }
-    shares.parallelStream()
-        .map(
-            share -> {
-              between.run();
-              return Box.firstDifference(share);
-            })
-        .flatMap(Optional::stream)
-        .min((a, b) -> Arrays.compare(a.index(), b.index()))
+    Box.firstDifference(boxes, between)
         .ifPresent(
             first -> {
               throw new VerificationFailedException(
@@ -110,5 +53,6 @@ public final class SlowCheck {
                       + first.part().rankOf(first.index()) + " gives 0x"
                       + Long.toHexString(first.expected()));
             });
+    stored.requirePadding(target, who, between);
   }
 }

@@ -2,8 +2,6 @@
 package org.windlass.manifest;
 
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -13,7 +11,6 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.UUID;
 import java.util.stream.IntStream;
 import org.windlass.Communicator;
@@ -143,24 +140,16 @@ public record CommManifest(List<CommGroup> groups) {
     }
     Path work = folder.resolve("." + file.getFileName() + "." + UUID.randomUUID());
     try {
-      try (FileChannel out =
-          FileChannel.open(work, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
-        ByteBuffer bytes = ByteBuffer.wrap(toJson());
-        while (bytes.hasRemaining()) {
-          out.write(bytes);
-        }
-        out.force(true);
-      }
+      Files.write(
+          work,
+          toJson(),
+          StandardOpenOption.CREATE_NEW,
+          StandardOpenOption.WRITE,
+          StandardOpenOption.SYNC);
       Files.move(work, file, StandardCopyOption.ATOMIC_MOVE);
     } finally {
       Files.deleteIfExists(work);
     }
-  }
-
-  /** Returns the group of that name; empty if there is none. */
-  public Optional<CommGroup> group(String name) {
-    Optional<String> given = Optional.of(Objects.requireNonNull(name, "name"));
-    return groups.stream().filter(group -> group.name().equals(given)).findFirst();
   }
 
   /**

@@ -1,64 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.manifest;
 
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 
 final class ManifestDifference {
-  private final String first;
-  private final String second;
+  private ManifestDifference() {}
 
-  private ManifestDifference(String first, String second) {
-    this.first = first;
-    this.second = second;
-  }
-
-  /** Returns text such as {@code $.comm_groups[0].slots is [] on rank 0 and [...] on rank 2}. */
+  /** Returns text such as {@code $.comm_groups[0].slots is 1 long on rank 0 and 2 long on rank 2}. */
   static Optional<String> first(String aName, CommManifest a, String bName, CommManifest b) {
-    return new ManifestDifference(aName, bName)
-        .groups("$.comm_groups", a.groups(), b.groups());
+    Map<String, Object> other = byPosition(b);
+    return byPosition(a).entrySet().stream()
+        .filter(e -> other.containsKey(e.getKey()) && !e.getValue().equals(other.get(e.getKey())))
+        .findFirst()
+        .map(
+            e ->
+                e.getKey() + " is " + e.getValue() + " on " + aName + " and "
+                    + other.get(e.getKey()) + " on " + bName);
   }
 
-  private Optional<String> groups(String at, List<CommGroup> a, List<CommGroup> b) {
-    for (int i = 0; i < Math.min(a.size(), b.size()); i++) {
-      String here = at + "[" + i + "]";
-      CommGroup one = a.get(i);
-      CommGroup other = b.get(i);
-      if (!one.name().equals(other.name())) {
-        return Optional.of(said(here + ".name", name(one), name(other)));
+  /** Returns what stands at each JSON position. The length of a list follows its elements. */
+  private static Map<String, Object> byPosition(CommManifest manifest) {
+    Map<String, Object> values = new LinkedHashMap<>();
+    List<CommGroup> groups = manifest.groups();
+    for (int g = 0; g < groups.size(); g++) {
+      CommGroup group = groups.get(g);
+      String at = "$.comm_groups[" + g + "]";
+      values.put(at + ".name", group.name().map(ManifestNames::quoted).orElse("missing"));
+      values.put(at + ".devices", group.devices());
+      for (int s = 0; s < group.slots().size(); s++) {
+        values.put(at + ".slots[" + s + "]", text(group.slots().get(s)));
       }
-      if (!one.devices().equals(other.devices())) {
-        return Optional.of(said(here + ".devices", one.devices(), other.devices()));
-      }
-      Optional<String> slots = slots(here + ".slots", one.slots(), other.slots());
-      if (slots.isPresent()) {
-        return slots;
-      }
+      values.put(at + ".slots", group.slots().size() + " long");
     }
-    return lengths(at, a, b);
-  }
-
-  private Optional<String> slots(String at, List<Slot> a, List<Slot> b) {
-    for (int i = 0; i < Math.min(a.size(), b.size()); i++) {
-      if (!a.get(i).equals(b.get(i))) {
-        return Optional.of(said(at + "[" + i + "]", text(a.get(i)), text(b.get(i))));
-      }
-    }
-    return lengths(at, a, b);
-  }
-
-  private Optional<String> lengths(String at, List<?> a, List<?> b) {
-    return a.size() == b.size()
-        ? Optional.empty()
-        : Optional.of(said(at, a.size() + " long", b.size() + " long"));
-  }
-
-  private String said(String at, Object a, Object b) {
-    return at + " is " + a + " on " + first + " and " + b + " on " + second;
-  }
-
-  private static String name(CommGroup group) {
-    return group.name().map(ManifestNames::quoted).orElse("missing");
+    values.put("$.comm_groups", groups.size() + " long");
+    return values;
   }
 
   private static String text(Slot slot) {

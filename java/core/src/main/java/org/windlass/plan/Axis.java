@@ -30,10 +30,6 @@ final class Axis {
    */
   record Hole(long before, long size, int group) {}
 
-  private static final long[] NONE = {};
-  private static final int[] NO_GROUPS = {};
-  private static final double[] NO_SUMS = {0};
-
   private final int width;
   private final long size;
 
@@ -56,13 +52,6 @@ final class Axis {
   Axis(long size, int width, List<Hole> holes) {
     this.size = size;
     this.width = width;
-    if (holes.isEmpty()) {
-      this.before = NONE;
-      this.sizes = NONE;
-      this.groups = NO_GROUPS;
-      this.sums = NO_SUMS;
-      return;
-    }
     Hole[] sorted = holes.toArray(new Hole[0]);
     Arrays.sort(sorted, Comparator.comparingLong(Hole::before).thenComparingInt(Hole::group));
     this.before = new long[sorted.length];
@@ -89,12 +78,22 @@ final class Axis {
     return width - (holesBefore(cell + 1) - holesBefore(cell));
   }
 
-  int group(long cell, int copy) {
-    int group = copy;
-    for (int i = holesBefore(cell); i < before.length && before[i] == cell; i++) {
-      group += groups[i] <= group ? 1 : 0;
+  /** Returns the groups that copies {@code low} to {@code high}, excluded, of a cell are for. */
+  int[] groups(long cell, int low, int high) {
+    int[] found = new int[high - low];
+    int hole = holesBefore(cell);
+    int copy = 0;
+    for (int group = 0; copy < high; group++) {
+      if (hole < before.length && before[hole] == cell && groups[hole] == group) {
+        hole++;
+        continue;
+      }
+      if (copy >= low) {
+        found[copy - low] = group;
+      }
+      copy++;
     }
-    return group;
+    return found;
   }
 
   int copy(long cell, int group) {

@@ -30,7 +30,7 @@ final class HostGroups {
   private final Grid target;
   private final Hosts hosts;
 
-  /** {@link Grid#offset} of each member; empty if each member is a group of its own. */
+  /** {@link Grid#offsets}; empty if each member is a group of its own. */
   private final int[] offsets;
 
   private final Map<Integer, Cell> cells = new HashMap<>();
@@ -50,25 +50,19 @@ final class HostGroups {
   }
 
   static HostGroups of(Grid target, Hosts hosts) {
-    int[] offsets = new int[target.members];
-    Arrays.setAll(offsets, target::offset);
-    HostGroups groups = new HostGroups(target, hosts, offsets);
-    groups.count();
+    HostGroups groups = new HostGroups(target, hosts, target.offsets());
+    if (target.members > 1) {
+      groups.count();
+    }
     return groups;
   }
 
   private void count() {
-    if (target.members == 1) {
-      return;
-    }
-    int[] cells = new int[target.cuts.length];
     int[] seen = new int[16]; // for each host, the last cell that has a rank there
     most = 0;
     int cell = 0;
-    int d;
-    do {
+    for (int base : target.bases()) {
       cell++;
-      int base = target.place(cells, 0);
       int count = 0;
       for (int offset : offsets) {
         int host = hosts.of(target.mesh.rankAtPlace(base + offset));
@@ -80,10 +74,7 @@ final class HostGroups {
       }
       most = Math.max(most, count);
       least = Math.min(least, count);
-      for (d = cells.length - 1; d >= 0 && ++cells[d] == target.cuts[d].cells(); d--) {
-        cells[d] = 0;
-      }
-    } while (d >= 0);
+    }
   }
 
   boolean areSingle() {
@@ -98,12 +89,22 @@ final class HostGroups {
     return least < most;
   }
 
-  Cell of(int[] cell) {
-    return cells.computeIfAbsent(target.index(cell), index -> find(target.place(cell, 0)));
+  /** Returns the groups of the target cell that has this base. */
+  Cell of(int base) {
+    return cells.computeIfAbsent(base, this::find);
   }
 
-  int of(int[] cell, int member) {
-    return areSingle() ? member : of(cell).of[member];
+  /** Returns the members of some groups of the target cell that has this base, ascending. */
+  int[] members(int base, int[] groups) {
+    Cell cell = of(base);
+    return Arrays.stream(groups)
+        .flatMap(group -> Arrays.stream(cell.members, cell.starts[group], cell.starts[group + 1]))
+        .sorted()
+        .toArray();
+  }
+
+  int of(int base, int member) {
+    return areSingle() ? member : of(base).of[member];
   }
 
   private Cell find(int base) {

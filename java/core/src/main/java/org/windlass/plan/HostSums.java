@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.plan;
 
-import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 
 /** Adds up {@link HostTraffic}. A sum beyond 64 bits throws {@link ArithmeticException}. */
 final class HostSums {
   private final LinkSums between = new LinkSums();
   private final LinkSums within = new LinkSums();
-  private int[] found = new int[8];
 
   void add(Plan plan, Route route) {
     List<Integer> targets = route.targets();
@@ -20,26 +20,25 @@ final class HostSums {
       within.add(0, 0, Math.multiplyExact(targets.size(), route.bytes()));
       return;
     }
-    int count = hostsOf(targets, hosts);
+    Map<Integer, Long> copies = new TreeMap<>(); // by host
+    for (int target : targets) {
+      copies.merge(hosts.of(target), 1L, Long::sum);
+    }
     int sender = hosts.of(route.source());
     boolean isPacked =
         plan.options().mode() == TransferMode.STAGED && route.transport() != Transport.LOCAL;
     if (isPacked) {
       addTerms(route, hosts, sender);
     }
-    for (int at = 0; at < count; ) {
-      int host = found[at];
-      int first = at;
-      while (at < count && found[at] == host) {
-        at++;
-      }
-      within.add(host, host, Math.multiplyExact(at - first, route.bytes()));
-      if (!isPacked) {
-        addTerms(route, hosts, host);
-      } else if (host != sender) {
-        between.add(sender, host, route.bytes());
-      }
-    }
+    copies.forEach(
+        (host, count) -> {
+          within.add(host, host, Math.multiplyExact(count, route.bytes()));
+          if (!isPacked) {
+            addTerms(route, hosts, host);
+          } else if (host != sender) {
+            between.add(sender, host, route.bytes());
+          }
+        });
   }
 
   /** Adds the bytes of a route's terms that ranks of host {@code reader} read on other hosts. */
@@ -50,19 +49,6 @@ final class HostSums {
         between.add(host, reader, route.termBytes());
       }
     }
-  }
-
-  /** Stores the hosts of {@code ranks} into {@link #found}, sorted. Returns their number. */
-  private int hostsOf(List<Integer> ranks, Hosts hosts) {
-    int count = ranks.size();
-    if (count > found.length) {
-      found = new int[2 * count];
-    }
-    for (int i = 0; i < count; i++) {
-      found[i] = hosts.of(ranks.get(i));
-    }
-    Arrays.sort(found, 0, count);
-    return count;
   }
 
   HostTraffic traffic() {

@@ -44,14 +44,6 @@ public record HostTraffic(List<Link> between, List<Within> within) {
    * @throws InvalidArgumentException if the sum exceeds 64 bits
    */
   public long crossBytes() {
-    long sum = 0;
-    try {
-      for (Link link : between) {
-        sum = Math.addExact(sum, link.bytes);
-      }
-    } catch (ArithmeticException e) {
-      throw Traffic.overflow(e);
-    }
-    return sum;
+    return Traffic.sum(between.stream().mapToLong(Link::bytes));
   }
 }

@@ -7,10 +7,10 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
+import java.util.Optional;
 import java.util.TreeMap;
-import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.json.JsonFields;
 import org.windlass.internal.json.JsonText;
 
 /**
@@ -36,6 +36,9 @@ import org.windlass.internal.json.JsonText;
  */
 public final class LinkSpeeds {
   private static final double LEAST_GIGABYTES = 1e-9;
+  private static final String UNIT = ", in 10^9 bytes a second";
+  private static final String HINT =
+      "; a table is such as {\"within\": {\"GBps\": 12}, \"between\": {\"GBps\": 3.1, \"us\": 25}}";
 
   private record Speed(double gigabytes, double latency) {
     double seconds(double bytes) {
@@ -93,105 +96,72 @@ public final class LinkSpeeds {
   }
 
   private static LinkSpeeds parse(String where, byte[] json) {
-    Reading reading = new Reading();
-    JsonText.object(where, json, InvalidArgumentException::new, reading::read);
-    Entry within = reading.within;
-    Entry between = reading.between;
-    if (within == null || between == null) {
-      throw new InvalidArgumentException(
-          where + ": " + (within == null ? "within" : "between")
-              + " is missing; a table is such as {\"within\": {\"GBps\": 12}, \"between\":"
-              + " {\"GBps\": 3.1, \"us\": 25}}");
-    }
-    double latency = between.microseconds == null ? 0 : between.microseconds;
+    return JsonText.parse(where, json, InvalidArgumentException::new, LinkSpeeds::read);
+  }
+
+  private static LinkSpeeds read(JsonText json) throws IOException {
+    Map<Pair, Entry> pairs = new HashMap<>();
+    JsonFields fields = new JsonFields(json, "");
+    var within = fields.add("within", at -> within(json, at));
+    var between = fields.add("between", at -> entry(json, at, new JsonFields(json, at)));
+    fields.add("pairs", at -> json.list(at, pair -> addPair(json, pair, pairs)));
+    fields.read("the whole");
+    Speed inside = new Speed(within.get(HINT), 0);
+    Speed port = between.get(HINT).speed(0);
     Map<Pair, Speed> links = new HashMap<>();
-    reading.pairs.forEach((pair, entry) -> links.put(pair, entry.speed(latency)));
-    return new LinkSpeeds(within.speed(0), between.speed(0), links);
+    pairs.forEach((pair, entry) -> links.put(pair, entry.speed(port.latency)));
+    return new LinkSpeeds(inside, port, links);
   }
 
-  /** The fields of a JSON object with a speed; 0 or null if absent. */
-  private static final class Entry {
-    double gigabytes;
-    @Nullable Double microseconds;
-
-    /** Returns the speed. If {@code us} is absent, its latency is {@code other} in microseconds. */
-    Speed speed(double other) {
-      return new Speed(gigabytes, (microseconds == null ? other : microseconds) / 1e6);
+  /** A speed in the table. Without {@code us}, its latency depends on other entries. */
+  private record Entry(double gigabytes, Optional<Double> microseconds) {
+    Speed speed(double otherLatency) {
+      return new Speed(gigabytes, microseconds.map(us -> us / 1e6).orElse(otherLatency));
     }
   }
 
-  private static final class Reading {
-    @Nullable Entry within;
-    @Nullable Entry between;
-    final Map<Pair, Entry> pairs = new HashMap<>();
+  private static double within(JsonText json, String at) throws IOException {
+    JsonFields fields = new JsonFields(json, at);
+    var gigabytes = gigabytes(json, fields);
+    fields.read(at);
+    return gigabytes.get(UNIT);
+  }
 
-    void read(JsonText json, String key) throws IOException {
-      switch (key) {
-        case "within" -> within = speed(json, key, Set.of("GBps"), new HashMap<>());
-        case "between" -> between = speed(json, key, Set.of("GBps", "us"), new HashMap<>());
-        case "pairs" -> json.elements(key, index -> pair(json, key + "[" + index + "]"));
-        default ->
-            throw json.bad(
-                "unknown key " + JsonText.quoted(key) + "; a table has within, between and pairs");
-      }
-    }
+  private static Entry entry(JsonText json, String at, JsonFields fields) throws IOException {
+    var gigabytes = gigabytes(json, fields);
+    var microseconds = fields.add("us", json::number);
+    fields.read(at);
+    return new Entry(gigabytes.get(UNIT), microseconds.find());
+  }
 
-    private void pair(JsonText json, String at) throws IOException {
-      Map<String, Integer> ends = new HashMap<>();
-      Entry entry = speed(json, at, Set.of("src", "dst", "GBps", "us"), ends);
-      Pair pair = new Pair(end(json, at, ends, "src"), end(json, at, ends, "dst"));
-      if (pair.source == pair.target) {
-        throw json.bad(
-            at + " goes from host " + pair.source + " to itself; within says how fast that is");
-      }
-      if (pairs.put(pair, entry) != null) {
-        throw json.bad(
-            at + " is the second from host " + pair.source + " to host " + pair.target);
-      }
+  private static Pair addPair(JsonText json, String at, Map<Pair, Entry> pairs)
+      throws IOException {
+    JsonFields fields = new JsonFields(json, at);
+    var source = fields.add("src", json::integer);
+    var target = fields.add("dst", json::integer);
+    Entry entry = entry(json, at, fields);
+    Pair pair =
+        new Pair(source.get(": the number of a host"), target.get(": the number of a host"));
+    if (pair.source == pair.target) {
+      throw json.bad(
+          at + " goes from host " + pair.source + " to itself; within says how fast that is");
     }
+    if (pairs.put(pair, entry) != null) {
+      throw json.bad(at + " is the second from host " + pair.source + " to host " + pair.target);
+    }
+    return pair;
+  }
 
-    private static int end(JsonText json, String at, Map<String, Integer> ends, String end) {
-      Integer host = ends.get(end);
-      if (host == null) {
-        throw json.bad(at + "." + end + " is missing: the number of a host");
-      }
-      return host;
-    }
-
-    private static Entry speed(
-        JsonText json, String at, Set<String> known, Map<String, Integer> ends)
-        throws IOException {
-      Entry entry = new Entry();
-      json.members(
-          at,
-          key -> {
-            String what = at + "." + key;
-            if (!known.contains(key)) {
-              throw json.bad(what + ": unknown key");
-            }
-            switch (key) {
-              case "GBps" -> {
-                entry.gigabytes = json.number(what);
-                if (entry.gigabytes < LEAST_GIGABYTES) {
-                  throw json.bad(
-                      what + " is " + entry.gigabytes + "; it is a byte a second, 1e-9, or more");
-                }
-              }
-              case "us" -> entry.microseconds = json.number(what);
-              default -> {
-                long host = json.natural(what);
-                if (host > Integer.MAX_VALUE) {
-                  throw json.bad(what + " is " + host + ", no number of a host");
-                }
-                ends.put(key, (int) host);
-              }
-            }
-          });
-      if (entry.gigabytes == 0) {
-        throw json.bad(at + ".GBps is missing, in 10^9 bytes a second");
-      }
-      return entry;
-    }
+  private static JsonFields.Field<Double> gigabytes(JsonText json, JsonFields fields) {
+    return fields.add(
+        "GBps",
+        what -> {
+          double gigabytes = json.number(what);
+          if (gigabytes < LEAST_GIGABYTES) {
+            throw json.bad(what + " is " + gigabytes + "; it is a byte a second, 1e-9, or more");
+          }
+          return gigabytes;
+        });
   }
 
   /** Returns a lower bound for the time of {@code traffic} at these speeds. */

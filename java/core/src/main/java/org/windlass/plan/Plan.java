@@ -249,16 +249,6 @@ public final class Plan {
     return chunks;
   }
 
-  /** Returns the buckets that {@link Bucket#pack(List)} makes of this plan. */
-  public List<Bucket> buckets() {
-    return Bucket.pack(List.of(this));
-  }
-
-  /** Returns the buckets in which {@code rank} takes part; see {@link Bucket#pack(List, int)}. */
-  public List<Bucket> bucketsFor(int rank) {
-    return Bucket.pack(List.of(this), rank);
-  }
-
   /**
    * Returns the bytes that a transfer of this plan moves: the sum over all routes. In mode {@link
    * TransferMode#GATHER_BROADCAST} they are those of the whole tensor, once to the root and once to
@@ -266,11 +256,6 @@ public final class Plan {
    */
   public Traffic traffic() {
     return Traffic.ofPlans(List.of(this));
-  }
-
-  /** Returns the {@link #traffic} of only those routes in which {@code rank} takes part. */
-  public Traffic trafficFor(int rank) {
-    return Traffic.ofPlans(List.of(this), rank);
   }
 
   /** Returns the sums of this plan's routes. */
@@ -319,7 +304,7 @@ public final class Plan {
     List<Route> routes = gather.routes();
     List<Integer> others = to.mesh().ranks().stream().filter(rank -> rank != root).toList();
     if (!others.isEmpty()) {
-      routes.add(Route.whole(root, others, shape, new Route.Terms(wire, wire, Optional.empty())));
+      routes.add(Route.whole(root, others, shape, new Route.Values(wire, wire, Optional.empty())));
     }
     return routes;
   }
@@ -338,11 +323,6 @@ public final class Plan {
    */
   public long stagingBytes() {
     return stagingBytes(List.of(this));
-  }
-
-  /** Returns the staging bytes that {@code rank} needs for a transfer of only this plan. */
-  public long stagingBytesFor(int rank) {
-    return stagingBytes(List.of(this), rank);
   }
 
   /** Returns the staging bytes of one transfer of {@code plans}, summed over all ranks. */
@@ -417,7 +397,7 @@ public final class Plan {
         new Grid(to, shape, target.paddedExtents()),
         Shapes.numel(shape),
         options,
-        new Route.Terms(dtype(), wire, op));
+        new Route.Values(dtype(), wire, op));
   }
 
   static void checkRank(int rank) {

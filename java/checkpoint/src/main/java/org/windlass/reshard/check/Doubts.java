@@ -7,7 +7,6 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
@@ -63,21 +62,20 @@ public final class Doubts {
   /**
    * Adds the warnings about the move of a tensor.
    *
-   * @param rule the rule for the tensor, if there is one
+   * @param rule the rule for the tensor
    * @param readsCut whether the source layout cuts the stored tensor
-   * @param writesCut whether the target layout cuts the written tensor
    */
-  public void look(TensorMove move, Optional<Rule> rule, boolean readsCut, boolean writesCut) {
+  public void look(TensorMove move, Rule rule, boolean readsCut) {
     boolean isAcross =
-        readsCut && writesCut && rule.flatMap(Rule::to).isEmpty() && lookAtStrided(move);
+        readsCut && rule.to().isEmpty() && lookAtStrided(move);
     switch (Purpose.of(move.source().name())) {
       case FUSED -> {
-        if (rule.isEmpty() && !isAcross) {
-          lookAtFused(move, readsCut, writesCut);
+        if (!rule.isGiven() && !isAcross) {
+          lookAtFused(move, readsCut);
         }
       }
       case PRECISE -> {
-        if (rule.flatMap(Rule::dtype).isEmpty()
+        if (rule.dtype().isEmpty()
             && move.target().dtype().bits() < move.source().dtype().bits()) {
           add(
               move.source().name(),
@@ -87,16 +85,16 @@ public final class Doubts {
       }
       default -> {}
     }
-    rule.ifPresent(own -> lookAtDtype(move.source(), own));
-    if (rule.isEmpty() && move.source().dtype().isInteger() && adds(move.source().from())) {
+    lookAtDtype(move.source(), rule);
+    if (!rule.isGiven() && move.source().dtype().isInteger() && adds(move.source().from())) {
       add(
           move.source().name(),
           "integers, such as a count of steps, which " + move.source().from()
               + " adds up; a rule that names them says that this is meant, or that \"from\" is R");
     }
-    rule.flatMap(Rule::parts)
-        .filter(parts -> writesCut && !parts.isApart())
-        .ifPresent(parts -> lookAtParts(move, parts, rule.get()));
+    rule.parts()
+        .filter(parts -> !parts.isApart())
+        .ifPresent(parts -> lookAtParts(move, parts, rule));
   }
 
   private void lookAtDtype(SourceTensor source, Rule rule) {
@@ -117,7 +115,7 @@ public final class Doubts {
    */
   private boolean lookAtStrided(TensorMove move) {
     Layout from = move.from();
-    Layout to = move.target().shown().layout();
+    Layout to = move.target().to();
     Division read = move.source().division();
     int dim = move.axes().stored().indexOf(read.dim());
     if (!read.isPlain() && move.target().division().isPlain() && Division.pieces(to, dim) > 1) {
@@ -170,13 +168,13 @@ public final class Doubts {
     }
   }
 
-  private void lookAtFused(TensorMove move, boolean readsCut, boolean writesCut) {
+  private void lookAtFused(TensorMove move, boolean readsCut) {
     String name = move.source().name();
     int[] fused = fusedDimensions(name, move.source().shape().length);
     Layout from = move.source().from();
-    Layout to = move.target().shown().layout();
+    Layout to = move.target().to();
     boolean isRead = readsCut && move.source().division().isPlain() && cuts(from, fused);
-    boolean isWritten = writesCut && move.target().division().isPlain() && cuts(to, fused);
+    boolean isWritten = move.target().division().isPlain() && cuts(to, fused);
     boolean isSame =
         isRead
             && isWritten

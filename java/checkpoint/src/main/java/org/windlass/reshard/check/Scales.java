@@ -17,9 +17,9 @@ import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.reshard.tensor.Casts;
+import org.windlass.reshard.tensor.Moves;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;
-import org.windlass.reshard.tensor.TensorMove;
 
 /**
  * Finds the tensors of a checkpoint that hold scales of other tensors. They have a {@link
@@ -151,15 +151,15 @@ public final class Scales {
   }
 
   /** Throws if a rule appends zeros to a weight or its scales: they could count as values. */
-  void checkNotPadded(List<TensorMove> moves) {
-    Set<String> pairs = new HashSet<>();
-    pairs().forEach(pair -> pairs.addAll(List.of(pair.weight().name(), pair.scale().name())));
-    for (TensorMove move : moves) {
-      if (pairs.contains(move.source().name())
-          && (move.target().division().isPadded(move.target().shape())
-              || move.source().division().isPadded(move.source().shape()))) {
+  void checkNotPadded(Moves moves) {
+    Set<SourceTensor> pairs = new LinkedHashSet<>();
+    pairs().forEach(pair -> pairs.addAll(List.of(pair.weight(), pair.scale())));
+    for (SourceTensor tensor : pairs) {
+      if (tensor.division().isPadded(tensor.shape())
+          || moves.of(tensor).stream()
+              .anyMatch(to -> to.target().division().isPadded(to.target().shape()))) {
         throw new InvalidArgumentException(
-            "tensor \"" + move.source().name() + "\" is a quantized weight or holds the scales of"
+            "tensor \"" + tensor.name() + "\" is a quantized weight or holds the scales of"
                 + " one, and a rule or layout.json pads it; quantized tensors are not padded, so leave"
                 + " \"pad_to\" out of its rule");
       }

@@ -38,7 +38,7 @@ public final class RequestFingerprint {
   }
 
   private void addTarget(TargetTensor target) {
-    add(target.name(), target.shapeList(), target.dtype());
+    add(target.name(), target.shapeList(), target.dtype(), target.firstRank());
     addDivision(target.division());
   }
 

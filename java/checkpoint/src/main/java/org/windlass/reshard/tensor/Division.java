@@ -33,7 +33,12 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
 
   /** Returns the division of a tensor that has one layout. */
   public static Division plain(Layout layout, long[] padded) {
-    return new Division(Arrays.stream(padded).boxed().toList(), 0, List.of(), List.of(layout));
+    return plain(layout, Arrays.stream(padded).boxed().toList());
+  }
+
+  /** Returns the division of a tensor that has one layout. */
+  public static Division plain(Layout layout, List<Long> padded) {
+    return new Division(padded, 0, List.of(), List.of(layout));
   }
 
   /**
@@ -86,7 +91,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
   static Division of(String where, LayoutFile.Entry entry) {
     List<Long> padded = entry.padded().orElse(entry.shape());
     if (entry.parts().isEmpty()) {
-      return new Division(padded, 0, List.of(), List.of(entry.layout().orElseThrow()));
+      return plain(entry.layout().orElseThrow(), padded);
     }
     LayoutFile.Parts parts = entry.parts().get();
     Division division = new Division(padded, parts.dim(), parts.extents(), parts.layouts());
@@ -107,13 +112,6 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
         isPlain() ? Optional.of(layout()) : Optional.empty(),
         isPlain() ? Optional.empty() : Optional.of(new LayoutFile.Parts(dim, extents, layouts)),
         padded.equals(shape) ? Optional.empty() : Optional.of(padded));
-  }
-
-  /** Returns the same division among ranks that are numbered from 0 on. */
-  public Division fromZero() {
-    List<Layout> numbered =
-        layouts.stream().map(each -> new Layout(each.mesh().at(0), each.placements())).toList();
-    return new Division(padded, dim, extents, numbered);
   }
 
   /** Returns the layout of the tensor, or of its first part. */
@@ -142,8 +140,13 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     }
   }
 
+  /** Returns {@link #padded} as an array. */
+  public long[] paddedShape() {
+    return padded.stream().mapToLong(Long::longValue).toArray();
+  }
+
   private long[] partShape(int part) {
-    long[] shape = padded.stream().mapToLong(Long::longValue).toArray();
+    long[] shape = paddedShape();
     if (!isPlain()) {
       shape[dim] = extents.get(part);
     }
@@ -164,6 +167,12 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
       held = padded.get(d) == shape[d] ? held : held.clipped(d, 0, shape[d]);
     }
     return held;
+  }
+
+  /** Returns whether some rank has only a part of a dimension of a tensor of this shape. */
+  public boolean isCut(long[] shape, int dim) {
+    return layout().mesh().ranks().stream()
+        .anyMatch(rank -> held(shape, rank).shape()[dim] != shape[dim]);
   }
 
   /** Returns those of the indices that lie in part {@code part}, counted from 0. */

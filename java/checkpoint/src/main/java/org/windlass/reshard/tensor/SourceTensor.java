@@ -3,6 +3,7 @@ package org.windlass.reshard.tensor;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
@@ -28,6 +29,11 @@ public record SourceTensor(
     return division.held(shape, rank);
   }
 
+  /** Returns whether some rank has only a part of the tensor. */
+  public boolean isCut() {
+    return IntStream.range(0, shape.length).anyMatch(d -> division.isCut(shape, d));
+  }
+
   /** Returns the global shape as a list. */
   public List<Long> shapeList() {
     return Arrays.stream(shape).boxed().toList();
@@ -51,14 +57,6 @@ public record SourceTensor(
           "its source layout has " + terms() + " terms; at most " + Native.WL_MAX_RANKS
               + " are reduced");
     }
-    from()
-        .partialOp()
-        .filter(op -> !dtype.canReduce(op))
-        .ifPresent(
-            op -> {
-              throw new UnsupportedException(
-                  "partial tensors of " + dtype + " do not reduce by " + op);
-            });
   }
 
   /** Returns this tensor under an alias of its name. */
