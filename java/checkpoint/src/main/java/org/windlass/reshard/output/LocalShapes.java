@@ -16,8 +16,11 @@ import org.windlass.reshard.tensor.TargetTensor;
 final class LocalShapes {
   private static final int MOST = 100_000;
 
-  /** Local shapes, keyed by division, global shape and rank. Equal divisions are one object. */
-  private final Map<Division, Map<List<Long>, Map<Integer, List<Long>>>> known =
+  /**
+   * Local shapes, keyed by division, global shape and rank. Targets share equal divisions and
+   * shapes, so these are compared by identity.
+   */
+  private final Map<Division, Map<long[], Map<Integer, List<Long>>>> known =
       new IdentityHashMap<>();
 
   private int count;
@@ -33,14 +36,14 @@ final class LocalShapes {
     }
     return Optional.of(
         known
-            .computeIfAbsent(target.division(), key -> new HashMap<>())
-            .computeIfAbsent(target.shapeList(), key -> new HashMap<>())
+            .computeIfAbsent(target.division(), key -> new IdentityHashMap<>())
+            .computeIfAbsent(target.shape(), key -> new HashMap<>())
             .computeIfAbsent(rank, key -> compute(target, rank)));
   }
 
   private List<Long> compute(TargetTensor target, int rank) {
     count++;
-    return Arrays.stream(target.held(rank).shape()).boxed().toList();
+    return List.of(Arrays.stream(target.held(rank).shape()).boxed().toArray(Long[]::new));
   }
 
   /** Returns the size in bytes of a rank's local tensor. The rank must be in the target's mesh. */
