@@ -107,8 +107,8 @@ public final class Output implements AutoCloseable {
           made.forEach(SafetensorsWriter::dropHeader);
           return made;
         };
-    if (request.maxShardBytes().isPresent()) {
-      makeIndexed(kept, texts, request.maxShardBytes().getAsLong());
+    if (request.maxShardBytes.isPresent()) {
+      makeIndexed(kept, texts, request.maxShardBytes.getAsLong());
     } else if (isWhole()) {
       byFirst.put(0, kept.make(List.of(""), items(targets)).get(0));
     } else {
