@@ -2,7 +2,8 @@
 /* Messages: Messages::post, takeHeads, answer and takeAnswers (native/core/message/message_moves.cpp), and what ends
  * them. Rank 0 receives, and each other rank sends it messages of two tags, all asynchronously. A message is copied to the
  * sender's block, or stays in the sender's buffer until it is answered. Rank 0 receives the last message first, by its
- * tag; it may withdraw a receive that has no message and begin it again. Any rank may abort, and one may die at any step. A
+ * tag; it may withdraw a receive that has no message and begin it again. A sender that waits may
+ * abort, and one rank may die at any step. A
  * lane has two slots, room for one answer, and one block.
  *
  * Checked: without a failure all ranks end; messages of one tag keep their order, and each arrives as it was sent; a
@@ -38,10 +39,9 @@ bool lost[RANKS];
 byte deaths;
 bool freed[RANKS];
 
-inline mayEnd() {
+inline mayDie() {
   if
   :: deaths == 0 -> deaths = 1; lost[ME] = true; failed = true; goto gone
-  :: ME > 0 -> failed = true /* an abort, or a deadline */
   :: true
   fi
 }
@@ -109,8 +109,9 @@ active [RANKS] proctype rank() {
 #else
     :: sent < MESSAGES && sent - SEEN(TAKEN(ME)) < SLOTS && !failed ->
 #endif
-      mayEnd();
+      mayDie();
       send()
+    :: waits > 0 && !failed -> failed = true /* an abort, or its deadline */
     :: waits > 0 && SEEN(ANSWERED(ME)) > heard && !failed ->
       m = SEEN(ANSWER(ME)) - 1;
       if
@@ -170,7 +171,7 @@ active [RANKS] proctype rank() {
       next = 0;
       assert(m == (received[s] == 0 -> MESSAGES - 1 : received[s] - 1));
       unmatched[(s - 1) * MESSAGES + m] = false;
-      mayEnd();
+      mayDie();
 #ifdef ANSWER_FIRST
       store(ANSWER(s), m + 1);
       answered[s]++;
