@@ -2,9 +2,8 @@
 /* Messages: Messages::post, takeHeads, answer and takeAnswers (native/core/message/message_moves.cpp), and what ends
  * them. Rank 0 receives, and each other rank sends it messages of two tags, all asynchronously. A message is copied to the
  * sender's block, or stays in the sender's buffer until it is answered. Rank 0 receives the last message first, by its
- * tag; it may withdraw a receive that has no message and begin it again. A sender that waits may
- * abort, and one rank may die at any step. A
- * lane has two slots, room for one answer, and one block.
+ * tag; it may withdraw a receive that has no message, and begin it again. A sender that waits may abort, and one rank may
+ * die at any step. A lane has two slots, room for one answer, and one block.
  *
  * Checked: without a failure all ranks end; messages of one tag keep their order, and each arrives as it was sent; a
  * sender's buffer changes only when nobody reads it. Left out: doorbells (sleep.pml), and records of failures (record.pml). */
@@ -95,7 +94,7 @@ active [RANKS] proctype rank() {
   byte places[MESSAGES];
   byte taken[RANKS], answered[RANKS], received[RANKS];
   bool unmatched[2 * MESSAGES];
-  bool holdsBlock, posted;
+  bool holdsBlock, posted, decided;
   byte withdrawals;
 
   busy[ME] = true;
@@ -111,7 +110,12 @@ active [RANKS] proctype rank() {
 #endif
       mayDie();
       send()
-    :: waits > 0 && !failed -> failed = true /* an abort, or its deadline */
+    :: waits > 0 && sent == MESSAGES && !decided && !failed ->
+      decided = true;
+      if
+      :: failed = true /* an abort, or its deadline */
+      :: true
+      fi
     :: waits > 0 && SEEN(ANSWERED(ME)) > heard && !failed ->
       m = SEEN(ANSWER(ME)) - 1;
       if
