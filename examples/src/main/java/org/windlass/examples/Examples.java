@@ -57,6 +57,10 @@ public final class Examples {
               "a layer with tensor parallelism: two matrices, one all-reduce",
               FeedForwardExample::run),
           new Example(
+              "pipeline-parallel",
+              "a layer on each rank, micro-batches by send and receive",
+              PipelineParallelExample::run),
+          new Example(
               "put-notify",
               "every rank streams rows into its neighbour's window",
               PutNotifyExample::run),
