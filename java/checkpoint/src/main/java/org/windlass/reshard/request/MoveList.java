@@ -169,7 +169,7 @@ public final class MoveList {
     if (!request.ignoreScales) {
       Remedy remedy = new Remedy(all, ranks -> Goal.plainFiles(ranks, defaultTo));
       ScaleBlocks.check(scales, all, in.byRank(), remedy);
-      GroupNumbers.check(in, scales, all, warnings);
+      GroupNumbers.check(in, scales, all, doubts);
     }
   }
 
