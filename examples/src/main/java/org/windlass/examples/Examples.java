@@ -57,10 +57,6 @@ public final class Examples {
               "a layer with tensor parallelism: two matrices, one all-reduce",
               FeedForwardExample::run),
           new Example(
-              "pipeline-parallel",
-              "a layer on each rank, micro-batches by send and receive",
-              PipelineParallelExample::run),
-          new Example(
               "put-notify",
               "every rank streams rows into its neighbour's window",
               PutNotifyExample::run),
@@ -106,7 +102,11 @@ public final class Examples {
           new Example(
               "own-kernel",
               "a kernel in C++ of one's own, launched on every rank",
-              OwnKernelExample::run));
+              OwnKernelExample::run),
+          new Example(
+              "pipeline-parallel",
+              "a layer on each rank, micro-batches by send and receive",
+              PipelineParallelExample::run));
 
   private Examples() {}
 
