@@ -38,8 +38,8 @@ WL_CORE void runAll(Launch& launch, const InLine& line, Position& at) {
           AllReduceBidirectionalRing, Eager<AllReduceOnePhase>, Scatter, Gather, Reduce,
           Eager<Reduce>, AllToAllV, AllToAllVPacked, AllGatherV, Eager<AllGatherVPull>,
           ReduceScatterV, Eager<ReduceScatterV>, ReduceScatterColumns,
-          Eager<ReduceScatterColumns>, Scan, Eager<Scan>, ExclusiveScan, Eager<ExclusiveScan>, Barrier, Redistribute, ExpertDispatch,
-          ExpertCombine>(launch, line, at);
+          Eager<ReduceScatterColumns>, Scan, Eager<Scan>, ExclusiveScan, Eager<ExclusiveScan>,
+          Barrier, Redistribute, ExpertDispatch, ExpertCombine>(launch, line, at);
 }
 
 WL_CORE bool runOffloaded(const OffloadedOperation& operation, Position& at) {

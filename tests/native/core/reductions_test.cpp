@@ -191,7 +191,8 @@ void checkScans(const Reference<T>& want, wl_comm_t* comm, int rank, uint64_t co
     for (uint64_t i = 0; i < elements; ++i) expected[i] = element(i);
     expected[elements] = T(77);
     compare(out.data(), expected.data(), elements + 1,
-            std::string(wl_operation_name(operation)) + ", op " + std::to_string(op) + ", " + where);
+            std::string(wl_operation_name(operation)) + ", op " + std::to_string(op) + ", " +
+                where);
   };
   for (int op = 0; op < WL_REDUCE_OP_COUNT; ++op) {
     if (wl_dtype_can_reduce(dtype, op) == 0 || op == WL_AVG) continue;
@@ -210,7 +211,8 @@ void checkScans(const Reference<T>& want, wl_comm_t* comm, int rank, uint64_t co
           [&](uint64_t i) { return want.premultiplied(i, rank); });
     check(WL_OP_ALL_REDUCE, op, count, count, ofAll);
     check(WL_OP_REDUCE, op, count, rank == want.n - 1 ? count : 0, ofAll);
-    check(WL_OP_REDUCE_SCATTER, op, count * n, count, [&](uint64_t i) { return ofAll(before + i); });
+    check(WL_OP_REDUCE_SCATTER, op, count * n, count,
+          [&](uint64_t i) { return ofAll(before + i); });
   }
 }
 

@@ -231,7 +231,9 @@ TEST(Fold, OfNoRowsIsTheIdentity) {
         TFOLD(rowsAt(1, target), rowsAt(0, none), count, dtype, op, 0, Stores::kCached);
         for (size_t i = identity.size() - 4; i < identity.size(); ++i) ASSERT_EQ(identity[i], 0xa5);
         std::vector<unsigned char> out(before.data[0].size());
-        const auto both = [&](uint32_t s) { return s == 0 ? identity.data() : input.data[0].data(); };
+        const auto both = [&](uint32_t s) {
+          return s == 0 ? identity.data() : input.data[0].data();
+        };
         const auto result = [&](uint32_t) { return out.data(); };
         TFOLD(rowsAt(1, result), rowsAt(2, both), count, dtype, op, 2, Stores::kCached);
         for (size_t i = 0; i < static_cast<size_t>(count); ++i) {

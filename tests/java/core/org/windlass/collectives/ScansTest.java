@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.collectives;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -10,6 +10,11 @@ import java.util.SplittableRandom;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
+import org.windlass.Window;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
@@ -212,7 +217,10 @@ class ScansTest {
     comm.allGather(in, all, dim);
     check(
         "all-gather along " + dim, all, of,
-        i -> of.at((int) (i / columns % comm.size()), i / columns / comm.size() * columns + i % columns));
+        i ->
+            of.at(
+                (int) (i / columns % comm.size()),
+                i / columns / comm.size() * columns + i % columns));
     comm.barrier();
   }
 
