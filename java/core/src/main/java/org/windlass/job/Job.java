@@ -228,7 +228,8 @@ public final class Job implements AutoCloseable {
    * job of that name.
    */
   Link connect(
-      String linkName, Role role, @Nullable Layout layout, @Nullable String target, Deadline until) {
+      String linkName, Role role, @Nullable Layout layout, @Nullable String target,
+      Deadline until) {
     Names.require("linkName", linkName);
     Objects.requireNonNull(role, "role");
     String operation =

@@ -112,7 +112,8 @@ final class JobConnector implements AutoCloseable {
    * again, because the store was lost or the other job gave up.
    */
   @Nullable Link tryConnect(
-      String linkName, Role role, @Nullable Layout layout, @Nullable String target, Deadline until) {
+      String linkName, Role role, @Nullable Layout layout, @Nullable String target,
+      Deadline until) {
     Function<LinkSearch, LinkSearch.Match> search =
         linkSearch -> role == Role.SOURCE ? linkSearch.source(target) : linkSearch.target();
     Announcement other =

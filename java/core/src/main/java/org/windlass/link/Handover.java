@@ -34,8 +34,8 @@ import org.windlass.report.Report;
  * {@code WITHDRAWN} instead. Senders that have offered wait for one of both. If neither arrives
  * before the senders' deadline, the receivers hang, and the link ends.
  *
- * <p>Over an inner link ({@link InnerLinks}), both sides then vote with {@code GO} and {@code BACK}.
- * The value of these signals is the number of the vote on this link.
+ * <p>Over an inner link ({@link InnerLinks}), both sides then vote with {@code GO} and {@code
+ * BACK}. The value of these signals is the number of the vote on this link.
  *
  * <p>Senders that finish write this to rank 0 of the receivers. They may then leave before the
  * receivers ask.

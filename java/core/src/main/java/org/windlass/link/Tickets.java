@@ -21,8 +21,8 @@ import org.windlass.transfer.Transfer;
  * @param late mask of the links whose other side did not arrive in time
  * @param ended mask of the links whose senders have finished
  * @param version the version that senders offer; {@link Handover#NONE} if none moves. If the
- *     senders of several links offer different ones, {@code SEVERAL} minus one that is not the first
- *     link's
+ *     senders of several links offer different ones, {@code SEVERAL} minus one that is not the
+ *     first link's
  * @param until deadline of the move
  */
 record Tickets(long moves, long late, long ended, long version, Deadline until) {
