@@ -32,6 +32,8 @@ void Operation::fillEntry(const Call& call, bool eager) {
                   placeInAddressSpace(call.args.aux)};
   }
   if (call.parts != nullptr) entry.args.aux = group_.block().placeOf(&stateParts(call));
+  if (static_cast<ReduceOp>(call.descriptor.reduceOp()) == ReduceOp::kPremultipliedSum)
+    __builtin_memcpy(&entry.args.aux.word, &call.factor, sizeof call.factor);
   if (eager) {
     unsigned char* copy =
         call.inBytes <= kInlineBytes ? entry.inlined : group_.block().eager(rank_, sequence_);

@@ -3,6 +3,7 @@ package org.windlass.internal.json;
 
 import java.io.IOException;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -68,6 +69,11 @@ public final class JsonFields {
   /** Returns true if the object has this key, which is in the table. */
   public boolean has(String key) {
     return Objects.requireNonNull(fields.get(key)).find().isPresent();
+  }
+
+  /** Returns the keys that the object has, in the order of the table. */
+  public List<String> keys() {
+    return fields.keySet().stream().filter(this::has).toList();
   }
 
   /** Reads the object at the parser, which messages call {@code what}. */

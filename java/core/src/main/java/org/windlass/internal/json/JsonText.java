@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.json;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.core.StreamReadFeature;
+import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.Writer;
 import java.math.BigInteger;
-import java.nio.ByteBuffer;
-import java.nio.CharBuffer;
-import java.nio.charset.CharacterCodingException;
-import java.nio.charset.CodingErrorAction;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
@@ -179,22 +180,12 @@ public final class JsonText implements AutoCloseable {
    * @param whole called with the parser on the value; makes the result
    */
   public static <T> T parse(String where, byte[] bytes, Refusal refusal, Whole<T> whole) {
-    CharBuffer text;
     try {
-      text =
-          StandardCharsets.UTF_8
-              .newDecoder()
-              .onMalformedInput(CodingErrorAction.REPORT)
-              .onUnmappableCharacter(CodingErrorAction.REPORT)
-              .decode(ByteBuffer.wrap(bytes));
-    } catch (CharacterCodingException malformed) {
+      decoded(bytes).transferTo(Writer.nullWriter());
+    } catch (IOException malformed) {
       throw refusal.of(where + ": the JSON is not valid UTF-8", null);
     }
-    try (JsonText json =
-        new JsonText(
-            where,
-            FACTORY.createParser(text.array(), text.arrayOffset(), text.length()),
-            refusal)) {
+    try (JsonText json = new JsonText(where, FACTORY.createParser(decoded(bytes)), refusal)) {
       if (json.parser.nextToken() == null) {
         throw json.bad("the JSON is empty");
       }
@@ -213,6 +204,11 @@ public final class JsonText implements AutoCloseable {
     } catch (IOException impossible) {
       throw refusal.of(where + ": unreadable JSON", impossible);
     }
+  }
+
+  /** Returns the characters of {@code bytes}, decoded as they are read. */
+  private static InputStreamReader decoded(byte[] bytes) {
+    return new InputStreamReader(new ByteArrayInputStream(bytes), UTF_8.newDecoder());
   }
 
   /**
@@ -256,8 +252,16 @@ public final class JsonText implements AutoCloseable {
    */
   public <T> T parsed(String what, Function<String, T> parser) throws IOException {
     String text = string(what);
+    return checked(what, () -> parser.apply(text));
+  }
+
+  /**
+   * Returns what {@code value} returns. If it throws {@link InvalidArgumentException}, the message
+   * gets the position.
+   */
+  public <T> T checked(String what, Supplier<T> value) {
     try {
-      return parser.apply(text);
+      return value.get();
     } catch (InvalidArgumentException malformed) {
       throw bad(what + ": " + malformed.getMessage());
     }
@@ -382,7 +386,7 @@ public final class JsonText implements AutoCloseable {
 
   /** Returns true if a text has no unpaired surrogate, so that UTF-8 can encode it. */
   public static boolean wellFormed(String text) {
-    return StandardCharsets.UTF_8.newEncoder().canEncode(text);
+    return text.codePoints().noneMatch(code -> Character.getType(code) == Character.SURROGATE);
   }
 
   @Override
