@@ -50,7 +50,7 @@ final class RouteFinder {
   private record SlabOverlap(Grid.Slab slab, Overlap overlap, long before, int kind) {}
 
   /**
-   * What one member of a piece sends of a region to a target rank.
+   * The part of a region that one member of a piece sends to a target rank.
    *
    * @param offset distance between the piece's base and the member
    * @param targets the ranks that receive it
