@@ -58,15 +58,17 @@ public final class Checkpoint implements AutoCloseable {
    */
   public static Checkpoint open(Path path) {
     Checkpoint checkpoint = new Checkpoint(Objects.requireNonNull(path, "path"));
+    boolean isRead = false;
     try {
       checkpoint.read();
+      isRead = true;
       return checkpoint;
     } catch (IOException fault) {
-      checkpoint.close();
       throw FileFault.reading(path, fault);
-    } catch (RuntimeException refused) {
-      checkpoint.close();
-      throw refused;
+    } finally {
+      if (!isRead) {
+        checkpoint.close();
+      }
     }
   }
 

@@ -10,7 +10,8 @@ import java.nio.ByteOrder;
  * mapped, so a file that is truncated meanwhile causes an exception.
  */
 final class FilePages {
-  static final int BYTES = 4 << 10;
+  private static final int PAGE_BITS = 12;
+  static final int BYTES = 1 << PAGE_BITS;
   static final int RANGE_BYTES = 256 << 10;
   // An element that begins in one page ends in it too, and so does a word read from its place.
   private static final int MARGIN = 8;
@@ -20,26 +21,28 @@ final class FilePages {
   private final ByteBuffer[] pages = new ByteBuffer[1 << SLOT_BITS];
   private final StoredTensor[] owners = new StoredTensor[1 << SLOT_BITS];
   private final long[] numbers = new long[1 << SLOT_BITS];
-  private final ByteBuffer[] ranges = {memory(RANGE_BYTES), memory(RANGE_BYTES)};
+  private final ByteBuffer[] ranges = {range(), range()};
 
-  private static ByteBuffer memory(int bytes) {
-    return ByteBuffer.allocateDirect(bytes + MARGIN).order(ByteOrder.LITTLE_ENDIAN);
+  private static ByteBuffer range() {
+    return ByteBuffer.allocateDirect(RANGE_BYTES + MARGIN).order(ByteOrder.LITTLE_ENDIAN);
   }
 
   static FilePages ofThread() {
     return OF_THREAD.get();
   }
 
-  /**
-   * Returns page {@code number} (from 0) of a tensor, as a little-endian buffer. The buffer is
-   * valid until the thread calls this method again.
-   */
-  ByteBuffer get(StoredTensor tensor, long number) {
-    long mixed = (number + System.identityHashCode(tensor) * 31L) * 0x9E3779B97F4A7C15L;
-    int slot = (int) (mixed >>> (64 - SLOT_BITS));
+  /** Returns a little-endian word of eight bytes, which may end after the tensor. */
+  long word(StoredTensor tensor, long at) {
+    return page(tensor, at >>> PAGE_BITS).getLong((int) at & BYTES - 1);
+  }
+
+  /** Returns page {@code number} (from 0) of a tensor, valid until the next call. */
+  private ByteBuffer page(StoredTensor tensor, long number) {
+    long mixed = (number + tensor.hashCode() * 31L) * 0x9E3779B97F4A7C15L;
+    int slot = (int) (mixed >>> (Long.SIZE - SLOT_BITS));
     if (owners[slot] != tensor || numbers[slot] != number) {
       if (pages[slot] == null) {
-        pages[slot] = memory(BYTES);
+        pages[slot] = ByteBuffer.allocate(BYTES + MARGIN).order(ByteOrder.LITTLE_ENDIAN);
       }
       owners[slot] = null;
       tensor.read(number * BYTES, pages[slot].clear());
@@ -66,7 +69,7 @@ final class FilePages {
     while (range.hasRemaining()) {
       long at = from + range.position();
       int count = (int) Math.min(range.remaining(), BYTES - at % BYTES);
-      range.put(get(tensor, at / BYTES).slice((int) (at % BYTES), count));
+      range.put(page(tensor, at >>> PAGE_BITS).slice((int) (at % BYTES), count));
     }
     return range.flip();
   }

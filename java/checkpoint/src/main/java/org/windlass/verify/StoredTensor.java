@@ -93,18 +93,20 @@ final class StoredTensor {
   long[] bits(long first, long stride, int count) {
     long[] bits = new long[count];
     FilePages pages = FilePages.ofThread();
-    long begin = first * width / Byte.SIZE;
-    long end = ((first + count) * width + Byte.SIZE - 1) / Byte.SIZE;
-    ByteBuffer range =
-        stride == 1 && count > 1 ? pages.range(0, this, begin, (int) (end - begin)).clear() : null;
+    long mask = -1L >>> Long.SIZE - width;
+    if (stride == 1 && count > 1) {
+      long begin = first * width >>> 3;
+      long end = (first + count) * width + 7 >>> 3;
+      ByteBuffer range = pages.range(0, this, begin, (int) (end - begin)).clear();
+      int bit = (int) (first * width & 7);
+      for (int i = 0; i < count; i++, bit += width) {
+        bits[i] = range.getLong(bit >>> 3) >>> (bit & 7) & mask;
+      }
+      return bits;
+    }
     long bit = first * width;
     for (int i = 0; i < count; i++, bit += stride * width) {
-      long at = bit / Byte.SIZE;
-      long word =
-          range != null
-              ? range.getLong((int) (at - begin))
-              : pages.get(this, at / FilePages.BYTES).getLong((int) (at % FilePages.BYTES));
-      bits[i] = word >>> bit % Byte.SIZE & -1L >>> Long.SIZE - width;
+      bits[i] = pages.word(this, bit >>> 3) >>> (bit & 7) & mask;
     }
     return bits;
   }

@@ -118,6 +118,11 @@ record DefaultLayouts(
         throw new InvalidArgumentException("to() " + refused.getMessage(), refused);
       }
     }
+    if (!in.byRank() && request.from.filter(Layout::hasPartial).isPresent()) {
+      throw new InvalidArgumentException(
+          "from() " + request.from.get() + ": holds P, and " + in.path()
+              + " has whole tensors, which are no terms of a reduction");
+    }
   }
 
   void checkCovered(SourceTensors sources) {
