@@ -227,14 +227,18 @@ constexpr Algorithm ring(uint8_t name) {
 
 // Largest inputs for which the copy on ENTER pays, as measured: see docs/performance.md. 0 if
 // devices run the kernels.
+//   kEagerAllToAll   each rank reads a part of all inputs
+//   kEagerBroadcast  all peers read one input as a whole
+//   kEagerGather     each rank reads all inputs as a whole
+//   kEagerMove       a root or each rank folds, or parts are matrices
+//   kEagerAllReduce  each rank folds all inputs
 constexpr EagerLimits eager(EagerLimits limits) {
   return kLimits.offloadCores == 0 ? limits : EagerLimits{};
 }
 constexpr EagerLimits kEagerAllToAll = eager({{16, 0, 64, 256, 1024}});
 constexpr EagerLimits kEagerBroadcast = eager({{32, 1024, 64, 1024, 1024}});
 constexpr EagerLimits kEagerGather = eager({{8, 256, 64, 256, 1024}});
-constexpr EagerLimits kEagerColumns = eager({{32, 256, 64, 256, 1024}});
-constexpr EagerLimits kEagerReduce = eager({{32, 256, 64, 256, 1024}});
+constexpr EagerLimits kEagerMove = eager({{32, 256, 64, 256, 1024}});
 constexpr EagerLimits kEagerAllReduce = eager({{16, 64, 64, 64, 1024}});
 
 constexpr Kernels makeKernels() {
@@ -274,15 +278,15 @@ constexpr Kernels makeKernels() {
       {algorithm<Across<AllGather, AllGatherReads>>()}};
   collectives[WL_OP_ALL_GATHER_DIM] = {
       "all-gather-dim", kPart, kParts, kMoved, kApart, kRows, 1,
-      kEagerColumns, kernel<Eager<AllGatherColumnsPull>>,
+      kEagerMove, kernel<Eager<AllGatherColumnsPull>>,
       {algorithm<Across<AllGatherColumns, AllGatherColumnsReads>>()}};
   collectives[WL_OP_REDUCE_SCATTER] = {
       "reduce-scatter", kParts, kPart, kReduced, kInPlace, kRun, 1,
-      kEagerReduce, kernel<Eager<ReduceScatter>>,
+      kEagerMove, kernel<Eager<ReduceScatter>>,
       {algorithm<Across<ReduceScatter, ReduceScatterReads>>()}};
   collectives[WL_OP_REDUCE_SCATTER_DIM] = {
       "reduce-scatter-dim", kParts, kPart, kReduced, kApart, kRows, 1,
-      kEagerReduce, kernel<Eager<ReduceScatterColumns>>,
+      kEagerMove, kernel<Eager<ReduceScatterColumns>>,
       {algorithm<Across<ReduceScatterColumns, ReduceScatterColumnsReads>>()}};
   collectives[WL_OP_SCAN] = {
       "scan", kPart, kPart, kReduced, kApart, kRun, 1,
@@ -305,7 +309,7 @@ constexpr Kernels makeKernels() {
       {}, kNever, {algorithm<Across<Gather, GatherReads>>()}};
   collectives[WL_OP_REDUCE] = {
       "reduce", kPart, kRootsPart, kReduced, kInPlace, kRun, 1,
-      kEagerReduce, kernel<Eager<Reduce>>, {algorithm<Across<Reduce, ReduceReads>>()}};
+      kEagerMove, kernel<Eager<Reduce>>, {algorithm<Across<Reduce, ReduceReads>>()}};
   collectives[WL_OP_ALL_TO_ALL_V] = {
       "all-to-all-v", kUnequalParts, kUnequalParts, kMoved, kApart, kRun, 1,
       {}, kNever, {algorithm<Across<AllToAllV, AllToAllVReads>>()}};
@@ -315,7 +319,7 @@ constexpr Kernels makeKernels() {
       {algorithm<Across<AllGatherV, AllGatherVReads>>()}};
   collectives[WL_OP_REDUCE_SCATTER_V] = {
       "reduce-scatter-v", kUnequalParts, kPart, kReduced, kInPlace, kRun, 1,
-      kEagerReduce, kernel<Eager<ReduceScatterV>>,
+      kEagerMove, kernel<Eager<ReduceScatterV>>,
       {algorithm<Across<ReduceScatterV, ReduceScatterVReads>>()}};
   kernels.allToAllVPacked = kernel<Across<AllToAllVPacked, AllToAllVPackedReads>>;
   kernels.redistribute = kernel<Redistribute>;

@@ -128,7 +128,7 @@ int32_t wl_messages(wl_comm_t* comm, wl_message_t* messages, uint32_t count, int
     uint64_t bytes = 0;
     for (const Message& message : batch) bytes += message.bytes();
     if (Code code = own.beginAlone(descriptorOf(batch), bytes, error)) return code;
-    const Code code = own.orNoMemory([&] { return own.messages().run(batch); });
+    const Code code = own.messages().run(batch);
     if (code == WL_OK) writeResults(batch);
     return own.finish(code, bytes >= kLongWorkBytes, error);
   };

@@ -2,8 +2,8 @@
 /* Messages: Messages::post, takeHeads, answer and takeAnswers (native/core/message/message_moves.cpp), and what ends
  * them. Rank 0 receives, and each other rank sends it messages of two tags, all asynchronously. A message is copied to the
  * sender's block, or stays in the sender's buffer until it is answered. Rank 0 receives the last message first, by its
- * tag; it may withdraw a receive that has no message and begin it again. Any rank may abort, and one may die at any step. A
- * lane has two slots, room for one answer, and one block.
+ * tag; it may withdraw a receive that has no message, and begin it again. A sender that waits may abort, and one rank may
+ * die at any step. A lane has two slots, room for one answer, and one block.
  *
  * Checked: without a failure all ranks end; messages of one tag keep their order, and each arrives as it was sent; a
  * sender's buffer changes only when nobody reads it. Left out: doorbells (sleep.pml), and records of failures (record.pml). */
@@ -38,10 +38,9 @@ bool lost[RANKS];
 byte deaths;
 bool freed[RANKS];
 
-inline mayEnd() {
+inline mayDie() {
   if
   :: deaths == 0 -> deaths = 1; lost[ME] = true; failed = true; goto gone
-  :: ME > 0 -> failed = true /* an abort, or a deadline */
   :: true
   fi
 }
@@ -95,7 +94,7 @@ active [RANKS] proctype rank() {
   byte places[MESSAGES];
   byte taken[RANKS], answered[RANKS], received[RANKS];
   bool unmatched[2 * MESSAGES];
-  bool holdsBlock, posted;
+  bool holdsBlock, posted, decided;
   byte withdrawals;
 
   busy[ME] = true;
@@ -109,8 +108,14 @@ active [RANKS] proctype rank() {
 #else
     :: sent < MESSAGES && sent - SEEN(TAKEN(ME)) < SLOTS && !failed ->
 #endif
-      mayEnd();
+      mayDie();
       send()
+    :: waits > 0 && sent == MESSAGES && !decided && !failed ->
+      decided = true;
+      if
+      :: failed = true /* an abort, or its deadline */
+      :: true
+      fi
     :: waits > 0 && SEEN(ANSWERED(ME)) > heard && !failed ->
       m = SEEN(ANSWER(ME)) - 1;
       if
@@ -170,7 +175,7 @@ active [RANKS] proctype rank() {
       next = 0;
       assert(m == (received[s] == 0 -> MESSAGES - 1 : received[s] - 1));
       unmatched[(s - 1) * MESSAGES + m] = false;
-      mayEnd();
+      mayDie();
 #ifdef ANSWER_FIRST
       store(ANSWER(s), m + 1);
       answered[s]++;

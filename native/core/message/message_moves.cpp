@@ -62,6 +62,9 @@ bool Messages::driveSends(uint32_t peer) {
 
 bool Messages::post(uint32_t peer, Sending& sending, Message& message) {
   MessageLane& lane = *sending.lane;
+  // Nobody would receive it. check() says so.
+  if (group_.shared().leavers.load(std::memory_order_relaxed) != 0 && comm_.waits().hasLeft(peer))
+    return false;
   if (sending.sent - sending.taken == slots_) {
     sending.taken = lane.answers.taken.load(std::memory_order_acquire);
     if (sending.sent - sending.taken == slots_) return false;

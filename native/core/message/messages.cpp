@@ -31,12 +31,7 @@ Code Messages::run(MessageBatch& batch) {
   uint32_t awaited = batch.begin()->peer;
   for (const Message& message : batch)
     if (message.peer != awaited) awaited = kNobody;
-  {
-    Lock lock(mutex_);
-    begin(batch);
-    running_ = &batch;
-    drive(lock);
-  }
+  if (awaited == kNobody) awaited = kEveryRank;
   const auto isOver = [&] {
     Lock lock(mutex_);
     const bool tells = drive(lock);
@@ -44,14 +39,20 @@ Code Messages::run(MessageBatch& batch) {
     if (tells) comm_.waits().waiter().ring();
     return false;
   };
-  const Code code = batch.left == 0 ? WL_OK
-                                    : comm_.waits().awaitElse(*this, isOver,
-                                                              awaited == kNobody ? kEveryRank
-                                                                                 : awaited,
-                                                              batch.deadline);
-  Lock lock(mutex_);
-  running_ = nullptr;
-  if (code != WL_OK) forget(lock, batch);
+  const Code code = comm_.orNoMemory([&] {
+    {
+      Lock lock(mutex_);
+      running_ = &batch;
+      begin(batch);
+      drive(lock);
+      if (batch.left == 0) return WL_OK;
+    }
+    return comm_.waits().awaitElse(*this, isOver, awaited, batch.deadline);
+  });
+  if (code != WL_OK) {
+    Lock lock(mutex_);
+    forget(lock, batch);
+  }
   return code;
 }
 
@@ -123,49 +124,69 @@ void Messages::forget(Lock& lock, MessageBatch& batch) {
 
 // ---- asynchronous batches ----
 
+// Marks that a thread moves messages outside the rank's calls, during its lifetime.
+class Messages::Driving {
+ public:
+  explicit Driving(State& state) : drivers_(state.drivers) {
+    drivers_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  ~Driving() { drivers_.fetch_sub(1, std::memory_order_seq_cst); }
+  Driving(const Driving&) = delete;
+  Driving& operator=(const Driving&) = delete;
+
+ private:
+  std::atomic<uint32_t>& drivers_;
+};
+
 Code Messages::start(std::unique_ptr<MessageBatch>& batch, uint64_t* ticket, wl_error_t* error) {
-  std::atomic<uint32_t>& drivers = group_.lines(rank_).state.drivers;
-  drivers.fetch_add(1, std::memory_order_seq_cst);
-  const Code code = comm_.gate().status(error);
-  if (code == WL_OK) {
+  Code code = WL_OK;
+  {
+    const Driving driving(group_.lines(rank_).state);
+    if (code = comm_.gate().status(error); code != WL_OK) return code;
     Lock lock(mutex_);
-    batches_.reserve(batches_.size() + 1);
-    begin(*batch);
-    drive(lock);
-    if (batch->left > 0) {
+    code = comm_.orNoMemory([&] {
+      batches_.reserve(batches_.size() + 1);
+      begin(*batch);
+      drive(lock);
+      return WL_OK;
+    });
+    if (code != WL_OK) {
+      forget(lock, *batch);
+      code = comm_.gate().status(error);
+    } else if (batch->left > 0) {
       *ticket = batch->ticket = ++tickets_;
       batches_.push_back(std::move(batch));
     }
   }
-  drivers.fetch_sub(1, std::memory_order_seq_cst);
   comm_.waits().waiter().ring();
   return code;
 }
 
 Code Messages::look(std::unique_ptr<MessageBatch>* over, wl_error_t* error) {
-  std::atomic<uint32_t>& drivers = group_.lines(rank_).state.drivers;
-  drivers.fetch_add(1, std::memory_order_seq_cst);
-  Lock lock(mutex_);
+  Code code = WL_OK;
   bool tells = false;
-  Code code = comm_.gate().status(error);
-  if (code == WL_OK) {
-    tells = drive(lock);
-    const int64_t now = clockNs();
-    for (size_t i = 0; i < batches_.size(); ++i) {
-      check(lock, *batches_[i]);
-      if (batches_[i]->deadline.left(now) <= 0)
-        exceeded(*batches_[i], batches_[i]->deadline.limitNs());
-    }
+  {
+    const Driving driving(group_.lines(rank_).state);
+    Lock lock(mutex_);
+    const auto driveAll = [&] {
+      tells = drive(lock);
+      const int64_t now = clockNs();
+      for (size_t i = 0; i < batches_.size(); ++i) {
+        check(lock, *batches_[i]);
+        if (i < batches_.size() && batches_[i]->deadline.left(now) <= 0)
+          exceeded(*batches_[i], batches_[i]->deadline.limitNs());
+      }
+      return WL_OK;
+    };
+    if (comm_.gate().status(nullptr) == WL_OK) comm_.orNoMemory(driveAll);
     code = comm_.gate().status(error);
+    if (!over_.empty()) {
+      *over = std::move(over_.front());
+      over_.pop_front();
+      code = WL_OK;
+    }
+    for (; code != WL_OK && !batches_.empty(); batches_.pop_back()) forget(lock, *batches_.back());
   }
-  if (!over_.empty()) {
-    *over = std::move(over_.front());
-    over_.pop_front();
-    code = WL_OK;
-  }
-  for (; code != WL_OK && !batches_.empty(); batches_.pop_back()) forget(lock, *batches_.back());
-  lock.unlock();
-  drivers.fetch_sub(1, std::memory_order_seq_cst);
   if (tells) comm_.waits().waiter().ring();
   if (code != WL_OK) group_.dropRetired();
   return code;

@@ -79,11 +79,11 @@ class Messages : private Awaited {
  public:
   explicit Messages(Comm& comm);
 
-  // Runs a batch within an operation of this rank. Throws std::bad_alloc.
+  // Runs a batch within an operation of this rank.
   Code run(MessageBatch& batch);
 
   // Begins an asynchronous batch. *ticket stays 0 if it is over at once; `batch` then has the
-  // results. Throws std::bad_alloc.
+  // results.
   Code start(std::unique_ptr<MessageBatch>& batch, uint64_t* ticket, wl_error_t* error);
   // Drives messages until an asynchronous batch is over or `limitNs` has passed. *over is the
   // batch, or nullptr. An error ends all batches, and the caller frees their messages.
@@ -96,6 +96,7 @@ class Messages : private Awaited {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  class Driving;
 
   // A message in a lane that the receiver has not acknowledged.
   struct Unread {

@@ -40,7 +40,9 @@ public final class FileFault {
                 ? "not a folder"
                 : isUnderFile(path)
                     ? UNDER_FILE
-                    : Files.isDirectory(path) && !(fault instanceof FileSystemException) ? FOLDER : "";
+                    : Files.isDirectory(path) && !(fault instanceof FileSystemException)
+                        ? FOLDER
+                        : "";
     return fault instanceof ClosedChannelException
         ? ended(path, fault)
         : wrong.isEmpty()

@@ -102,7 +102,7 @@ final class ReshardRun implements AutoCloseable {
   ReshardResult run(LocalGroup group) {
     cancellation.moving(group);
     try (Team team =
-        Team.open(group, () -> RequestFingerprint.of(request, in, list), request.deadline())) {
+        Team.open(group, () -> RequestFingerprint.of(request, in, list), request.deadline)) {
       return team.isFirst() ? lead(team) : follow(team);
     } catch (WindlassException failure) {
       throw named(failure);
@@ -127,7 +127,7 @@ final class ReshardRun implements AutoCloseable {
 
   private ReshardResult lead(Team team) {
     try (CheckpointWriter writer =
-        cancellation.writing(() -> CheckpointWriter.begin(request.out(), request.force()))) {
+        cancellation.writing(() -> CheckpointWriter.begin(request.out(), request.force))) {
       try {
         return lead(team, writer);
       } catch (Throwable failure) {
@@ -143,7 +143,7 @@ final class ReshardRun implements AutoCloseable {
     Padding.requireZeros(in, list.moves(), team, cancellation::check);
     LostValues.look(in, list.moves(), this::warn);
     long verifying = 0;
-    if (request.verify()) {
+    if (request.verify) {
       verifying +=
           nanos(() -> SlowCheck.compareReplicas(in, list.moves(), cancellation::check));
     }
@@ -159,7 +159,7 @@ final class ReshardRun implements AutoCloseable {
     }
     overflows.tell(this::warn, cancellation::check);
     writer.sync();
-    if (request.verify()) {
+    if (request.verify) {
       verifying +=
           nanos(() -> SlowCheck.compare(in, list.moves(), output, cancellation::check));
     }
@@ -242,7 +242,7 @@ final class ReshardRun implements AutoCloseable {
 
   private void checkNew() {
     Path out = request.out();
-    if (!request.force() && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
+    if (!request.force && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
       throw new InvalidArgumentException(
           out + ": "
               + FileFault.link(out)
@@ -266,7 +266,7 @@ final class ReshardRun implements AutoCloseable {
         moved.localBytes(),
         seconds,
         casts(output, list.moves()),
-        request.verify(),
+        request.verify,
         others.copiedNames(),
         others.leftOut(),
         warned);

@@ -50,10 +50,10 @@ public record Mover(
    */
   public Moved run(LongConsumer wrote) {
     if (!moves.isEmpty()) {
-      long tileBytes = Math.min(request.bucketBytes().orElse(TILE_BYTES), MOST_TILE_BYTES);
+      long tileBytes = Math.min(request.bucketBytes.orElse(TILE_BYTES), MOST_TILE_BYTES);
       Tiles tiles = new Tiles(in, output, moves, team, tileBytes);
       new ProgressWatch(
-              request.deadline(),
+              request.deadline,
               () -> team.get(Team.MOVED),
               () -> team.get(Team.CALLS),
               output.bytes(),
@@ -64,7 +64,7 @@ public record Mover(
   }
 
   private void run(Communicator comm, Tiles tiles, long tileBytes, LongConsumer wrote) {
-    boolean staged = request.mode() == TransferMode.STAGED;
+    boolean staged = request.mode == TransferMode.STAGED;
     TileMover mover = new TileMover(team, overflows, tileBytes, staged);
     if (team.works(comm)) {
       long unchecked = 0;

@@ -186,7 +186,9 @@ public final class Overflows {
           String what =
               count == 0
                   ? "sums may be"
-                  : count == 1 ? "one value is" : String.format(Locale.ROOT, "%,d values are", count);
+                  : count == 1
+                      ? "one value is"
+                      : String.format(Locale.ROOT, "%,d values are", count);
           warnings.accept(Doubts.listed(List.copyOf(of.keySet())) + ": " + what + kind);
         });
   }

@@ -38,10 +38,10 @@ public final class Output implements AutoCloseable {
   private final List<TargetTensor> targets;
 
   /**
-   * Local shapes, keyed by division, global shape and rank. Many targets are alike. Equal divisions
-   * are one object.
+   * Local shapes, keyed by division, global shape and rank. Many targets are alike. They share
+   * equal divisions and shapes, so these are compared by identity.
    */
-  private final Map<Division, Map<List<Long>, Map<Integer, List<Long>>>> shapes =
+  private final Map<Division, Map<long[], Map<Integer, List<Long>>>> shapes =
       new IdentityHashMap<>();
 
   private int shapesCount;
@@ -107,8 +107,8 @@ public final class Output implements AutoCloseable {
           made.forEach(SafetensorsWriter::dropHeader);
           return made;
         };
-    if (request.maxShardBytes().isPresent()) {
-      makeIndexed(kept, texts, request.maxShardBytes().getAsLong());
+    if (request.maxShardBytes.isPresent()) {
+      makeIndexed(kept, texts, request.maxShardBytes.getAsLong());
     } else if (isWhole()) {
       byFirst.put(0, kept.make(List.of(""), items(targets)).get(0));
     } else {
@@ -157,13 +157,13 @@ public final class Output implements AutoCloseable {
       shapesCount = 0;
     }
     return shapes
-        .computeIfAbsent(target.division(), key -> new HashMap<>())
-        .computeIfAbsent(target.shapeList(), key -> new HashMap<>())
+        .computeIfAbsent(target.division(), key -> new IdentityHashMap<>())
+        .computeIfAbsent(target.shape(), key -> new HashMap<>())
         .computeIfAbsent(
             rank,
             key -> {
               shapesCount++;
-              return Arrays.stream(target.held(rank).shape()).boxed().toList();
+              return List.of(Arrays.stream(target.held(rank).shape()).boxed().toArray(Long[]::new));
             });
   }
 

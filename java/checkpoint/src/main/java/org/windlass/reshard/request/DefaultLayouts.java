@@ -55,7 +55,7 @@ record DefaultLayouts(
                             tensor.shape().length,
                             tensor.from(),
                             sources.takesDefault(tensor.stored())));
-    request.from().ifPresent(from -> checkDefault("from() " + from, from, read));
+    request.from.ifPresent(from -> checkDefault("from() " + from, from, read));
     Supplier<Stream<Seen>> written =
         () ->
             IntStream.range(0, moves.size())
@@ -68,7 +68,7 @@ record DefaultLayouts(
                             move.target().shape().length,
                             move.target().to(),
                             ruleOf.apply(move.source().name()).to().isEmpty()));
-    request.to().ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written));
+    request.to.ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written));
   }
 
   /**
@@ -106,15 +106,15 @@ record DefaultLayouts(
 
   /** Throws if a request lacks a layout that IN needs, or has one that IN can't have. */
   void checkRequest() {
-    if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
+    if (request.to.isEmpty() && (request.rules.isEmpty() || in.names().isEmpty())) {
       throw new InvalidArgumentException("to() is missing; reshard takes a target layout");
     }
-    if (in.names().isEmpty() && request.from().isEmpty()) {
+    if (in.names().isEmpty() && request.from.isEmpty()) {
       throw new InvalidArgumentException("from() is missing; " + in.path() + " has no tensors");
     }
-    if (request.to().isPresent()) {
+    if (request.to.isPresent()) {
       try {
-        TargetTensor.refusePartial(Layout.parse(request.to().get()));
+        TargetTensor.refusePartial(Layout.parse(request.to.get()));
       } catch (InvalidArgumentException refused) {
         throw new InvalidArgumentException("to() " + refused.getMessage(), refused);
       }
@@ -128,7 +128,7 @@ record DefaultLayouts(
         "no layout.json or rule gives one, and from() is missing");
     refuseUncovered(
         tied.tensors().stream()
-            .filter(name -> request.to().isEmpty() && ruleOf.apply(name).to().isEmpty()),
+            .filter(name -> request.to.isEmpty() && ruleOf.apply(name).to().isEmpty()),
         "target",
         "no rule gives one, and to() is missing");
   }

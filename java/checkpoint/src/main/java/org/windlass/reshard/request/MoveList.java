@@ -81,7 +81,7 @@ public final class MoveList {
     this.request = request;
     this.warnings = warnings;
     in.notes().forEach(warnings);
-    match(request.rules().map(Rules::read).orElse(List.of()));
+    match(request.rules.map(Rules::read).orElse(List.of()));
     TiedNames tied = TiedNames.of(in, this::ruleOf);
     DefaultLayouts defaults = new DefaultLayouts(in, request, tied, this::ruleOf, warnings);
     defaults.checkRequest();
@@ -91,7 +91,7 @@ public final class MoveList {
       }
     }
     SourceTensors sources =
-        new SourceTensors(in, request.from(), tied.storedNames(), this::ruleOf, shared);
+        new SourceTensors(in, request.from, tied.storedNames(), this::ruleOf, shared);
     if (tied.tensors().isEmpty() && !in.names().isEmpty()) {
       throw new InvalidArgumentException(
           in.path() + ": rules drop every tensor; leave one of them out");
@@ -102,11 +102,11 @@ public final class MoveList {
     }
     highest =
         Stream.concat(
-                request.from().stream(),
+                request.from.stream(),
                 tied.storedNames().stream().map(name -> sources.declared(name).get()))
             .max(Comparator.comparingInt(layout -> layout.mesh().highestRank()))
             .orElseThrow();
-    defaultTo = request.to().map(text -> Goal.of(text, highest));
+    defaultTo = request.to.map(text -> Goal.of(text, highest));
     if (in.names().isEmpty()) {
       warnings.accept(in.path() + ": has no tensors, and OUT gets none");
       defaultTo.ifPresent(goal -> targetRanks.addAll(goal.files()));
@@ -167,10 +167,10 @@ public final class MoveList {
   private void check() {
     Moves all = new Moves(moves, this::ruleOf);
     Siblings.check(all);
-    if (!request.ignoreScales()) {
+    if (!request.ignoreScales) {
       Remedy remedy = new Remedy(all, ranks -> Goal.plainFiles(ranks, defaultTo));
       ScaleBlocks.check(scales, all, in.byRank(), remedy);
-      GroupNumbers.check(in, scales, all, warnings);
+      GroupNumbers.check(in, scales, all, doubts);
     }
   }
 
@@ -279,7 +279,7 @@ public final class MoveList {
     }
     for (Assembly.Part part : whole.parts()) {
       SourceTensor source = part.source();
-      Optional<DType> wire = isCast(source) ? request.wire() : Optional.empty();
+      Optional<DType> wire = isCast(source) ? request.wire : Optional.empty();
       TensorMove move =
           new TensorMove(
               source,
@@ -359,7 +359,7 @@ public final class MoveList {
   private void lookAtDropped() {
     if (matches.values().stream().anyMatch(match -> match.rule().drops())) {
       new Scales(in.names().stream().map(this::stored).toList())
-          .lookAtDropped(name -> !ruleOf(name).drops(), request.ignoreScales(), doubts);
+          .lookAtDropped(name -> !ruleOf(name).drops(), request.ignoreScales, doubts);
     }
   }
 
@@ -401,7 +401,7 @@ public final class MoveList {
   }
 
   private DType dtype(SourceTensor source, Rule rule) {
-    Optional<DType> asked = rule.dtype().or(request::dtype);
+    Optional<DType> asked = rule.dtype().or(() -> request.dtype);
     if (asked.isPresent() && Casts.lack(source.dtype())) {
       throw new UnsupportedException(
           "tensor \"" + source.name() + "\": " + source.dtype() + " is not cast, to " + asked.get()
@@ -416,7 +416,7 @@ public final class MoveList {
     DType wire = move.wire().orElse(source);
     // Wider dtypes hold every f8 value.
     boolean cast = target != source || wire != source && isF8(wire);
-    if (!isF8(source) || !cast || request.ignoreScales()) {
+    if (!isF8(source) || !cast || request.ignoreScales) {
       return;
     }
     String name = move.source().name();
@@ -437,7 +437,7 @@ public final class MoveList {
     TargetTensor target = move.target();
     if (Purpose.of(source.name()) != Purpose.WHOLE
         || Casts.touch(source.dtype())
-        || request.ignoreScales()) {
+        || request.ignoreScales) {
       return;
     }
     Layout from = source.from();

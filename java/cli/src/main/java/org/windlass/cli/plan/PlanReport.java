@@ -20,7 +20,6 @@ import org.windlass.plan.Plan;
 import org.windlass.plan.Route;
 import org.windlass.plan.Totals;
 import org.windlass.plan.Traffic.Link;
-import org.windlass.plan.Traffic;
 import org.windlass.plan.Transport;
 
 /** Formats plans as lines: JSON objects, or text for people. */
@@ -237,7 +236,7 @@ public final class PlanReport {
   private String hosts(Planned planned, HostTraffic traffic) {
     int hosts = request.count(planned.ranks());
     StringBuilder text = new StringBuilder();
-    for (Traffic.Link link : summary ? List.<Traffic.Link>of() : traffic.between()) {
+    for (Link link : summary ? List.<Link>of() : traffic.between()) {
       text.append(
           String.format(
               Locale.ROOT,
