@@ -78,7 +78,8 @@ public final class Checkpoint implements AutoCloseable {
     index = isFolder ? SafetensorsIndex.find(path) : index;
     if (index.isPresent() && !found.isEmpty()) {
       throw new InvalidArgumentException(
-          path + ": holds both " + index.get().getFileName() + " and rank files; which one counts?");
+          path + ": holds both " + index.get().getFileName()
+              + " and rank files; move away those that do not count");
     }
     if (index.isPresent()) {
       readIndexed(index.get());
@@ -202,7 +203,8 @@ public final class Checkpoint implements AutoCloseable {
     for (String name : layouts.get().tensors().keySet()) {
       if (!names.contains(name)) {
         throw new InvalidArgumentException(
-            layoutFile + ": lists tensor " + JsonText.quoted(name) + ", which no rank file holds");
+            layoutFile + ": lists tensor " + JsonText.quoted(name)
+                + ", which no rank file holds; remove its entry");
       }
     }
   }
@@ -219,7 +221,8 @@ public final class Checkpoint implements AutoCloseable {
               || !rankFile(rank).equals(entry.getFileName().toString())) {
             throw new InvalidArgumentException(
                 entry + ": ranks are below " + DeviceMesh.MAX_RANKS
-                    + " and written with five digits or more, as in rank-00008.safetensors");
+                    + " and written with five digits or more, as in rank-00008.safetensors;"
+                    + " rename it");
           }
           files.put(rank, entry);
         }

@@ -117,7 +117,8 @@ public final class CheckpointWriter implements AutoCloseable {
       }
       Path folder = Objects.requireNonNull(absolute.getParent()).toRealPath();
       if (!Files.isDirectory(folder)) {
-        throw new InvalidArgumentException(out + ": a part of this path is a file");
+        throw new InvalidArgumentException(
+            out + ": a part of this path is a file; name a folder for it");
       }
       return folder.resolve(name);
     } catch (IOException fault) {

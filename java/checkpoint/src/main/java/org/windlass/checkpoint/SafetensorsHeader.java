@@ -95,7 +95,7 @@ public final class SafetensorsHeader {
     if (fileBytes < LENGTH_BYTES) {
       throw new InvalidArgumentException(
           path + ": " + fileBytes + " bytes are too few for a safetensors file, whose header length"
-              + " alone takes 8");
+              + " alone takes 8; copy or download it again");
     }
     ByteBuffer length = ByteBuffer.allocate(LENGTH_BYTES).order(ByteOrder.LITTLE_ENDIAN);
     readFully(path, channel, length, 0);
@@ -108,7 +108,7 @@ public final class SafetensorsHeader {
     if (headerBytes > fileBytes - LENGTH_BYTES) {
       throw new InvalidArgumentException(
           path + ": the header says it has " + headerBytes + " bytes, and the file has "
-              + (fileBytes - LENGTH_BYTES) + " after the length");
+              + (fileBytes - LENGTH_BYTES) + " after the length; copy or download it again");
     }
     ByteBuffer json = ByteBuffer.allocate((int) headerBytes);
     readFully(path, channel, json, LENGTH_BYTES);
@@ -221,7 +221,7 @@ public final class SafetensorsHeader {
       if (entry.end() > dataBytes) {
         throw new InvalidArgumentException(
             what + ": data_offsets [" + entry.begin() + ", " + entry.end() + "] reach past the file's "
-                + dataBytes + " bytes of data");
+                + dataBytes + " bytes of data; copy or download the file again");
       }
       if (entry.begin() < covered) {
         throw new InvalidArgumentException(
@@ -238,7 +238,8 @@ public final class SafetensorsHeader {
     if (covered != dataBytes) {
       throw new InvalidArgumentException(
           where + ": the tensors end at byte " + covered + " of " + dataBytes
-              + " bytes of data: the file is too long or a tensor is missing");
+              + " bytes of data: the file is too long or a tensor is missing; copy or download it"
+              + " again");
     }
   }
 

@@ -106,7 +106,8 @@ public record SafetensorsIndex(Map<String, String> files) {
       Path named = folder.resolve(file);
       if (!Files.exists(named)
           || !named.resolveSibling("").toRealPath().startsWith(folder.toRealPath())) {
-        throw new InvalidArgumentException(path + ": names " + file + ", which is not in the folder");
+        throw new InvalidArgumentException(
+            path + ": names " + file + ", which is not in the folder; complete the folder");
       }
     }
     return new SafetensorsIndex(files);

@@ -228,10 +228,12 @@ final class ReshardRun implements AutoCloseable {
       Path written = Files.exists(place) ? place.toRealPath() : place;
       if (written.startsWith(read)) {
         throw new InvalidArgumentException(
-            out + ": OUT is " + (written.equals(read) ? "IN itself" : "inside IN, " + in));
+            out + ": OUT is " + (written.equals(read) ? "IN itself" : "inside IN, " + in)
+                + "; name a path outside IN");
       }
       if (read.startsWith(written)) {
-        throw new InvalidArgumentException(out + ": IN, " + in + ", is inside OUT");
+        throw new InvalidArgumentException(
+            out + ": IN, " + in + ", is inside OUT; name another path");
       }
     } catch (IOException fault) {
       throw new InvalidArgumentException(out + ": cannot be resolved: " + fault.getMessage(), fault);

@@ -92,7 +92,8 @@ record DefaultLayouts(
       String lack = which + ": dimension " + dim + ", which " + placement + " cuts, ";
       if (most <= dim && !without.isEmpty()) {
         throw new InvalidArgumentException(
-            lack + "is one that no tensor has: they have " + most + " at most");
+            lack + "is one that no tensor has: they have " + most
+                + " at most; correct it, or take R");
       }
       if (with < without.size()
           && (with > 0 || tensors.get().noneMatch(tensor -> tensor.isCut(dim)))) {

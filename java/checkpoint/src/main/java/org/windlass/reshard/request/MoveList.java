@@ -93,7 +93,8 @@ public final class MoveList {
     SourceTensors sources =
         new SourceTensors(in, request.from, tied.storedNames(), this::ruleOf, shared);
     if (tied.tensors().isEmpty() && !in.names().isEmpty()) {
-      throw new InvalidArgumentException(in.path() + ": rules drop every tensor");
+      throw new InvalidArgumentException(
+          in.path() + ": rules drop every tensor; leave one of them out");
     }
     defaults.checkCovered(sources);
     if (in.byRank()) {
@@ -186,13 +187,13 @@ public final class MoveList {
           if (name.isEmpty() || name.equals(METADATA)) {
             throw new InvalidArgumentException(
                 "tensor \"" + first + "\" would be written as \"" + name
-                    + "\", a name that no tensor can have");
+                    + "\", a name that no tensor can have; correct \"as\" in its rule");
           }
           String other = written.putIfAbsent(name, first);
           if (other != null) {
             throw new InvalidArgumentException(
                 "tensors \"" + other + "\" and \"" + first + "\" would both be written as \"" + name
-                    + "\"");
+                    + "\"; give \"as\" more captures, or drop one of them");
           }
           add(name, assembly, whole);
         }
@@ -252,7 +253,8 @@ public final class MoveList {
       if (dtype(source, rule) != dtype) {
         throw new InvalidArgumentException(
             rule.where() + ": tensor \"" + source.name() + "\" is " + dtype(source, rule)
-                + ", and \"" + first.name() + "\", with which it joins, is " + dtype);
+                + ", and \"" + first.name() + "\", with which it joins, is " + dtype
+                + "; \"dtype\" in the rule casts both");
       }
     }
     int firstRank = goal.firstRank();
@@ -316,7 +318,8 @@ public final class MoveList {
       if (!goal.files().equals(first.files())) {
         throw new InvalidArgumentException(
             rule.where() + ": parts of one tensor are on the same ranks; " + first.text()
-                + " is for " + first.listed() + ", and " + goal.text() + " for " + goal.listed());
+                + " is for " + first.listed() + ", and " + goal.text() + " for " + goal.listed()
+                + "; give all parts as many ranks, with R for those that share a piece");
       }
     }
     return goals;

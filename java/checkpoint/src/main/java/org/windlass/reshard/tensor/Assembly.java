@@ -56,7 +56,8 @@ public record Assembly(
     if (other != null) {
       throw new InvalidArgumentException(
           rule.where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
-              + "\" are both \"" + capture + "\" of what is written as \"" + names.get(0) + "\"");
+              + "\" are both \"" + capture + "\" of what is written as \"" + names.get(0)
+              + "\"; give \"as\" more captures, or one of them a rule before this one");
     }
   }
 
@@ -124,7 +125,7 @@ public record Assembly(
     if (!parts.splits() && extent % whole != 0) {
       throw new InvalidArgumentException(
           has + "which is no multiple of " + whole + ", the indices of one unit in each of "
-              + parts.groups() + " groups");
+              + parts.groups() + " groups; correct \"groups\" or \"unit\"");
     }
   }
 
@@ -139,7 +140,8 @@ public record Assembly(
       if (!members.containsKey(name)) {
         throw new InvalidArgumentException(
             rule.where() + ": no tensor is part \"" + name + "\" of \"" + names.get(0) + "\"; tensor \""
-                + members.values().iterator().next().name() + "\" is another part of it");
+                + members.values().iterator().next().name()
+                + "\" is another part of it, so complete IN, or leave the name out of \"parts\"");
       }
     }
     return rule.parts().get().names().stream().map(members::get).toList();
@@ -154,7 +156,7 @@ public record Assembly(
             throw new InvalidArgumentException(
                 rule.where() + ": tensor \"" + tensor.name() + "\": {" + rule.joined() + "} is \""
                     + capture + "\"; tensors are stacked by number, from 0 to 999999999, with no 0"
-                    + " before it");
+                    + " before it; give the tensor a rule before this one");
           }
           byNumber.put(Integer.parseInt(capture), tensor);
         });
@@ -164,7 +166,9 @@ public record Assembly(
         throw new InvalidArgumentException(
             rule.where() + ": \"" + names.get(0) + "\" would be stacked of " + byNumber.firstKey()
                 + " to " + byNumber.lastKey() + ", and there is no \"" + nameOf(next) + "\""
-                + (next == 0 ? "; \"uneven\": true stacks what there is" : ""));
+                + (next == 0
+                    ? "; \"uneven\": true stacks what there is"
+                    : "; complete IN, or give those after it a rule before this one"));
       }
       next++;
     }
@@ -214,7 +218,8 @@ public record Assembly(
       throw new InvalidArgumentException(
           rule.where() + ": tensor \"" + part.name() + "\" has shape "
               + Arrays.toString(part.shape()) + ", which does not join with "
-              + Arrays.toString(first.shape()) + " of \"" + first.name() + "\"");
+              + Arrays.toString(first.shape()) + " of \"" + first.name() + "\"; correct \"dim\" or"
+              + " \"match\", or give it a rule before this one");
     }
   }
 }

@@ -244,7 +244,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
         throw new InvalidArgumentException(
             where + ": " + which + " has extent " + shape[dim] + " along dimension " + dim
                 + ", of which a rank would hold " + held + "; parts are joined where " + pieces
-                + " equal pieces make each, and left apart otherwise");
+                + " equal pieces make each. Cut them for fewer ranks, or leave them apart");
       }
     }
   }
@@ -301,12 +301,12 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
       if (!Set.copyOf(other.mesh().ranks()).equals(Set.copyOf(layout().mesh().ranks()))) {
         throw new InvalidArgumentException(
             where + ": the layouts of the parts, such as " + layout() + " and " + other
-                + ", are not on the same ranks");
+                + ", are not on the same ranks; add R for the ranks that share a piece");
       }
       if (other.hasPartial() && !other.equals(layout())) {
         throw new InvalidArgumentException(
             where + ": holds P in " + other + " and not in " + layout()
-                + "; terms are reduced by one layout of all parts");
+                + "; give all parts the same layout, since their terms are reduced together");
       }
     }
     for (int rank : layout().mesh().ranks()) {
@@ -319,7 +319,8 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
       if (others.size() > 1) {
         throw new InvalidArgumentException(
             where + ": the layouts of the parts cut other dimensions than " + dim
-                + " differently, so that their pieces do not lie one after another on rank " + rank);
+                + " differently, so that their pieces do not lie one after another on rank " + rank
+                + "; give them layouts that differ along dimension " + dim + " only");
       }
     }
   }

@@ -119,14 +119,16 @@ public final class SourceTensors {
           if (!found.contains(rank)) {
             throw new InvalidArgumentException(
                 in.path() + ": " + Checkpoint.rankFile(rank) + " is missing; rank " + rank
-                    + " is in the source layout " + layout);
+                    + " is in the source layout " + layout
+                    + ", so add the file, or correct the layout");
           }
         });
     for (int rank : found) {
       if (!expected.containsKey(rank)) {
         throw new InvalidArgumentException(
             in.path() + ": " + Checkpoint.rankFile(rank) + " is there, and rank " + rank
-                + " is in no source layout, such as " + expected.values().iterator().next());
+                + " is in no source layout, such as " + expected.values().iterator().next()
+                + "; move the file away, or correct the layout");
       }
     }
   }
@@ -145,13 +147,14 @@ public final class SourceTensors {
     if (tensor.shape().length > MAX_DIMS) {
       throw new UnsupportedException(
           "tensor \"" + name + "\": has " + tensor.shape().length + " dimensions; at most " + MAX_DIMS
-              + " move");
+              + " move, so leave it out with a rule that has \"drop\"");
     }
     Optional<ReduceOp> op = tensor.from().partialOp();
     if (op.isPresent() && !tensor.dtype().canReduce(op.get())) {
       throw new InvalidArgumentException(
           "tensor \"" + name + "\": " + tensor.dtype() + " does not reduce by " + op.get()
-              + ", as the source layout " + tensor.from() + " asks");
+              + ", as the source layout " + tensor.from() + " asks; a rule with \"from\": \""
+              + tensor.from().mesh().size() + ":R\" takes it from one rank");
     }
     DeviceMesh mesh = tensor.from().mesh();
     long terms =
@@ -162,7 +165,7 @@ public final class SourceTensors {
     if (terms > Native.WL_MAX_RANKS) {
       throw new UnsupportedException(
           "tensor \"" + name + "\": its source layout has " + terms + " terms; at most "
-              + Native.WL_MAX_RANKS + " are reduced");
+              + Native.WL_MAX_RANKS + " are reduced; reduce it in two reshards");
     }
     return tensor;
   }
@@ -172,8 +175,10 @@ public final class SourceTensors {
     Layout from = declared(name).orElseThrow();
     if (from.hasPartial()) {
       throw new InvalidArgumentException(
-          "tensor \"" + name + "\": its source layout " + from + " holds P, and " + in.path()
-              + " has whole tensors, which are no terms of a reduction");
+          "tensor \"" + name + "\": "
+              + (takesDefault(name) ? "from() " : ruleOf.apply(name).where() + ".from ") + from
+              + " holds P, and " + in.path()
+              + " has whole tensors, which are no terms of a reduction; give 1:R");
     }
     Layout applied = applied(name, from, entry.shape().size());
     Optional<List<Long>> said = ruleOf.apply(name).pad().flatMap(Rule.Form.Pad::shape);
@@ -328,7 +333,8 @@ public final class SourceTensors {
       String name, List<Long> held, List<Long> own, List<Long> padded) {
     return new InvalidArgumentException(
         "tensor \"" + name + "\": its files make shape " + held + ", and by its rule or layout.json"
-            + " it is " + own + (padded.equals(own) ? "" : ", padded to " + padded));
+            + " it is " + own + (padded.equals(own) ? "" : ", padded to " + padded)
+            + "; correct \"shape\" there");
   }
 
   private SafetensorsEntry local(String name, int rank, Layout layout) {
@@ -373,13 +379,14 @@ public final class SourceTensors {
     if (!entry.shape().equals(Arrays.stream(shape).boxed().toList())) {
       throw new InvalidArgumentException(
           "tensor \"" + name + "\": layout.json says shape " + entry.shape()
-              + ", and the rank files make " + Arrays.toString(shape) + " under " + division);
+              + ", and the rank files make " + Arrays.toString(shape) + " under " + division
+              + "; correct layout.json, or the layout");
     }
     DType said = entry.dtype().orElse(dtype);
     if (said != dtype) {
       throw new InvalidArgumentException(
           "tensor \"" + name + "\": layout.json says dtype " + said + ", and the rank files hold "
-              + dtype);
+              + dtype + "; correct layout.json, or complete IN from one run");
     }
     if (stored(name).isEmpty()) {
       return;
@@ -401,7 +408,8 @@ public final class SourceTensors {
       throw new InvalidArgumentException(
           "tensor \"" + name + "\": layout.json says " + (listed.isPlain() ? "layout " : "")
               + listed + ", and " + (isRuled ? "its rule" : "from()") + " says " + asked
-              + (asked.isPlain() && !listed.isPlain() ? ", which cuts the whole tensor" : ""));
+              + (asked.isPlain() && !listed.isPlain() ? ", which cuts the whole tensor" : "")
+              + "; leave it out to read the tensor as layout.json says");
     }
   }
 
@@ -420,6 +428,7 @@ public final class SourceTensors {
   private static InvalidArgumentException disagrees(
       String name, int rank, String expected, String found) {
     return new InvalidArgumentException(
-        "tensor \"" + name + "\": rank " + rank + ": expected " + expected + "; found " + found);
+        "tensor \"" + name + "\": rank " + rank + ": expected " + expected + "; found " + found
+            + ". Correct the source layout, or " + Checkpoint.rankFile(rank));
   }
 }

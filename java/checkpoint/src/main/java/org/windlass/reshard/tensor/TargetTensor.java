@@ -31,7 +31,8 @@ public record TargetTensor(
   /** Throws InvalidArgumentException for a Partial layout: targets hold values, not terms. */
   public static void refusePartial(Layout to) {
     if (to.hasPartial()) {
-      throw new InvalidArgumentException(to + ": a target cannot be Partial");
+      throw new InvalidArgumentException(
+          to + ": a target cannot be Partial; R in place of P gives each rank the sum");
     }
   }
 

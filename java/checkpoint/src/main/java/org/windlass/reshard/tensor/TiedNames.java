@@ -92,7 +92,7 @@ public final class TiedNames {
     if (!own.from().equals(rule.from())) {
       throw new InvalidArgumentException(
           rule.where() + ".from: \"" + name + "\" is another name of tensor \"" + stored(name)
-              + "\", whose rule gives its source layout");
+              + "\", whose rule gives its source layout; leave \"from\" out here");
     }
   }
 
