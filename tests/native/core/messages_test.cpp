@@ -496,6 +496,37 @@ TEST(Message, WithWrongArgumentsIsRefused) {
   });
 }
 
+// Lanes and blocks take memory once they are used.
+TEST(Message, OfManyRanksTakesLittleMemory) {
+  if (processes(1) > 0 || kSlow > 1) GTEST_SKIP() << "one process of threads tells";
+  const auto residentBytes = [] {
+    uint64_t pages[2] = {};
+    FILE* const file = std::fopen("/proc/self/statm", "r");
+    EXPECT_EQ(2, std::fscanf(file, "%lu %lu", &pages[0], &pages[1]));
+    std::fclose(file);
+    return pages[1] * 4096;
+  };
+  constexpr int kRanks = 1024;
+  const uint64_t before = residentBytes();
+  {
+    LocalRanks ranks(kRanks);
+    Error error;
+    Bytes data(2000);
+    const auto of = [&](int rank) { return ranks.comms[static_cast<size_t>(rank)]; };
+    for (int rank = 0; rank < kRanks; ++rank)
+      for (const int step : {1, 2, 5})
+        ASSERT_EQ(WL_OK, run(of(rank), send(data.data(), 2000, (rank + step) % kRanks, step),
+                             &error))
+            << error.message;
+    for (int rank = 0; rank < kRanks; ++rank)
+      for (int i = 0; i < 3; ++i)
+        ASSERT_EQ(WL_OK, run(of(rank), receive(data.data(), 2000, WL_ANY, WL_ANY), &error))
+            << error.message;
+    EXPECT_LT(residentBytes() - before, uint64_t{256} << 20);
+    std::printf("%llu MiB\n", static_cast<unsigned long long>((residentBytes() - before) >> 20));
+  }
+}
+
 TEST(Message, ThatWaitsIsInTheReport) {
   LocalRanks ranks(2);
   ranks.run([&](int rank, wl_comm_t* comm) {

@@ -165,6 +165,8 @@ final class Samples extends SampleValues {
     put(Communicator.class, one);
     put(Collectives.class, one);
     put(PointToPoint.class, one);
+    put(Reductions.class, one);
+    put(ArrayCollectives.class, one);
     put(MessageGroup.class, MessageGroup::new);
     put(StreamCollectives.class, () -> one.get().onStream(0));
     put(Window.class, window);
