@@ -111,12 +111,13 @@ class Transposer {
     forEachAddress(dims, columnsFrom_, to, from, [&](unsigned char* d, const unsigned char*) {
       offsets_[rows++] = d - to;
     });
-    uint32_t count = t_.ndim;
-    int64_t step = bytes_;
+    uint32_t count = 0;
+    int64_t step = box.count * bytes_;
     for (uint32_t i = 0; i < t_.ndim; ++i) {
-      const uint32_t d = i < columnsFrom_ ? columnsFrom_ - 1 - i : t_.ndim - 1 - (i - columnsFrom_);
-      dims[t_.ndim - 1 - i] = {box.extent[d], step, srcStep_.step[d]};
-      step *= box.extent[d];
+      const uint32_t d = (columnsFrom_ + i) % t_.ndim;
+      if (box.extent[d] == 1) continue;
+      step /= box.extent[d];
+      dims[count++] = {box.extent[d], step, srcStep_.step[d]};
     }
     int64_t rowBytes = bytes_;
     while (count > 0 && dims[count - 1].src == rowBytes) rowBytes *= dims[--count].extent;
