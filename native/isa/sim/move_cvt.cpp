@@ -146,7 +146,7 @@ class Transposer {
   int64_t offsets_[kMostRows];
 };
 
-// Moves transposed views. Returns false if they take another way.
+// Moves transposed views, cast at most once. Returns false for other views.
 bool transposeViews(const VectorTable& table, const Traversal& t, const CastSteps& cast,
                     ViewList& dsts, ViewList& srcs, Stores stores) {
   if (cast.count() > 1 || !Transposer::suits(t, dsts[0], srcs[0])) return false;
@@ -284,12 +284,12 @@ void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, 
   const CastSteps cast(table, src.dtype, wire, dtype);
   const DefaultFloatMode mode;
   const bool isOne = dst.count() == 1;
-  if (isOne && transposeViews(table, t, cast, dst, from, stores)) {
-  } else if (isOne && cast.identity()) {
+  const bool isMoved = isOne && transposeViews(table, t, cast, dst, from, stores);
+  if (!isMoved && isOne && cast.identity()) {
     copyView(t, dst, from, stores);
-  } else if (isOne && t.ndim > 0 && rowsContiguous(t, dst[0]) && rowsContiguous(t, src)) {
+  } else if (!isMoved && isOne && t.ndim > 0 && rowsContiguous(t, dst[0]) && rowsContiguous(t, src)) {
     castRows(t, cast, dst[0], src, stores);
-  } else {
+  } else if (!isMoved) {
     moveBoxes(t, cast, dst, from, stores);
   }
   if (stores == Stores::kStreaming) orderStreamed();
