@@ -20,8 +20,7 @@ class PlanTable {
   const uint64_t* ofOperation(uint32_t n) const {
     return words_.data() + starts_[n < workBytes_.size() ? n : workBytes_.size()];
   }
-  // Bytes by which operation n's items count towards the size from which an operation exceeds the
-  // caches.
+  // Bytes by which operation n's items count towards the size from which an operation streams.
   uint64_t workBytes(uint32_t n) const { return n < workBytes_.size() ? workBytes_[n] : 0; }
   const WordList& words() const { return words_; }
   // Calls visit(item, phase) for each item, in the order in which one thread runs them.

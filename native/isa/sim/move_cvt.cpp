@@ -111,12 +111,13 @@ class Transposer {
     forEachAddress(dims, columnsFrom_, to, from, [&](unsigned char* d, const unsigned char*) {
       offsets_[rows++] = d - to;
     });
-    uint32_t count = t_.ndim;
-    int64_t step = bytes_;
+    uint32_t count = 0;
+    int64_t step = box.count * bytes_;
     for (uint32_t i = 0; i < t_.ndim; ++i) {
-      const uint32_t d = i < columnsFrom_ ? columnsFrom_ - 1 - i : t_.ndim - 1 - (i - columnsFrom_);
-      dims[t_.ndim - 1 - i] = {box.extent[d], step, srcStep_.step[d]};
-      step *= box.extent[d];
+      const uint32_t d = (columnsFrom_ + i) % t_.ndim;
+      if (box.extent[d] == 1) continue;
+      step /= box.extent[d];
+      dims[count++] = {box.extent[d], step, srcStep_.step[d]};
     }
     int64_t rowBytes = bytes_;
     while (count > 0 && dims[count - 1].src == rowBytes) rowBytes *= dims[--count].extent;
@@ -145,7 +146,7 @@ class Transposer {
   int64_t offsets_[kMostRows];
 };
 
-// Moves transposed views. Returns false if they take another way.
+// Moves transposed views, cast at most once. Returns false for other views.
 bool transposeViews(const VectorTable& table, const Traversal& t, const CastSteps& cast,
                     ViewList& dsts, ViewList& srcs, Stores stores) {
   if (cast.count() > 1 || !Transposer::suits(t, dsts[0], srcs[0])) return false;
@@ -283,12 +284,12 @@ void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, 
   const CastSteps cast(table, src.dtype, wire, dtype);
   const DefaultFloatMode mode;
   const bool isOne = dst.count() == 1;
-  if (isOne && transposeViews(table, t, cast, dst, from, stores)) {
-  } else if (isOne && cast.identity()) {
+  const bool isMoved = isOne && transposeViews(table, t, cast, dst, from, stores);
+  if (!isMoved && isOne && cast.identity()) {
     copyView(t, dst, from, stores);
-  } else if (isOne && t.ndim > 0 && rowsContiguous(t, dst[0]) && rowsContiguous(t, src)) {
+  } else if (!isMoved && isOne && t.ndim > 0 && rowsContiguous(t, dst[0]) && rowsContiguous(t, src)) {
     castRows(t, cast, dst[0], src, stores);
-  } else {
+  } else if (!isMoved) {
     moveBoxes(t, cast, dst, from, stores);
   }
   if (stores == Stores::kStreaming) orderStreamed();
