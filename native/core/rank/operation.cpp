@@ -21,6 +21,15 @@ bool Operation::pulls(const Launch& launch) const {
   return false;
 }
 
+void Operation::seePlaces() {
+  reachAll_ = true;
+  for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
+    const RankArgs& stated = group_.lines(rank).entry[(sequence_ - 1) & 1].args;
+    for (const Place place : {stated.in, stated.out, stated.aux})
+      reachAll_ = reachAll_ && !place.isOrdinary();
+  }
+}
+
 void Operation::fillEntry(const Call& call, bool eager) {
   Entry& entry = own_.entry[sequence_ & 1];
   entry.core.store(own_.state.core.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -42,6 +51,8 @@ void Operation::fillEntry(const Call& call, bool eager) {
     } else {
       kTarget.copy(copy, call.args.in, call.inBytes);
     }
+    // For seePrevious(). Kernels with eager inputs have no other aux than their parts.
+    if (entry.args.aux.isNone()) entry.args.aux = entry.args.in;
     entry.args.in = group_.block().placeOf(copy);
   }
 }

@@ -10,6 +10,9 @@ namespace windlass {
 
 class Operation {
  public:
+  // Operations of fewer elements travel with ENTER in any case, so nobody looks at their memory.
+  static constexpr uint64_t kFewElements = 64;
+
   Operation(Group& group, uint32_t rank)
       : group_(group),
         rank_(rank),
@@ -39,6 +42,18 @@ class Operation {
   }
   // Writes what peers need to know of the operation, into lines that they do not read yet.
   void fillEntry(const Call& call, bool eager);
+  // How the ranks run, as far as it selects which inputs travel with ENTER. Processes that lately
+  // named only memory that their peers reach count as threads. The same on every rank.
+  RanksAre ranksAre() const {
+    const RanksAre are = group_.config().ranksAre();
+    return are == kProcessesOnCores && reachAll_ ? kThreadsOnCores : are;
+  }
+  // Looks at the memory that all ranks named in the previous operation. Call before this rank
+  // enters, after all ranks have entered the previous operation.
+  void seePrevious() {
+    const uint64_t elements = own_.entry[(sequence_ - 1) & 1].descriptor.count;
+    if (elements >= kFewElements && group_.config().ranksAre() == kProcessesOnCores) seePlaces();
+  }
   // Makes the entry visible to peers.
   void publishEntry() {
     own_.entry[sequence_ & 1].sequence.store(sequence(), std::memory_order_release);
@@ -77,6 +92,7 @@ class Operation {
  private:
   // How this rank names its memory to its peers if ranks live in several processes.
   RankArgs placesOf(const Call& call) const;
+  [[gnu::noinline]] void seePlaces();
   // Fills in this rank's part table.
   [[gnu::noinline]] const PartTable& stateParts(const Call& call);
 
@@ -85,6 +101,7 @@ class Operation {
   RankLines& own_;
   uint64_t sequence_;
   Descriptor current_ = {};
+  bool reachAll_ = false;  // all memory that seePrevious() saw last is in windows
 };
 
 }  // namespace windlass
