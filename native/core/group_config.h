@@ -81,6 +81,10 @@ struct GroupConfig {
   }
   // Bytes of a half for each reader, if readers read different data.
   uint64_t stagePartBytes() const { return stageHalfBytes() / ranks / kLine * kLine; }
+  // Messages from one rank to another that a lane holds before the receiver takes their heads.
+  uint32_t messageSlots() const { return ranks <= 64 ? 14 : ranks <= 512 ? 6 : 2; }
+  // Eager messages of a rank that their receivers have not read yet, of all lanes.
+  uint32_t messageBlocks() const { return ranks <= 64 ? 32 : 8; }
   // Bytes of the in-line executor's signals to one rank: a line for each core of each rank.
   size_t coreLineBytes() const { return size_t{ranks} * inLineCores * kCoreLineBytes; }
 };

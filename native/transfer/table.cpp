@@ -23,19 +23,19 @@ int64_t rowOf(const ChunkItem& box) {
 
 // Returns the dimension along which to cut a box of these extents; box.ndim() if all have one
 // element. Compares the smaller of the source and target stride of each dimension, and takes the
-// largest. Rows then stay whole on both sides. If dimensions are equal, first takes the one along
-// which the target is contiguous, down to rowOf(box), and then the one with the smaller other
-// stride, so that neighbours stay in one item.
+// largest. Rows then stay whole on both sides. If dimensions are equal, takes the one with the
+// smaller other stride, so that neighbours stay in one item. But first cuts rows of the target that
+// the source does not share, down to rowOf(box), so that the source's rows are the longer ones.
 uint32_t cutDimension(const ChunkItem& box, const int64_t* length) {
   const int64_t* targetStrides = ChunkItem::targetStrides(box.target(0));
   const int64_t* sourceStrides = ChunkItem::sourceStrides(box.source(0));
   uint32_t cut = box.ndim();
-  std::tuple<int64_t, bool, int64_t> best;
+  std::tuple<bool, int64_t, int64_t> best;
   for (uint32_t d = 0; d < box.ndim(); ++d) {
     if (length[d] < 2) continue;
     const auto [closer, further] = std::minmax(targetStrides[d], sourceStrides[d]);
-    const bool isLongRow = targetStrides[d] == 1 && length[d] > rowOf(box);
-    const std::tuple own(closer, isLongRow, -further);
+    const bool isLongRow = targetStrides[d] == 1 && sourceStrides[d] != 1 && length[d] > rowOf(box);
+    const std::tuple own(isLongRow, closer, -further);
     if (cut != box.ndim() && own <= best) continue;
     best = own;
     cut = d;
@@ -45,7 +45,7 @@ uint32_t cutDimension(const ChunkItem& box, const int64_t* length) {
 
 // Returns the bytes by which an item counts towards the size from which an operation exceeds the
 // caches: those that it writes, or the mean of those that it reads and writes. Transposed items
-// gain from streaming stores at half the size: they store lines that the CPU cannot foresee.
+// gain from streaming stores at a quarter of the size: they store lines that the CPU cannot foresee.
 uint64_t workOf(const ChunkItem& box, const int64_t* length, uint64_t bytes, uint64_t written) {
   const uint64_t elements = bytes / sizeOf(ChunkItem::dtypeOf(box.target(0)));
   const uint64_t read = elements * sizeOf(ChunkItem::dtypeOf(box.source(0))) * box.sources();
@@ -56,7 +56,7 @@ uint64_t workOf(const ChunkItem& box, const int64_t* length, uint64_t bytes, uin
                                     ChunkItem::targetStrides(box.target(0))[d] == 1 &&
                                     ChunkItem::sourceStrides(box.source(0))[d] != 1);
   }
-  return isTransposed ? 2 * work : work;
+  return isTransposed ? 4 * work : work;
 }
 
 }  // namespace

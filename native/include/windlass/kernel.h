@@ -86,7 +86,7 @@ enum class ReduceOp : int32_t {
   kPremultipliedSum = 8,
 };
 constexpr int32_t kReduceOpCount = 9;
-WL_CORE constexpr bool isBitwise(ReduceOp op) {
+constexpr bool isBitwise(ReduceOp op) {
   return op == ReduceOp::kAnd || op == ReduceOp::kOr || op == ReduceOp::kXor;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "native/base/dtype.h"
 #include "native/isa/cuda/memory.h"
 
 namespace windlass::cuda {

@@ -7,7 +7,6 @@
 
 #include "native/base/copy.h"
 #include "native/base/cpu.h"
-#include "native/isa/sim/cast_steps.h"
 #include "native/isa/sim/loops.h"
 #include "native/isa/sim/phase_scope.h"
 #include "native/isa/sim/traversal.h"
@@ -92,7 +91,7 @@ void copyElements(unsigned char* d, const unsigned char* s, Dimension outer, Dim
   const auto element = static_cast<int64_t>(bytes);
   if (outer.dst == element && inner.src == element) std::swap(outer, inner);
   if (inner.dst == element && outer.src == element) {
-    const Plane plane = {d, outer.dst, s, inner.src, outer.extent, inner.extent};
+    const Plane plane = {d, outer.dst, nullptr, s, inner.src, outer.extent, inner.extent};
     return activeTable().transposeOf(bytes)(plane, nullptr, 0, streams);
   }
   switch (bytes) {
@@ -109,80 +108,6 @@ void copyElements(unsigned char* d, const unsigned char* s, Dimension outer, Dim
       return copyPlane<8>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent,
                           inner.extent);
   }
-}
-
-// Transposes a box of more than two dimensions that one plane does not fill with whole lines. Packs
-// the box in the order of the source, transposes it as one plane, and writes rows. The innermost
-// dimension is contiguous in dst, and some other one in src. Returns false if the box is too large.
-bool transposeBox(unsigned char* dst, const unsigned char* src, const Dimension* dims,
-                  uint32_t count, size_t bytes, Stores stores) {
-  const auto element = static_cast<int64_t>(bytes);
-  int64_t total = element;
-  for (uint32_t d = 0; d < count; ++d) total *= dims[d].extent;
-  if (total > static_cast<int64_t>(kBoxBytes)) return false;
-  // The columns of the plane: the source's closest dimensions, until they fill a line.
-  ByteStrides packed;
-  bool isColumn[kMaxDims] = {};
-  int64_t columns = element;
-  while (columns < kLineBytes) {
-    uint32_t closest = count;
-    for (uint32_t d = 0; d + 1 < count; ++d) {
-      const bool isNext = !isColumn[d] && dims[d].src >= element;
-      if (isNext && (closest == count || dims[d].src < dims[closest].src)) closest = d;
-    }
-    if (closest == count) break;
-    isColumn[closest] = true;
-    packed.step[closest] = columns;
-    columns *= dims[closest].extent;
-  }
-  int64_t rows = columns;
-  for (uint32_t d = count; d-- > 0;) {
-    if (isColumn[d]) continue;
-    packed.step[d] = rows;
-    rows *= dims[d].extent;
-  }
-  rows /= columns;
-  ByteStrides srcStep;
-  ByteStrides dstStep;
-  int64_t extent[kMaxDims];
-  alignas(64) unsigned char inSourceOrder[kBoxBytes];
-  alignas(64) unsigned char inTargetOrder[kBoxBytes];
-  const auto order = [&](const auto& isBefore) {
-    uint32_t number[kMaxDims];
-    for (uint32_t d = 0; d < count; ++d) number[d] = d;
-    std::sort(number, number + count, isBefore);
-    ByteStrides ordered;
-    for (uint32_t i = 0; i < count; ++i) {
-      extent[i] = dims[number[i]].extent;
-      srcStep.step[i] = dims[number[i]].src;
-      dstStep.step[i] = dims[number[i]].dst;
-      ordered.step[i] = packed.step[number[i]];
-    }
-    return ordered;
-  };
-  const auto isFurther = [&](uint32_t a, uint32_t b) { return packed.step[a] > packed.step[b]; };
-  const ByteStrides sourceOrder = order(isFurther);
-  Dimension pack[kMaxDims];
-  for (uint32_t d = 0; d < count; ++d)
-    pack[d] = {extent[d], sourceOrder.step[d], srcStep.step[d]};
-  uint32_t outer = count;
-  int64_t rowBytes = element;
-  while (outer > 0 && pack[outer - 1].src == rowBytes) rowBytes *= pack[--outer].extent;
-  const Dimension along = outer > 0 ? pack[outer - 1] : Dimension{1, 0, 0};
-  forEachAddress(pack, outer > 0 ? outer - 1 : 0, inSourceOrder, src,
-                 [&](unsigned char* d, const unsigned char* s) {
-                   copyRows(d, along.dst, s, along.src, along.extent,
-                            static_cast<size_t>(rowBytes));
-                 });
-  const Plane plane = {inTargetOrder, rows * element,    inSourceOrder,
-                       columns,       columns / element, rows};
-  activeTable().transposeOf(bytes)(plane, nullptr, 0, false);
-  for (uint32_t d = 0; d < count; ++d) {
-    packed.step[d] = isColumn[d] ? packed.step[d] * rows : packed.step[d] / columns * element;
-  }
-  const ByteStrides targetOrder = order(isFurther);
-  copyStrided(dst, dstStep, inTargetOrder, targetOrder, extent, count, bytes, stores);
-  return true;
 }
 
 // Limits of a copy within the second-level cache of common CPUs. In this range the C library, which
@@ -254,16 +179,8 @@ void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned 
     for (uint32_t d = 0; d + 2 < count; ++d) {
       if (dims[d].src == element || dims[d].dst == element) std::swap(dims[d], dims[count - 2]);
     }
-    const Dimension outer = dims[count - 2];
-    const Dimension inner = dims[count - 1];
-    const bool isTransposed = inner.dst == element && outer.src == element;
-    const bool isSmall = std::min(outer.extent, inner.extent) * element < kLineBytes;
-    if (count > 2 && isTransposed && isSmall &&
-        transposeBox(dst, src, dims, count, elementBytes, stores)) {
-      return;
-    }
     forEachAddress(dims, count - 2, dst, src, [&](unsigned char* d, const unsigned char* s) {
-      copyElements(d, s, outer, inner, elementBytes, streams);
+      copyElements(d, s, dims[count - 2], dims[count - 1], elementBytes, streams);
     });
     return;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TMOVE_CVT: a strided copy with up to two casts.
+#include <algorithm>
 #include <cassert>
 
 #include "native/base/cpu.h"
@@ -17,8 +18,6 @@ namespace {
 constexpr int64_t kDirectRow = 128;
 // Number of elements of shorter rows in the staging buffer.
 constexpr size_t kStagedElements = 1024;
-// Size of the part of a transposed plane that is copied at a time, in boxes of kBoxBytes.
-constexpr int64_t kPlaneBoxes = 16;
 void copyView(const Traversal& t, ViewList& dsts, ViewList& srcs, Stores stores) {
   const StridedView dst = dsts[0];
   const StridedView src = srcs[0];
@@ -39,27 +38,121 @@ void copyView(const Traversal& t, ViewList& dsts, ViewList& srcs, Stores stores)
   });
 }
 
-// Returns true if the rows of a plane are contiguous in `dst`, and the columns in `src`.
-bool isPlane(const Traversal& t, const StridedView& dst, const StridedView& src) {
-  return t.ndim == 2 && strideOf(t, dst, 1) == 1 && strideOf(t, src, 0) == 1;
-}
+// Transposes views and casts elements at most once. The innermost dimension is contiguous in the
+// destination, another one in the source. Two dimensions are a plane, moved in parts whose pages the
+// TLBs hold. Of more, each box is packed in the order of the source, and then is a plane.
+class Transposer {
+ public:
+  Transposer(const VectorTable& table, const Traversal& t, const CastSteps& cast, ViewList& dsts,
+             ViewList& srcs, bool streams)
+      : t_(t),
+        dst_(dsts[0]),
+        src_(srcs[0]),
+        bytes_(static_cast<int64_t>(sizeOf(src_.dtype))),
+        loop_(table.transposeOf(sizeOf(src_.dtype))),
+        cast_(cast.only(streams)),
+        streams_(streams) {
+    chooseBox(t, dsts, srcs, (t.ndim == 2 ? kPlaneBytes : kPackedBytes) / bytes_, boxExtent_);
+    // Columns of the plane are contiguous in the destination. Boxes follow one another along the
+    // rows, in the order of the source.
+    columnsFrom_ = t.ndim;
+    for (int64_t columns = 1; columnsFrom_ > 0; columns *= boxExtent_[--columnsFrom_]) {
+      const uint32_t d = columnsFrom_ - 1;
+      const bool isColumn = strideOf(t, dst_, d) == columns && strideOf(t, src_, d) != 1;
+      if (boxExtent_[d] > 1 && !isColumn) break;
+    }
+    for (uint32_t d = 0; d < columnsFrom_; ++d) {
+      rows_ *= boxExtent_[d];
+      for (uint32_t i = d; i > 0 && strideOf(t_, src_, i - 1) < strideOf(t_, src_, i); --i) {
+        std::swap(t_.axis[i - 1], t_.axis[i]);
+        std::swap(t_.extent[i - 1], t_.extent[i]);
+        std::swap(boxExtent_[i - 1], boxExtent_[i]);
+      }
+    }
+    dstStep_ = byteStrides(t_, dst_);
+    srcStep_ = byteStrides(t_, src_);
+  }
 
-// Transposes a plane, and casts it at most once, in parts whose pages the TLBs hold.
-void movePlane(const VectorTable& table, const Traversal& t, const CastSteps& cast, ViewList& dsts,
-               ViewList& srcs, Stores stores) {
-  const StridedView dst = dsts[0];
-  const StridedView src = srcs[0];
-  const size_t bytes = sizeOf(src.dtype);
-  const bool streams = stores == Stores::kStreaming;
-  const int64_t dstStep = byteStrides(t, dst).step[0];
-  const int64_t srcStep = byteStrides(t, src).step[1];
-  int64_t boxExtent[kMaxDims];
-  chooseBox(t, dsts, srcs, kPlaneBoxes * boxElements(bytes), boxExtent);
-  forEachBox(t, boxExtent, [&](const Box& box) {
-    const Plane plane = {addressOf(t, dst, box), dstStep,       addressOf(t, src, box),
-                         srcStep,                box.extent[0], box.extent[1]};
-    table.transposeOf(bytes)(plane, cast.only(streams), sizeOf(dst.dtype), streams);
-  });
+  static bool suits(const Traversal& t, const StridedView& dst, const StridedView& src) {
+    if (t.ndim < 2 || !rowsContiguous(t, dst)) return false;
+    for (uint32_t d = 0; d + 1 < t.ndim; ++d) {
+      if (strideOf(t, src, d) == 1) return true;
+    }
+    return false;
+  }
+  // Returns false if a box has too many rows.
+  bool fits() const { return t_.ndim == 2 || rows_ <= kMostRows; }
+
+  void run() {
+    forEachBox(t_, boxExtent_, [&](const Box& box) {
+      unsigned char* to = addressOf(t_, dst_, box);
+      const unsigned char* from = addressOf(t_, src_, box);
+      if (t_.ndim == 2) {
+        move({to, dstStep_.step[0], nullptr, from, srcStep_.step[1], box.extent[0], box.extent[1]});
+      } else {
+        moveBox(to, from, box);
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kPlaneBytes = 256 << 10;
+  static constexpr int64_t kPackedBytes = 32 << 10;
+  static constexpr int64_t kMostRows = 256;
+
+  void move(const Plane& plane) const { loop_(plane, cast_, sizeOf(dst_.dtype), streams_); }
+
+  [[gnu::noinline]] void moveBox(unsigned char* to, const unsigned char* from, const Box& box) {
+    alignas(64) unsigned char packed[kPackedBytes];
+    Dimension dims[kMaxDims];
+    // First the rows, whose offsets are listed, and then the columns and rows of the packed box.
+    for (uint32_t d = 0; d < columnsFrom_; ++d) dims[d] = {box.extent[d], dstStep_.step[d], 0};
+    int64_t rows = 0;
+    forEachAddress(dims, columnsFrom_, to, from, [&](unsigned char* d, const unsigned char*) {
+      offsets_[rows++] = d - to;
+    });
+    uint32_t count = t_.ndim;
+    int64_t step = bytes_;
+    for (uint32_t i = 0; i < t_.ndim; ++i) {
+      const uint32_t d = i < columnsFrom_ ? columnsFrom_ - 1 - i : t_.ndim - 1 - (i - columnsFrom_);
+      dims[t_.ndim - 1 - i] = {box.extent[d], step, srcStep_.step[d]};
+      step *= box.extent[d];
+    }
+    int64_t rowBytes = bytes_;
+    while (count > 0 && dims[count - 1].src == rowBytes) rowBytes *= dims[--count].extent;
+    const Dimension along = count > 0 ? dims[--count] : Dimension{1, 0, 0};
+    const int64_t next = count > 0 ? dims[count - 1].src : 0;
+    forEachAddress(dims, count, packed, from, [&](unsigned char* d, const unsigned char* s) {
+      for (int64_t at = 0; at < along.extent * along.src; at += 64)
+        __builtin_prefetch(s + next + at);
+      copyRows(d, along.dst, s, along.src, along.extent, static_cast<size_t>(rowBytes));
+    });
+    move({to, 0, offsets_, packed, rows * bytes_, rows, box.count / rows});
+  }
+
+  Traversal t_;
+  const StridedView dst_;
+  const StridedView src_;
+  const int64_t bytes_;
+  ByteStrides dstStep_;
+  ByteStrides srcStep_;
+  const TransposeLoop loop_;
+  const CastLoop cast_;
+  const bool streams_;
+  int64_t boxExtent_[kMaxDims];
+  uint32_t columnsFrom_;
+  int64_t rows_ = 1;
+  int64_t offsets_[kMostRows];
+};
+
+// Moves transposed views. Returns false if they take another way.
+bool transposeViews(const VectorTable& table, const Traversal& t, const CastSteps& cast,
+                    ViewList& dsts, ViewList& srcs, Stores stores) {
+  if (cast.count() > 1 || !Transposer::suits(t, dsts[0], srcs[0])) return false;
+  Transposer transposer(table, t, cast, dsts, srcs, stores == Stores::kStreaming);
+  if (!transposer.fits()) return false;
+  transposer.run();
+  return true;
 }
 
 // Casts rows that are contiguous on both sides. Long rows are cast in place. Short rows are cast
@@ -190,8 +283,7 @@ void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, 
   const CastSteps cast(table, src.dtype, wire, dtype);
   const DefaultFloatMode mode;
   const bool isOne = dst.count() == 1;
-  if (isOne && cast.count() < 2 && isPlane(t, dst[0], src)) {
-    movePlane(table, t, cast, dst, from, stores);
+  if (isOne && transposeViews(table, t, cast, dst, from, stores)) {
   } else if (isOne && cast.identity()) {
     copyView(t, dst, from, stores);
   } else if (isOne && t.ndim > 0 && rowsContiguous(t, dst[0]) && rowsContiguous(t, src)) {

@@ -53,6 +53,7 @@ constexpr size_t kCastBlock = 16;
 struct Plane {
   unsigned char* dst;
   int64_t dstStep;
+  const int64_t* dstRows;  // nullptr, or the offset of each row in bytes, instead of dstStep
   const unsigned char* src;
   int64_t srcStep;
   int64_t rows;

@@ -82,23 +82,35 @@ WINDLASS_INLINE void transposeTile(unsigned char* d, int64_t dStep, const unsign
   }
 }
 
-// Transposes what no tile covers: squares of 16 bytes, and single elements.
-template <size_t N>
-WINDLASS_LOOP void transposeRest(unsigned char* d, int64_t dStep, const unsigned char* s,
+// Transposes a part of a plane by tiles of W bytes a side, its ends by smaller ones, and what is
+// left by single elements.
+template <size_t N, size_t W>
+WINDLASS_LOOP void transposePart(unsigned char* d, int64_t dStep, const unsigned char* s,
                                  int64_t sStep, int64_t rows, int64_t columns) {
   constexpr int64_t kBytes = N;
-  constexpr int64_t kSide = 16 / kBytes;
-  const int64_t squareRows = rows - rows % kSide;
-  const int64_t squareColumns = columns - columns % kSide;
-  for (int64_t row = 0; row < squareRows; row += kSide) {
-    for (int64_t column = 0; column < squareColumns; column += kSide) {
-      transposeTile<N, 16>(d + row * dStep + column * kBytes, dStep,
-                           s + column * sStep + row * kBytes, sStep);
+  if constexpr (W < 16) {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t column = 0; column < columns; ++column) {
+        __builtin_memcpy(d + row * dStep + column * kBytes, s + column * sStep + row * kBytes, N);
+      }
     }
-  }
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t column = row < squareRows ? squareColumns : 0; column < columns; ++column) {
-      __builtin_memcpy(d + row * dStep + column * kBytes, s + column * sStep + row * kBytes, N);
+  } else {
+    constexpr int64_t kTile = W / kBytes;
+    const int64_t right = columns - columns % kTile;
+    const int64_t below = rows - rows % kTile;
+    for (int64_t row = 0; row < below; row += kTile) {
+      for (int64_t column = 0; column < right; column += kTile) {
+        transposeTile<N, W>(d + row * dStep + column * kBytes, dStep,
+                            s + column * sStep + row * kBytes, sStep);
+      }
+    }
+    if (right < columns) {
+      transposePart<N, W / 2>(d + right * kBytes, dStep, s + right * sStep, sStep, below,
+                              columns - right);
+    }
+    if (below < rows) {
+      transposePart<N, W / 2>(d + below * dStep, dStep, s + below * kBytes, sStep, rows - below,
+                              columns);
     }
   }
 }
@@ -109,17 +121,18 @@ template <size_t N>
 WINDLASS_LOOP void transposePlane(const Plane& plane, CastLoop cast, size_t castBytes,
                                   bool streams) {
   constexpr int64_t kBytes = N;
-  constexpr int64_t kTile = WINDLASS_PATH_WIDTH / kBytes;
   constexpr int64_t kLine = 64;
   constexpr int64_t kRows = kLine / kBytes;
   constexpr int64_t kAhead = 4 * kLine;
   const int64_t dStep = plane.dstStep;
   const int64_t sStep = plane.srcStep;
-  const bool lines =
-      streams && dStep % kLine == 0 && reinterpret_cast<uintptr_t>(plane.dst) % kLine == 0;
-  const bool isDirect = cast == nullptr && lines && WINDLASS_PATH_WIDTH == kLine;
+  const auto rowAt = [&](int64_t row) { return plane.dstRows ? plane.dstRows[row] : row * dStep; };
+  bool lines = streams && reinterpret_cast<uintptr_t>(plane.dst) % kLine == 0;
+  for (int64_t row = 0; lines && row < plane.rows; ++row) lines = rowAt(row) % kLine == 0;
+  const bool isUniform = plane.dstRows == nullptr && cast == nullptr;
+  const bool isDirect = isUniform && lines && WINDLASS_PATH_WIDTH == kLine;
   const bool isFar = dStep >= kConflictStep || dStep <= -kConflictStep;
-  const bool buffers = cast != nullptr || (isFar && !isDirect);
+  const bool buffers = !isUniform || (isFar && !isDirect);
   const auto outBytes = cast != nullptr ? static_cast<int64_t>(castBytes) : kBytes;
   const int64_t most = kRunBytes / outBytes < kRows ? kRows : kRunBytes / outBytes;
   alignas(64) unsigned char run[kRows * kRunBytes * kBytes];
@@ -129,35 +142,30 @@ WINDLASS_LOOP void transposePlane(const Plane& plane, CastLoop cast, size_t cast
     for (int64_t row = 0; row < plane.rows; row += kRows) {
       const int64_t below = plane.rows - row;
       const int64_t height = below < kRows ? below : kRows;
-      unsigned char* const to = plane.dst + row * dStep + first * outBytes;
       const int64_t step = buffers ? most * kBytes : dStep;
       for (int64_t c = 0; c < count; c += kRows) {
         const unsigned char* const from = plane.src + (first + c) * sStep + row * kBytes;
-        unsigned char* const tile = (buffers ? run : to) + c * kBytes;
-        if (height < kRows || count - c < kRows) {
-          transposeRest<N>(tile, step, from, sStep, height, count - c < kRows ? count - c : kRows);
-          continue;
-        }
-        for (int64_t i = 0; i < kRows; ++i) __builtin_prefetch(from + i * sStep + kAhead);
-        if (isDirect) {
-          transposeTile<N, WINDLASS_PATH_WIDTH, true>(tile, step, from, sStep);
-          continue;
-        }
-        for (int64_t r = 0; r < kRows; r += kTile) {
-          for (int64_t k = 0; k < kRows; k += kTile) {
-            transposeTile<N, WINDLASS_PATH_WIDTH>(tile + r * step + k * kBytes, step,
-                                                  from + k * sStep + r * kBytes, sStep);
+        unsigned char* const tile =
+            (buffers ? run : plane.dst + row * dStep + first * kBytes) + c * kBytes;
+        const int64_t width = count - c < kRows ? count - c : kRows;
+        for (int64_t i = 0; i < width; ++i) __builtin_prefetch(from + i * sStep + kAhead);
+        if constexpr (WINDLASS_PATH_WIDTH == kLine) {
+          if (isDirect && height == kRows && width == kRows) {
+            transposeTile<N, WINDLASS_PATH_WIDTH, true>(tile, step, from, sStep);
+            continue;
           }
         }
+        transposePart<N, WINDLASS_PATH_WIDTH>(tile, step, from, sStep, height, width);
       }
       for (int64_t r = 0; buffers && r < height; ++r) {
+        unsigned char* const to = plane.dst + rowAt(row + r) + first * outBytes;
         if (cast != nullptr) {
-          cast(to + r * dStep, run + r * step, static_cast<size_t>(count));
+          cast(to, run + r * step, static_cast<size_t>(count));
           continue;
         }
         int64_t at = 0;
         for (; at + kLine <= count * kBytes; at += kLine) {
-          unsigned char* const line = to + r * dStep + at;
+          unsigned char* const line = to + at;
           if (lines) {
             streamBlock(line, run + r * step + at);
           } else {
@@ -165,7 +173,7 @@ WINDLASS_LOOP void transposePlane(const Plane& plane, CastLoop cast, size_t cast
           }
         }
         for (; at < count * kBytes; at += kBytes) {
-          __builtin_memcpy(to + r * dStep + at, run + r * step + at, N);
+          __builtin_memcpy(to + at, run + r * step + at, N);
         }
       }
     }

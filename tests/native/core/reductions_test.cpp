@@ -452,9 +452,9 @@ TEST(LongReductions, KeepTheirBitsInTurnWithOthers) {
 }
 
 // Values whose sums are exact in any order, so that rings are held to them too.
-TEST(PremultipliedSums, AreOfEveryRanksFactor) {
+TEST(LongReductions, PremultipliedSumsAreOfEveryRanksFactor) {
   if (wl_dtype_can_reduce(WL_F32, WL_SUM) == 0) return;
-  for (const int n : {1, 2, 3, 5}) {
+  for (const int n : rankCounts()) {
     LocalRanks ranks(n);
     ranks.run([&](int rank, wl_comm_t* comm) {
       for (const uint64_t count : {3u, 2'000u, 60'000u}) {

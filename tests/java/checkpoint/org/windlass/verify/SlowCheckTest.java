@@ -53,6 +53,10 @@ class SlowCheckTest {
     return new SourcePart("w", shape, division, wire, Optional.empty(), files);
   }
 
+  private static void compareWhole(SlowCheck check, SafetensorsFile file) {
+    check.compare("the whole tensor", division("1:R", check.shape()), 0, file);
+  }
+
   private static byte[] bytes(int... values) {
     byte[] bytes = new byte[values.length];
     for (int i = 0; i < values.length; i++) {
@@ -75,10 +79,10 @@ class SlowCheckTest {
       SlowCheck check = new SlowCheck("w", new long[] {6}, parts, () -> {});
       List<Layout> each = List.of(Layout.parse("2:S0"), Layout.parse("2:S0"));
       Division fused = new Division(List.of(6L), 0, List.of(4L, 2L), each);
-      assertThatCode(() -> check.compareRank(fused, 1, right)).doesNotThrowAnyException();
-      assertThatCode(() -> check.compareRank(division("2:S0", 6), 1, wrong))
+      assertThatCode(() -> check.compare("target rank 1", fused, 1, right)).doesNotThrowAnyException();
+      assertThatCode(() -> check.compare("target rank 1", division("2:S0", 6), 1, wrong))
           .doesNotThrowAnyException();
-      assertThatThrownBy(() -> check.compareRank(fused, 1, wrong))
+      assertThatThrownBy(() -> check.compare("target rank 1", fused, 1, wrong))
           .isInstanceOf(VerificationFailedException.class)
           .hasMessageContaining("differs at index [2]: target rank 1 holds 0x3");
     }
@@ -92,8 +96,8 @@ class SlowCheckTest {
       Division padded = division("2:S0", 4, 2);
       SourcePart part = whole("1:R", source, 3, 1);
       SlowCheck check = new SlowCheck("w", new long[] {3, 1}, List.of(part), () -> {});
-      assertThatCode(() -> check.compareRank(padded, 1, right)).doesNotThrowAnyException();
-      assertThatThrownBy(() -> check.compareRank(padded, 1, wrong))
+      assertThatCode(() -> check.compare("target rank 1", padded, 1, right)).doesNotThrowAnyException();
+      assertThatThrownBy(() -> check.compare("target rank 1", padded, 1, wrong))
           .isInstanceOf(VerificationFailedException.class)
           .hasMessage("tensor \"w\" has padding at element 2 of target rank 1, which is 0x5 and not 0");
       // No target has the padding of a source, which is checked with the replicas.
@@ -105,8 +109,8 @@ class SlowCheckTest {
       SlowCheck back = new SlowCheck("w", new long[] {3, 1}, List.of(read), () -> {});
       try (SafetensorsFile whole = file("whole", "U8", "[3,1]", bytes(3, 0, 3));
           SafetensorsFile other = file("other", "U8", "[3,1]", bytes(3, 1, 3))) {
-        assertThatCode(() -> back.compareWhole(whole)).doesNotThrowAnyException();
-        assertThatThrownBy(() -> back.compareWhole(other))
+        assertThatCode(() -> compareWhole(back, whole)).doesNotThrowAnyException();
+        assertThatThrownBy(() -> compareWhole(back, other))
             .hasMessageContaining("differs at index [1, 0]")
             .hasMessageContaining("source rank 0 gives 0x0");
       }
@@ -125,8 +129,8 @@ class SlowCheckTest {
       Division to = division("2@8:SS1/2", SHAPE);
       byte[] right = bytes(0, 2, 4, 6, 8, 10);
       try (SafetensorsFile good = file("good", "U8", "[3,2]", right)) {
-        assertThatCode(() -> check.compareRank(to, 8, good)).doesNotThrowAnyException();
-        assertThatThrownBy(() -> check.compareRank(to, 9, good))
+        assertThatCode(() -> check.compare("target rank 8", to, 8, good)).doesNotThrowAnyException();
+        assertThatThrownBy(() -> check.compare("target rank 9", to, 9, good))
             .isInstanceOf(VerificationFailedException.class)
             .hasMessage(
                 "tensor \"w\" differs at index [0, 1]: target rank 9 holds 0x0, and source rank 0 gives 0x1");
@@ -136,7 +140,7 @@ class SlowCheckTest {
         wrong[bit / 8] ^= (byte) (1 << bit % 8);
         String index = "[" + bit / 16 + ", " + (bit / 8 % 2) * 2 + "]";
         try (SafetensorsFile bad = file("bad" + bit, "U8", "[3,2]", wrong)) {
-          assertThatThrownBy(() -> check.compareRank(to, 8, bad))
+          assertThatThrownBy(() -> check.compare("target rank 8", to, 8, bad))
               .hasMessageContaining("index " + index)
               .hasMessageContaining("source rank " + (bit / 16 < 2 ? 0 : 1));
         }
@@ -157,8 +161,8 @@ class SlowCheckTest {
     // The sum needs nine bits after the point: the bf16 wire drops them before the f16 target sees them.
     try (SafetensorsFile right = file("right", "F16", "[]", bytes(0x00, 0x3c));
         SafetensorsFile unwired = file("unwired", "F16", "[]", bytes(0x02, 0x3c))) {
-      assertThatCode(() -> check.compareWhole(right)).doesNotThrowAnyException();
-      assertThatThrownBy(() -> check.compareWhole(unwired))
+      assertThatCode(() -> compareWhole(check, right)).doesNotThrowAnyException();
+      assertThatThrownBy(() -> compareWhole(check, unwired))
           .hasMessageContaining("index []")
           .hasMessageContaining("holds 0x3c02")
           .hasMessageContaining("gives 0x3c00");
@@ -179,8 +183,8 @@ class SlowCheckTest {
       long[] length = {data.length};
       SourcePart part = whole("3:S0", source, length);
       SlowCheck check = new SlowCheck("w", length, List.of(part), () -> {});
-      assertThatCode(() -> check.compareWhole(same)).doesNotThrowAnyException();
-      assertThatThrownBy(() -> check.compareWhole(other))
+      assertThatCode(() -> compareWhole(check, same)).doesNotThrowAnyException();
+      assertThatThrownBy(() -> compareWhole(check, other))
           .hasMessageContaining("index [" + (data.length - 7) + "]")
           .hasMessageContaining("source rank 2");
     }
@@ -204,8 +208,8 @@ class SlowCheckTest {
       long[] length = {elements};
       SourcePart part = whole("1:R", source, length);
       SlowCheck check = new SlowCheck("w", length, List.of(part), () -> {});
-      assertThatCode(() -> check.compareWhole(same)).doesNotThrowAnyException();
-      assertThatThrownBy(() -> check.compareWhole(other))
+      assertThatCode(() -> compareWhole(check, same)).doesNotThrowAnyException();
+      assertThatThrownBy(() -> compareWhole(check, other))
           .hasMessageContaining("index [" + (elements - 7) + "]");
     }
   }

@@ -22,15 +22,15 @@ class LinkSpeedsTest {
       """;
 
   private static void predicts(
-      double seconds, String bound, List<HostTraffic.Within> within, HostTraffic.Link... between) {
+      double seconds, String bound, List<HostTraffic.Within> within, Traffic.Link... between) {
     LinkSpeeds.Prediction found =
         LinkSpeeds.parse(TABLE).predict(new HostTraffic(List.of(between), within));
     assertThat(found.seconds()).isEqualTo(seconds, within(1e-12));
     assertThat(found.bound()).isEqualTo(bound);
   }
 
-  private static HostTraffic.Link link(int source, int target, long bytes) {
-    return new HostTraffic.Link(source, target, bytes);
+  private static Traffic.Link link(int source, int target, long bytes) {
+    return new Traffic.Link(source, target, bytes);
   }
 
   @Test

@@ -3,7 +3,6 @@ package org.windlass.checkpoint;
 
 import java.io.IOException;
 import java.io.OutputStream;
-import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileSystems;
 import java.nio.file.Files;
@@ -17,10 +16,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Daemon;
 import org.windlass.internal.json.JsonText;
 
 /**
@@ -32,6 +35,7 @@ import org.windlass.internal.json.JsonText;
  */
 public final class CheckpointWriter implements AutoCloseable {
   private static final String CONTENT = "content";
+  private static final int SYNC_THREADS = 16;
 
   private final Path out;
   private final boolean replace;
@@ -266,11 +270,30 @@ public final class CheckpointWriter implements AutoCloseable {
   /** Syncs everything that was written to the disk. Blocks until that is done. */
   public synchronized void sync() {
     checkOpen();
-    DiskSync.all(files);
+    syncFiles();
     if (Files.isDirectory(content())) {
       syncFolder(content());
     }
     syncFolder(work.path());
+  }
+
+  /**
+   * Syncs all files at once. A file system commits concurrent syncs together, while a thousand
+   * syncs one after another take seconds. An interrupt does not end the wait, but stays set.
+   */
+  private void syncFiles() {
+    ExecutorService threads =
+        Executors.newFixedThreadPool(
+            SYNC_THREADS, body -> Daemon.thread("windlass-sync", body));
+    try {
+      Daemon.join(
+          CompletableFuture.allOf(
+              files.stream()
+                  .map(file -> CompletableFuture.runAsync(file::sync, threads))
+                  .toArray(CompletableFuture[]::new)));
+    } finally {
+      threads.shutdownNow();
+    }
   }
 
   /**
@@ -349,26 +372,15 @@ public final class CheckpointWriter implements AutoCloseable {
 
   /** Syncs a folder despite an interrupt, since the checkpoint has its name already. */
   private static void syncFolder(Path folder) {
-    boolean interrupted = false;
-    try {
-      while (!syncedUnlessInterrupted(folder)) {
-        interrupted |= Thread.interrupted();
-      }
-    } catch (IOException fault) {
-      throw FileFault.writingFolder(folder, fault);
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
-  }
-
-  private static boolean syncedUnlessInterrupted(Path folder) throws IOException {
-    try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
-      channel.force(true);
-      return true;
-    } catch (ClosedByInterruptException interrupted) {
-      return false;
-    }
+    Daemon.join(
+        Daemon.run(
+            "windlass-sync",
+            () -> {
+              try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+                channel.force(true);
+              } catch (IOException fault) {
+                throw FileFault.writingFolder(folder, fault);
+              }
+            }));
   }
 }

@@ -202,12 +202,10 @@ public final class SafetensorsHeader {
 
   private static DType dtype(JsonText text, String what) throws IOException {
     String spelling = text.string(what + ": dtype");
-    for (DType dtype : DType.values()) {
-      if (dtype.safetensorsName().equals(spelling)) {
-        return dtype;
-      }
-    }
-    throw text.bad(what + ": unknown dtype " + JsonText.quoted(spelling));
+    return Stream.of(DType.values())
+        .filter(dtype -> dtype.safetensorsName().equals(spelling))
+        .findFirst()
+        .orElseThrow(() -> text.bad(what + ": unknown dtype " + JsonText.quoted(spelling)));
   }
 
   /** Throws unless the tensors, sorted by offset, cover all bytes without overlap or hole. */

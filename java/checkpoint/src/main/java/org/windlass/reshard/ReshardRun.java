@@ -32,6 +32,7 @@ import org.windlass.reshard.request.RequestFingerprint;
 import org.windlass.reshard.request.ReshardRequest;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
+import org.windlass.verify.SlowCheck;
 
 /**
  * Runs one process's share of a redistribution. The process of rank 0 creates OUT and gives it its
@@ -101,7 +102,7 @@ final class ReshardRun implements AutoCloseable {
   ReshardResult run(LocalGroup group) {
     cancellation.moving(group);
     try (Team team =
-        Team.open(group, () -> RequestFingerprint.of(request, in, list), request.deadline())) {
+        Team.open(group, () -> RequestFingerprint.of(request, in, list), request.deadline)) {
       return team.isFirst() ? lead(team) : follow(team);
     } catch (WindlassException failure) {
       throw named(failure);
@@ -126,7 +127,7 @@ final class ReshardRun implements AutoCloseable {
 
   private ReshardResult lead(Team team) {
     try (CheckpointWriter writer =
-        cancellation.writing(() -> CheckpointWriter.begin(request.out(), request.force()))) {
+        cancellation.writing(() -> CheckpointWriter.begin(request.out(), request.force))) {
       try {
         return lead(team, writer);
       } catch (Throwable failure) {
@@ -141,10 +142,10 @@ final class ReshardRun implements AutoCloseable {
   private ReshardResult lead(Team team, CheckpointWriter writer) {
     Padding.requireZeros(in, list.moves(), team, cancellation::check);
     LostValues.look(in, list.moves(), this::warn);
-    Verification verification = new Verification(in, list, cancellation);
     long verifying = 0;
-    if (request.verify()) {
-      verifying += nanos(verification::compareReplicas);
+    if (request.verify) {
+      verifying +=
+          nanos(() -> SlowCheck.compareReplicas(in, list.moves(), cancellation::check));
     }
     staged = writer.staged().toAbsolutePath();
     Output output = new Output(request, list);
@@ -158,8 +159,9 @@ final class ReshardRun implements AutoCloseable {
     }
     overflows.tell(this::warn, cancellation::check);
     writer.sync();
-    if (request.verify()) {
-      verifying += nanos(() -> verification.compare(output));
+    if (request.verify) {
+      verifying +=
+          nanos(() -> SlowCheck.compare(in, list.moves(), output, cancellation::check));
     }
     cancellation.check();
     writer.commit();
@@ -238,7 +240,7 @@ final class ReshardRun implements AutoCloseable {
 
   private void checkNew() {
     Path out = request.out();
-    if (!request.force() && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
+    if (!request.force && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
       throw new InvalidArgumentException(
           out + ": "
               + FileFault.link(out)
@@ -262,7 +264,7 @@ final class ReshardRun implements AutoCloseable {
         moved.localBytes(),
         seconds,
         casts(output, list.moves()),
-        request.verify(),
+        request.verify,
         others.copiedNames(),
         others.leftOut(),
         warned);
@@ -274,15 +276,11 @@ final class ReshardRun implements AutoCloseable {
       TargetTensor target = move.target();
       long replicas = target.bytes() == 0 ? 0 : output.bytes(target) / target.bytes();
       DType source = move.source().dtype();
-      bytes.merge(
-          List.of(source, target.dtype()),
-          replicas * source.bytesOf(TargetTensor.elements(move.shape())),
-          Long::sum);
+      long read = replicas * source.bytesOf(TargetTensor.elements(move.shape()));
+      bytes.merge(List.of(source, target.dtype()), read, Long::sum);
     }
-    return bytes.entrySet().stream()
-        .map(
-            each ->
-                new ReshardResult.Cast(each.getKey().get(0), each.getKey().get(1), each.getValue()))
-        .toList();
+    List<ReshardResult.Cast> casts = new ArrayList<>();
+    bytes.forEach((of, read) -> casts.add(new ReshardResult.Cast(of.get(0), of.get(1), read)));
+    return casts;
   }
 }

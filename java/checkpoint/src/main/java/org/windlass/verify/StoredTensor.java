@@ -87,8 +87,8 @@ final class StoredTensor {
   }
 
   /**
-   * Returns the bits of {@code count} elements from {@code first} on, {@code stride} apart. Adjacent
-   * ones are at most {@link FilePages#RANGE_BYTES}.
+   * Returns the bits of {@code count} elements from {@code first} on, {@code stride} apart.
+   * Adjacent ones take at most {@link FilePages#RANGE_BYTES}.
    */
   long[] bits(long first, long stride, int count) {
     long[] bits = new long[count];

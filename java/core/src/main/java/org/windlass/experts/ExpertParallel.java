@@ -117,7 +117,7 @@ public final class ExpertParallel implements AutoCloseable {
     Objects.requireNonNull(communicator, "communicator");
     Objects.requireNonNull(options, "options");
     int ranks = communicator.size();
-    ExpertAgreement.check(communicator, options);
+    options.requireSame(communicator);
     if (options.experts() % ranks != 0) {
       throw new InvalidArgumentException(
           "experts: there are " + options.experts() + " for " + ranks

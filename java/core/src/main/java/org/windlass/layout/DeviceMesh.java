@@ -10,10 +10,12 @@ import java.util.List;
 import java.util.Objects;
 import java.util.RandomAccess;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
+import org.windlass.internal.Ranges;
 import org.windlass.internal.Shapes;
 
 /**
@@ -340,31 +342,13 @@ public final class DeviceMesh {
     if (listed == null) {
       return grid() + "@" + lowest;
     }
-    StringBuilder text = new StringBuilder(grid()).append("@[");
-    for (int i = 0; i < size; ) {
-      int j = i + 1;
-      while (j < size && listed[j] == listed[j - 1] + 1) {
-        j++;
-      }
-      text.append(i == 0 ? "" : ",").append(listed[i]);
-      if (j - i > 1) {
-        text.append('-').append(listed[j - 1]);
-      }
-      i = j;
-    }
-    return text.append(']').toString();
+    return grid() + "@[" + Ranges.text(ranks(), ",") + "]";
   }
 
   private String grid() {
-    StringBuilder text = new StringBuilder();
-    for (int d = 0; d < sizes.length; d++) {
-      text.append(d == 0 ? "" : "x");
-      if (!names.get(d).isEmpty()) {
-        text.append(names.get(d)).append('=');
-      }
-      text.append(sizes[d]);
-    }
-    return text.toString();
+    return IntStream.range(0, sizes.length)
+        .mapToObj(d -> (names.get(d).isEmpty() ? "" : names.get(d) + "=") + sizes[d])
+        .collect(Collectors.joining("x"));
   }
 
   private static int checkedSize(int[] sizes) {

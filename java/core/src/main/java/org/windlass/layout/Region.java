@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Shapes;
@@ -191,18 +192,12 @@ public final class Region {
   /** Returns text such as {@code [0,2)+[4,6) x [0,8)}, or {@code scalar} without dimensions. */
   @Override
   public String toString() {
-    StringBuilder text = new StringBuilder();
-    for (int d = 0; d < bounds.length; d++) {
-      text.append(d == 0 ? "" : " x ");
-      for (int i = 0; i < bounds[d].length; i += 2) {
-        text.append(i == 0 ? "[" : "+[")
-            .append(bounds[d][i])
-            .append(',')
-            .append(bounds[d][i + 1])
-            .append(')');
-      }
-    }
-    return bounds.length == 0 ? "scalar" : text.toString();
+    return bounds.length == 0
+        ? "scalar"
+        : IntStream.range(0, bounds.length)
+            .mapToObj(
+                d -> intervals(d).stream().map(Interval::toString).collect(Collectors.joining("+")))
+            .collect(Collectors.joining(" x "));
   }
 
   private static long[] packedStarts(long[] dimension) {
@@ -218,10 +213,7 @@ public final class Region {
   private static long[][] copied(long[][] bounds) {
     long[][] copy = new long[Objects.requireNonNull(bounds, "bounds").length][];
     for (int d = 0; d < copy.length; d++) {
-      if (bounds[d] == null) {
-        throw new NullPointerException("bounds[" + d + "]");
-      }
-      copy[d] = bounds[d].clone();
+      copy[d] = Objects.requireNonNull(bounds[d], "bounds[" + d + "]").clone();
     }
     return copy;
   }

@@ -3,7 +3,6 @@ package org.windlass.link;
 
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
@@ -16,41 +15,12 @@ import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.MalformedException;
 
 /**
- * Inner links: links between two jobs whose transfers both move over other links too. Transfers that
- * inner links connect decide together whether a version moves ({@link Tickets}).
+ * Inner links: links between two jobs whose transfers both move over other links too. Transfers
+ * that inner links connect decide together whether a version moves ({@link Tickets}).
  *
  * <p>A job with one link needs no vote. It moves or takes back what the job at the other end does.
  */
 final class InnerLinks {
-  /**
-   * What one side of a link says in a round.
-   *
-   * @param isAll true if no transfer is missing in {@code transfers}
-   * @param transfers random numbers of the transfers of which the side knows
-   */
-  private record Known(boolean isAll, Set<Long> transfers) {
-    byte[] toBytes() {
-      return Encoding.bytes(
-          out -> {
-            out.writeBoolean(isAll);
-            Encoding.putList(out, transfers, DataOutputStream::writeLong);
-          });
-    }
-
-    static Known of(byte[] bytes) {
-      try {
-        return Encoding.read(
-            bytes,
-            in ->
-                new Known(
-                    in.readBoolean(),
-                    new TreeSet<>(Encoding.list(in, DataInputStream::readLong))));
-      } catch (MalformedException e) {
-        throw new MismatchException("the transfers of a peer can't be read: " + e.getMessage(), e);
-      }
-    }
-  }
-
   private InnerLinks() {}
 
   /**
@@ -58,44 +28,39 @@ final class InnerLinks {
    * than there are such transfers. All of them get the same. 0 without inner links. Collective over
    * the inner links.
    *
-   * <p>In each round, a transfer tells its neighbours of which transfers it knows. So after round r,
-   * it knows those at most r links away, and it knows all of them if a round brings no other. It
-   * tells that its neighbours, which then know all too.
+   * <p>Each transfer has a random number. In each round, neighbours exchange the numbers that they
+   * know. After r rounds, a transfer knows more than r numbers or all of them. So all transfers
+   * take as many rounds as there are transfers.
    */
   static int rounds(List<LinkPart> parts, Deadline until) {
-    List<LinkPart> left = new ArrayList<>(parts);
-    left.removeIf(part -> !part.isInner());
-    Known known = new Known(false, new TreeSet<>());
-    if (!left.isEmpty() && left.get(0).handover().side().rank() == 0) {
-      known.transfers.add(UUID.randomUUID().getMostSignificantBits());
+    List<LinkPart> inner = parts.stream().filter(LinkPart::isInner).toList();
+    if (inner.isEmpty()) {
+      return 0;
     }
-    while (!left.isEmpty()) {
-      Set<Long> next = new TreeSet<>(known.transfers);
-      boolean isAll = known.isAll;
-      for (LinkPart part : List.copyOf(left)) {
-        boolean isOthersAll = exchange(part, known, next, until);
-        if (known.isAll || isOthersAll) {
-          left.remove(part);
-        }
-        isAll |= isOthersAll;
-      }
-      known = new Known(isAll || next.size() == known.transfers.size(), next);
+    Set<Long> known = new TreeSet<>();
+    if (inner.get(0).handover().side().rank() == 0) {
+      known.add(UUID.randomUUID().getMostSignificantBits());
     }
-    return Math.max(0, known.transfers.size() - 1);
+    int round = 0;
+    do {
+      inner.forEach(part -> exchange(part, known, until));
+      round++;
+    } while (round < known.size());
+    return known.size() - 1;
   }
 
-  /** Adds the other side's transfers to {@code next}. Returns true if those are all. */
-  private static boolean exchange(LinkPart part, Known known, Set<Long> next, Deadline until) {
+  private static void exchange(LinkPart part, Set<Long> known, Deadline until) {
+    byte[] own = Encoding.bytes(out -> Encoding.putList(out, known, DataOutputStream::writeLong));
     byte[][] all =
         Gathered.bytes(
-            part.link().communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER,
-            known.toBytes());
-    boolean isOthersAll = false;
-    for (int rank = 0; rank < all.length; rank++) {
-      Known each = Known.of(all[rank]);
-      next.addAll(each.transfers);
-      isOthersAll |= each.isAll && part.link().ranks().sends(rank) != part.link().sends();
+            part.link().communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER, own);
+    try {
+      for (byte[] each : all) {
+        known.addAll(
+            Encoding.read(each, in -> Encoding.list(in, DataInputStream::readLong)));
+      }
+    } catch (MalformedException e) {
+      throw new MismatchException("the transfers of a peer can't be read: " + e.getMessage(), e);
     }
-    return isOthersAll;
   }
 }

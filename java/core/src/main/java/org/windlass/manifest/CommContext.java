@@ -97,6 +97,15 @@ public final class CommContext {
     return window.tensorAt(tensor(slot.name()).offset(), host.dtype(), host.shape());
   }
 
+  /** Closes the window, then the communicator. */
+  void close() {
+    try {
+      window.close();
+    } finally {
+      communicator.close();
+    }
+  }
+
   /** Returns text such as {@code group 0 ("experts"), rank 1 of 2}. */
   @Override
   public String toString() {

@@ -12,7 +12,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.UUID;
-import java.util.stream.IntStream;
 import org.windlass.Communicator;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -56,15 +55,8 @@ public record CommManifest(List<CommGroup> groups) {
       throw new InvalidArgumentException(
           "comm_groups is empty; a program without groups has no manifest");
     }
-    List<CommGroup> all = groups;
-    List<Integer> named =
-        IntStream.range(0, all.size())
-            .filter(i -> all.get(i).name().isPresent())
-            .boxed()
-            .toList();
     ManifestNames.requireDistinct(
-        named.stream().map(i -> all.get(i).name().orElseThrow()).toList(),
-        i -> "comm_groups[" + named.get(i) + "].name");
+        groups.stream().map(CommGroup::name).toList(), i -> "comm_groups[" + i + "].name");
   }
 
   /**
@@ -118,12 +110,12 @@ public record CommManifest(List<CommGroup> groups) {
    */
   public static CommManifest parse(String where, byte[] json) {
     Objects.requireNonNull(where, "where");
-    return ManifestReader.manifest(where, Objects.requireNonNull(json, "json"));
+    return ManifestJson.read(where, Objects.requireNonNull(json, "json"));
   }
 
   /** Returns the manifest as JSON. {@link #parse} makes an equal value from it. */
   public byte[] toJson() {
-    return ManifestWriter.json(this);
+    return ManifestJson.write(this);
   }
 
   /**
@@ -194,11 +186,6 @@ public record CommManifest(List<CommGroup> groups) {
    */
   public CommContexts open(Communicator communicator, HostTensors hosts, Duration deadline) {
     return open(SlotMemory.HOSTS, communicator, hosts, deadline);
-  }
-
-  /** Calls {@link #openOnDevices(Communicator, HostTensors, Duration)} without host tensors. */
-  public CommContexts openOnDevices(Communicator communicator) {
-    return openOnDevices(communicator, HostTensors.none());
   }
 
   /**

@@ -98,14 +98,6 @@ public final class Bucket {
     return entries.get(0).route().targets();
   }
 
-  /**
-   * Returns the ranks whose tensors are reduced to the bucket's values. Without {@code Partial}, it
-   * is only {@link #source}.
-   */
-  public List<Integer> sources() {
-    return entries.get(0).route().sources();
-  }
-
   /** Returns the routes in the bucket, in the order of the transfer's tensors. */
   public List<Entry> entries() {
     return Collections.unmodifiableList(entries);

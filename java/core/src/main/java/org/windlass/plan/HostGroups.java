@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.plan;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -18,12 +20,11 @@ final class HostGroups {
    * The groups of one target cell, in the order of their first members.
    *
    * @param of for each member, the index of its group
-   * @param members the members of group 0 in ascending order, then those of group 1, and so on
-   * @param starts for each group, its start index in {@code members}; then the number of members
+   * @param members the members of each group, ascending
    */
-  record Cell(int[] of, int[] members, int[] starts) {
+  record Cell(int[] of, List<List<Integer>> members) {
     int count() {
-      return starts.length - 1;
+      return members.size();
     }
   }
 
@@ -98,7 +99,7 @@ final class HostGroups {
   int[] members(int base, int[] groups) {
     Cell cell = of(base);
     return Arrays.stream(groups)
-        .flatMap(group -> Arrays.stream(cell.members, cell.starts[group], cell.starts[group + 1]))
+        .flatMap(group -> cell.members.get(group).stream().mapToInt(Integer::intValue))
         .sorted()
         .toArray();
   }
@@ -109,23 +110,16 @@ final class HostGroups {
 
   private Cell find(int base) {
     int[] of = new int[offsets.length];
-    int[] starts = new int[offsets.length + 1];
-    Map<Integer, Integer> known = new HashMap<>();
+    Map<Integer, Integer> groups = new HashMap<>(); // by host
+    List<List<Integer>> members = new ArrayList<>();
     for (int member = 0; member < of.length; member++) {
       int host = hosts.of(target.mesh.rankAtPlace(base + offsets[member]));
-      Integer group = known.putIfAbsent(host, known.size());
-      of[member] = group == null ? known.size() - 1 : group;
-      starts[of[member] + 1]++;
+      of[member] = groups.computeIfAbsent(host, first -> groups.size());
+      if (of[member] == members.size()) {
+        members.add(new ArrayList<>());
+      }
+      members.get(of[member]).add(member);
     }
-    int count = known.size();
-    for (int group = 0; group < count; group++) {
-      starts[group + 1] += starts[group];
-    }
-    int[] members = new int[of.length];
-    int[] at = starts.clone();
-    for (int member = 0; member < of.length; member++) {
-      members[at[of[member]]++] = member;
-    }
-    return new Cell(of, members, Arrays.copyOf(starts, count + 1));
+    return new Cell(of, members);
   }
 }

@@ -4,7 +4,10 @@ package org.windlass.plan;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -41,8 +44,8 @@ public final class LinkSpeeds {
       "; a table is such as {\"within\": {\"GBps\": 12}, \"between\": {\"GBps\": 3.1, \"us\": 25}}";
 
   private record Speed(double gigabytes, double latency) {
-    double seconds(double bytes) {
-      return latency + bytes / (gigabytes * 1e9);
+    Prediction predict(double bytes, String what) {
+      return new Prediction(bytes > 0 ? latency + bytes / (gigabytes * 1e9) : 0, what);
     }
   }
 
@@ -169,37 +172,28 @@ public final class LinkSpeeds {
     Objects.requireNonNull(traffic, "traffic");
     Map<Integer, Double> sent = new TreeMap<>();
     Map<Integer, Double> got = new TreeMap<>();
-    Slowest slowest = new Slowest();
+    List<Prediction> all = new ArrayList<>();
     for (HostTraffic.Within host : traffic.within()) {
-      slowest.add(within, host.bytes(), "what ranks of host " + host.host() + " get");
+      all.add(within.predict(host.bytes(), "what ranks of host " + host.host() + " get"));
     }
-    for (HostTraffic.Link link : traffic.between()) {
-      Speed own = links.get(new Pair(link.source(), link.target()));
+    for (Traffic.Link link : traffic.between()) {
+      int source = link.source();
+      int target = link.target();
+      Speed own = links.get(new Pair(source, target));
       if (own != null) {
-        slowest.add(
-            own, link.bytes(), "the link of hosts " + link.source() + " -> " + link.target());
+        all.add(own.predict(link.bytes(), "the link of hosts " + source + " -> " + target));
       } else {
-        sent.merge(link.source(), (double) link.bytes(), Double::sum);
-        got.merge(link.target(), (double) link.bytes(), Double::sum);
+        sent.merge(source, (double) link.bytes(), Double::sum);
+        got.merge(target, (double) link.bytes(), Double::sum);
       }
     }
-    sent.forEach((host, bytes) -> slowest.add(port, bytes, "what host " + host + " sends"));
+    sent.forEach((host, bytes) -> all.add(port.predict(bytes, "what host " + host + " sends")));
     got.forEach(
-        (host, bytes) -> slowest.add(port, bytes, "what host " + host + " gets of others"));
-    return new Prediction(slowest.seconds, slowest.bound);
-  }
-
-  /** Keeps the slowest host or link that was added; of equally slow ones, the first. */
-  private static final class Slowest {
-    double seconds;
-    String bound = "nothing";
-
-    void add(Speed speed, double bytes, String what) {
-      if (bytes > 0 && speed.seconds(bytes) > seconds) {
-        seconds = speed.seconds(bytes);
-        bound = what;
-      }
-    }
+        (host, bytes) -> all.add(port.predict(bytes, "what host " + host + " gets of others")));
+    return all.stream()
+        .filter(each -> each.seconds > 0)
+        .max(Comparator.comparingDouble(Prediction::seconds)) // the first of equally slow ones
+        .orElse(new Prediction(0, "nothing"));
   }
 
   @Override

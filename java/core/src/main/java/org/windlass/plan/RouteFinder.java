@@ -253,8 +253,12 @@ final class RouteFinder {
         int sender = piece.base() + source.offset(service.member());
         routes.add(route(sender, service.targets(), service.region()));
       }
+      boolean isOwn =
+          ownPlace >= 0
+              && source.base(ownPlace) == piece.base()
+              && pieces.share(piece, source.memberOf(ownPlace)) >= 0;
       List<Part> parts = new ArrayList<>();
-      if (services.isEmpty() && !isOwn(piece)) {
+      if (services.isEmpty() && !isOwn) {
         long before = 0;
         long common = 1;
         long rest = piece.size();
@@ -266,12 +270,6 @@ final class RouteFinder {
         addParts(piece, before, demand(piece, before, common, region), parts);
       }
       return parts;
-    }
-
-    private boolean isOwn(Pieces.Piece piece) {
-      return ownPlace >= 0
-          && source.base(ownPlace) == piece.base()
-          && pieces.share(piece, source.memberOf(ownPlace)) >= 0;
     }
 
     private void addParts(Pieces.Piece piece, long before, Demand demand, List<Part> parts) {

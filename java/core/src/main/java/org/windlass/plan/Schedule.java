@@ -91,21 +91,17 @@ final class Schedule {
   private void direct() {
     List<Relayed> relayed = new ArrayList<>();
     for (int tensor = 0; tensor < plans.size(); tensor++) {
+      int index = tensor;
       Plan plan = plans.get(tensor);
       if (plan.options().mode() != TransferMode.DIRECT) {
         continue;
       }
-      for (Chunk chunk : plan.chunksFor(rank)) {
-        if (!chunk.isTarget()) {
-          continue;
-        }
-        List<Integer> sharing = Relays.sharing(plan, chunk.route(), rank);
-        if (!sharing.isEmpty()) {
-          addRelayed(tensor, plan, chunk.route(), sharing, relayed);
-          continue;
-        }
-        for (Chunk.Box box : chunk.boxes()) {
-          move(0, new Piece(tensor, chunk.route(), box));
+      for (Route route : arriving(plan)) {
+        List<Integer> sharing = Relays.sharing(plan, route, rank);
+        if (sharing.isEmpty()) {
+          route.boxes().forEach(box -> move(0, new Piece(index, route, box)));
+        } else {
+          addRelayed(tensor, plan, route, sharing, relayed);
         }
       }
     }
@@ -155,9 +151,7 @@ final class Schedule {
           load = 0;
         }
         load += bytes;
-        int stage =
-            stage(phase, piece.wire(), piece.box().length(), reserve(phase, bytes), each.sharing);
-        write(phase, new Place(stage, piece.corner()), piece);
+        write(phase, stage(phase, piece, reserve(phase, bytes), each.sharing), piece);
       }
       finalizePiece(piece, each.relay);
     }
@@ -223,11 +217,7 @@ final class Schedule {
         int relay = turns == null ? source : relay(piece, sharing, part);
         part++;
         if (turns != null && relay == rank) {
-          long offset = reserve(phase, piece.bytes());
-          Place staged =
-              new Place(
-                  stage(phase, piece.wire(), piece.box().length(), offset, sharing),
-                  piece.corner());
+          Place staged = stage(phase, piece, reserve(phase, piece.bytes()), sharing);
           Place there = new Place(nextFrom(source), piece.corner());
           copy(staged, piece.box().length(), source, there, piece.wire());
         }
@@ -269,9 +259,8 @@ final class Schedule {
     long offset = reserve(phase, load.stream().mapToLong(Piece::bytes).sum());
     for (Piece piece : load) {
       List<Integer> readers = Relays.readers(plans.get(piece.tensor()), piece.route(), part++);
-      int stage = stage(phase, piece.wire(), piece.box().length(), offset, readers);
+      write(phase, stage(phase, piece, offset, readers), piece);
       offset += piece.bytes();
-      write(phase, new Place(stage, piece.corner()), piece);
     }
   }
 
@@ -335,13 +324,13 @@ final class Schedule {
   }
 
   private List<Piece> written(int tensor, Plan plan) {
-    List<Piece> pieces = new ArrayList<>();
-    for (Chunk chunk : plan.chunksFor(rank)) {
-      if (chunk.isTarget()) {
-        chunk.boxes().forEach(box -> pieces.add(new Piece(tensor, chunk.route(), box)));
-      }
-    }
-    return pieces;
+    return arriving(plan).stream()
+        .flatMap(route -> route.boxes().stream().map(box -> new Piece(tensor, route, box)))
+        .toList();
+  }
+
+  private List<Route> arriving(Plan plan) {
+    return plan.chunksFor(rank).stream().filter(Chunk::isTarget).map(Chunk::route).toList();
   }
 
   // ---- stages
@@ -358,6 +347,11 @@ final class Schedule {
     long offset = staged[phase];
     staged[phase] += (bytes + LINE - 1) / LINE * LINE;
     return offset;
+  }
+
+  private Place stage(int phase, Piece piece, long offset, List<Integer> readers) {
+    return new Place(
+        stage(phase, piece.wire(), piece.box().length(), offset, readers), piece.corner());
   }
 
   /**

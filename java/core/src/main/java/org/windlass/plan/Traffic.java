@@ -4,12 +4,11 @@ package org.windlass.plan;
 import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
-import java.util.stream.LongStream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * The bytes that plans move.
+ * The bytes that plans move, by links. {@link Totals} has their sums.
  *
  * @param links wire bytes between every two ranks that exchange any, ordered by source, then target
  * @param reads bytes of terms that ranks read on other ranks to reduce {@code Partial}. They are in
@@ -23,11 +22,11 @@ public record Traffic(List<Link> links, List<Link> reads) {
   }
 
   /**
-   * Wire bytes from one rank to another, or to itself.
+   * Bytes from one rank to another or to itself, or from one host to another.
    *
-   * @param source rank that sends
-   * @param target rank that receives
-   * @param bytes number of bytes in the wire dtype
+   * @param source rank or host that sends
+   * @param target rank or host that receives
+   * @param bytes number of bytes
    */
   public record Link(int source, int target, long bytes) {}
 
@@ -85,41 +84,6 @@ public record Traffic(List<Link> links, List<Link> reads) {
       throw overflow(e);
     }
     return new Traffic(links.links(), reads.links());
-  }
-
-  /**
-   * Returns the sum of the links between two different ranks.
-   *
-   * @throws InvalidArgumentException if it exceeds 64 bits
-   */
-  public long sentBytes() {
-    return sum(links.stream().filter(link -> link.source != link.target).mapToLong(Link::bytes));
-  }
-
-  /**
-   * Returns the sum of the links from a rank to itself.
-   *
-   * @throws InvalidArgumentException if it exceeds 64 bits
-   */
-  public long localBytes() {
-    return sum(links.stream().filter(link -> link.source == link.target).mapToLong(Link::bytes));
-  }
-
-  /**
-   * Returns the sum of {@link #reads}.
-   *
-   * @throws InvalidArgumentException if it exceeds 64 bits
-   */
-  public long reduceBytes() {
-    return sum(reads.stream().mapToLong(Link::bytes));
-  }
-
-  static long sum(LongStream bytes) {
-    try {
-      return bytes.reduce(0, Math::addExact);
-    } catch (ArithmeticException e) {
-      throw overflow(e);
-    }
   }
 
   static InvalidArgumentException overflow(ArithmeticException e) {

@@ -73,7 +73,6 @@ final class EtcdStore implements Store {
 
   @Override
   public void set(String key, byte[] value, Duration deadline) {
-    Objects.requireNonNull(value, "value");
     change(call("set " + key, deadline), key, any -> true, value, owner.lease());
   }
 
@@ -107,7 +106,6 @@ final class EtcdStore implements Store {
 
   @Override
   public boolean hold(String key, byte[] value, Duration deadline) {
-    Objects.requireNonNull(value, "value");
     return change(call("hold " + key, deadline), key, Objects::isNull, value, lease.id());
   }
 

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.windlass.ReduceOp;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -66,8 +67,7 @@ public final class Doubts {
    * @param readsCut whether the source layout cuts the stored tensor
    */
   public void look(TensorMove move, Rule rule, boolean readsCut) {
-    boolean isAcross =
-        readsCut && rule.to().isEmpty() && lookAtStrided(move);
+    boolean isAcross = readsCut && rule.to().isEmpty() && lookAtStrided(move);
     switch (Purpose.of(move.source().name())) {
       case FUSED -> {
         if (!rule.isGiven() && !isAcross) {
@@ -125,17 +125,13 @@ public final class Doubts {
               + ", \"split\": " + read.extents() + " cuts each part");
       return true;
     }
-    for (int m = 0; m < from.mesh().ndim(); m++) {
-      if (from.mesh().size(m) > 1
-          && from.placements().get(m) instanceof Placement.StridedShard strided
+    for (Placement placement : active(from).toList()) {
+      if (placement instanceof Placement.StridedShard strided
           && strided.split() > 1
           && plainPieces(from, strided.dim()) % strided.split() != 0
-          && IntStream.range(0, to.mesh().ndim())
+          && active(to)
               .anyMatch(
-                  t ->
-                      to.mesh().size(t) > 1
-                          && Axes.dimension(to.placements().get(t)) == strided.dim()
-                          && !to.placements().get(t).equals(strided))) {
+                  own -> Axes.dimension(own) == strided.dim() && !own.equals(strided))) {
         add(
             move.source().name(),
             move.source().from() + " has it in " + strided.split()
@@ -146,6 +142,13 @@ public final class Doubts {
       }
     }
     return false;
+  }
+
+  /** Returns the placements of mesh dimensions with several ranks. */
+  private static Stream<Placement> active(Layout layout) {
+    return IntStream.range(0, layout.mesh().ndim())
+        .filter(m -> layout.mesh().size(m) > 1)
+        .mapToObj(layout.placements()::get);
   }
 
   /** Returns the number of pieces into which shards that are not strided cut a dimension. */
@@ -175,11 +178,7 @@ public final class Doubts {
     Layout to = move.target().to();
     boolean isRead = readsCut && move.source().division().isPlain() && cuts(from, fused);
     boolean isWritten = move.target().division().isPlain() && cuts(to, fused);
-    boolean isSame =
-        isRead
-            && isWritten
-            && from.placements().equals(to.placements())
-            && from.mesh().size() == to.mesh().size();
+    boolean isSame = isRead && isWritten && move.isCutAlike();
     if ((isRead || isWritten) && !isSame) {
       add(
           name,
@@ -202,26 +201,15 @@ public final class Doubts {
   }
 
   private static boolean cuts(Layout layout, int[] dims) {
-    for (int m = 0; m < layout.mesh().ndim(); m++) {
-      Placement placement = layout.placements().get(m);
-      for (int dim : dims) {
-        if (layout.mesh().size(m) > 1
-            && placement instanceof Placement.Shard shard
-            && shard.dim() == dim) {
-          return true;
-        }
-      }
-    }
-    return false;
+    return active(layout)
+        .anyMatch(
+            placement ->
+                placement instanceof Placement.Shard shard
+                    && IntStream.of(dims).anyMatch(dim -> dim == shard.dim()));
   }
 
   private static boolean adds(Layout layout) {
-    return IntStream.range(0, layout.mesh().ndim())
-        .anyMatch(
-            m ->
-                layout.mesh().size(m) > 1
-                    && layout.placements().get(m) instanceof Placement.Partial partial
-                    && partial.op() == ReduceOp.SUM);
+    return active(layout).anyMatch(Placement.partial(ReduceOp.SUM)::equals);
   }
 
   /** Warns if ranks get pieces of a part that may end inside an attention head. */

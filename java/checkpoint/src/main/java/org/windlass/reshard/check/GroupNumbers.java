@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.check;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.windlass.DType;
-import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.InvalidArgumentException;
@@ -33,11 +34,12 @@ public final class GroupNumbers {
   private final Moves moves;
   private final Map<String, SourceTensor> numbersOf = new HashMap<>();
   private final Map<String, List<TensorMove>> scalesOf = new HashMap<>();
-  private final Doubts doubts = new Doubts();
+  private final Doubts doubts;
 
-  private GroupNumbers(Checkpoint in, Moves moves) {
+  private GroupNumbers(Checkpoint in, Moves moves, Doubts doubts) {
     this.in = in;
     this.moves = moves;
+    this.doubts = doubts;
   }
 
   static boolean isName(String name) {
@@ -64,21 +66,16 @@ public final class GroupNumbers {
   /**
    * Checks the group numbers of all weights.
    *
-   * @param warnings receives a warning if group numbers refer to the whole weight, but a file holds
+   * @param doubts receives a warning if group numbers refer to the whole weight, but a file holds
    *     only some of its groups
    * @throws InvalidArgumentException naming the tensor and a rule that would work
    */
-  public static void check(
-      Checkpoint in, Scales scales, Moves moves, Consumer<String> warnings) {
+  public static void check(Checkpoint in, Scales scales, Moves moves, Doubts doubts) {
     List<Scales.Pair> pairs = scales.pairs();
-    if (pairs.isEmpty()) {
-      return;
-    }
-    GroupNumbers numbers = new GroupNumbers(in, moves);
+    GroupNumbers numbers = new GroupNumbers(in, moves, doubts);
     pairs.forEach(numbers::add);
     pairs.stream().filter(pair -> isNumbers(pair.scale())).forEach(numbers::check);
     pairs.forEach(numbers::lookAtShape);
-    numbers.doubts.tell(warnings);
   }
 
   private void add(Scales.Pair pair) {
@@ -241,15 +238,11 @@ public final class GroupNumbers {
   }
 
   private static long[] values(SafetensorsFile file, SourceTensor tensor, int elements) {
-    Tensor stored = Tensor.allocate(tensor.dtype(), elements);
-    file.read(tensor.stored(), 0, LostValues.bytes(stored));
-    long[] values = new long[elements];
-    if (tensor.dtype() == DType.I64) {
-      stored.copyTo(values);
-      return values;
-    }
-    int[] shorter = new int[elements];
-    stored.copyTo(shorter);
-    return Arrays.stream(shorter).asLongStream().toArray();
+    int bytes = tensor.dtype().bytes();
+    ByteBuffer stored = ByteBuffer.allocate(elements * bytes).order(ByteOrder.LITTLE_ENDIAN);
+    file.read(tensor.stored(), 0, stored);
+    return IntStream.range(0, elements)
+        .mapToLong(i -> bytes == Long.BYTES ? stored.getLong(i * bytes) : stored.getInt(i * bytes))
+        .toArray();
   }
 }

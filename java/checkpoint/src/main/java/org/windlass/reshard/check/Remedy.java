@@ -20,8 +20,8 @@ import org.windlass.reshard.tensor.TensorMove;
  * Finds rules that would avoid an error, to suggest in its message. They match names of IN.
  *
  * @param moves the moves of the request
- * @param plainFiles returns the file numbers that a layout of this many ranks writes if a rule gives
- *     it without {@code @}
+ * @param plainFiles returns the file numbers that a layout of this many ranks writes if a rule
+ *     gives it without {@code @}
  */
 public record Remedy(Moves moves, IntFunction<Set<Integer>> plainFiles) {
   /** Returns a rule that keeps {@code scale} whole in all files of {@code weight}. */

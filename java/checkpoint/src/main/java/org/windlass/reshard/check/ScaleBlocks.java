@@ -147,7 +147,11 @@ public final class ScaleBlocks {
       return;
     }
     List<Along> along = lies.get();
-    if (byRank && !isIndex && isNew(weight.source(), scale.source(), along)) {
+    SourceTensor from = weight.source();
+    SourceTensor own = scale.source();
+    if (byRank
+        && !isIndex
+        && isNew("IN", from.division(), from.shapeList(), own.division(), own.shapeList(), along)) {
       checkStored(pair, along);
     }
     List<Along> written = written(along, weight.axes().stored(), scale.axes().stored());
@@ -155,25 +159,17 @@ public final class ScaleBlocks {
     for (Along each : written) {
       checkJoint(weight, scale, each);
     }
-    if (isNew(weight.target(), scale.target(), written)) {
-      checkThere(weight.target(), scale.target());
-      for (int rank : weight.target().to().mesh().ranks()) {
-        checkHeld(weight.target(), scale.target(), rank, written);
-      }
+    TargetTensor to = weight.target();
+    TargetTensor its = scale.target();
+    if (isNew("OUT", to.division(), to.shapeList(), its.division(), its.shapeList(), written)) {
+      checkThere(to, its);
+      to.to().mesh().ranks().forEach(rank -> checkHeld(to, its, rank, written));
     }
   }
 
-  /** Returns whether such layouts and shapes are unchecked. A model has few different ones. */
-  private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
-    return checked.add(
-        List.of(
-            weight.division(), weight.shapeList(), scale.division(), scale.shapeList(), along));
-  }
-
-  private boolean isNew(TargetTensor weight, TargetTensor scale, List<Along> along) {
-    return checked.add(
-        List.of(
-            weight.division(), weight.shapeList(), scale.division(), scale.shapeList(), along, ""));
+  /** Returns whether these facts are unchecked. A model has few different ones. */
+  private boolean isNew(Object... facts) {
+    return checked.add(List.of(facts));
   }
 
   /**
@@ -197,8 +193,8 @@ public final class ScaleBlocks {
       if (!scale.to().mesh().contains(rank)
           && !isEmpty(weight.held(rank))) {
         throw new InvalidArgumentException(
-            them(weight, scale) + Checkpoint.rankFile(rank) + " would have a piece of the weight, by "
-                + weight.division() + ", and none of the scales, by " + scale.division() + "; "
+            them(weight, scale) + Checkpoint.rankFile(rank)
+                + " would have a piece of the weight, by " + weight.division() + ", and none of the scales, by " + scale.division() + "; "
                 + remedy.whole(scale, weight) + " gives them to all files");
       }
     }
@@ -425,8 +421,8 @@ public final class ScaleBlocks {
     for (long cut : new long[] {piece.start(), piece.end()}) {
       if (cut % along.block() != 0 && cut != end) {
         throw new InvalidArgumentException(
-            them(weight, scale) + weight.division() + " cuts dimension " + along.weight() + " at " + cut
-                + ", inside " + along.shown() + "; a rule for the weight that cuts it by S"
+            them(weight, scale) + weight.division() + " cuts dimension " + along.weight() + " at "
+                + cut + ", inside " + along.shown() + "; a rule for the weight that cuts it by S"
                 + along.weight() + "*" + along.block()
                 + (along.count() == 1
                     ? " keeps"

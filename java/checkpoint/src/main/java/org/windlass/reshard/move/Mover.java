@@ -50,16 +50,21 @@ public record Mover(
    */
   public Moved run(LongConsumer wrote) {
     if (!moves.isEmpty()) {
-      long tileBytes = Math.min(request.bucketBytes().orElse(TILE_BYTES), MOST_TILE_BYTES);
+      long tileBytes = Math.min(request.bucketBytes.orElse(TILE_BYTES), MOST_TILE_BYTES);
       Tiles tiles = new Tiles(in, output, moves, team, tileBytes);
-      new ProgressWatch(request.deadline(), team::moved, team::calls, output.bytes(), progress)
+      new ProgressWatch(
+              request.deadline,
+              () -> team.get(Team.MOVED),
+              () -> team.get(Team.CALLS),
+              output.bytes(),
+              progress)
           .run(team, () -> team.group().run(comm -> run(comm, tiles, tileBytes, wrote)));
     }
-    return new Moved(team.sentBytes(), team.localBytes());
+    return new Moved(team.get(Team.SENT), team.get(Team.LOCAL));
   }
 
   private void run(Communicator comm, Tiles tiles, long tileBytes, LongConsumer wrote) {
-    boolean staged = request.mode() == TransferMode.STAGED;
+    boolean staged = request.mode == TransferMode.STAGED;
     TileMover mover = new TileMover(team, overflows, tileBytes, staged);
     if (team.works(comm)) {
       long unchecked = 0;
@@ -76,7 +81,8 @@ public record Mover(
       }
     }
     // All ranks wait here, and share their byte counts and overflowed tensors.
-    team.took(mover.sentBytes(), mover.localBytes());
+    team.add(Team.SENT, mover.sentBytes());
+    team.add(Team.LOCAL, mover.localBytes());
     overflows.share(team, comm);
     comm.withDeadline(Team.NO_LIMIT).barrier();
   }

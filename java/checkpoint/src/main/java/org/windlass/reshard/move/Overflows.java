@@ -4,7 +4,6 @@ package org.windlass.reshard.move;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -167,33 +166,30 @@ public final class Overflows {
    * @param check throws an exception if the run must end
    */
   public void tell(Consumer<String> warnings, Runnable check) {
-    Map<String, List<String>> names = new LinkedHashMap<>();
-    Map<String, Long> counts = new LinkedHashMap<>();
+    Map<String, Map<String, Long>> counts = new LinkedHashMap<>();
     for (TensorMove move : moves) {
-      if (!Objects.requireNonNull(watch(move.target())).isFound) {
-        continue;
-      }
       SourceTensor source = move.source();
-      String kind =
-          " larger than " + Casts.narrowest(move) + " has them; a rule with \"dtype\": \""
-              + source.dtype() + "\", and no wire, keeps them";
-      long count = source.from().hasPartial() ? 0 : count(move, check);
-      if (count > 0 || source.from().hasPartial()) {
-        names.computeIfAbsent(kind, key -> new ArrayList<>()).add(source.name());
-        counts.merge(kind, count, Long::sum);
+      boolean isSum = source.from().hasPartial();
+      if (Objects.requireNonNull(watch(move.target())).isFound) {
+        long count = isSum ? 0 : count(move, check);
+        String kind =
+            " larger than " + Casts.narrowest(move) + " has them; a rule with \"dtype\": \""
+                + source.dtype() + "\", and no wire, keeps them";
+        if (count > 0 || isSum) {
+          counts.computeIfAbsent(kind, key -> new LinkedHashMap<>()).put(source.name(), count);
+        }
       }
     }
-    names.forEach(
+    counts.forEach(
         (kind, of) -> {
-          long count = counts.getOrDefault(kind, 0L);
-          warnings.accept(
-              Doubts.listed(of) + ": "
-                  + (count == 0
-                      ? "sums may be"
-                      : count == 1
-                          ? "one value is"
-                          : String.format(Locale.ROOT, "%,d values are", count))
-                  + kind);
+          long count = of.values().stream().mapToLong(Long::longValue).sum();
+          String what =
+              count == 0
+                  ? "sums may be"
+                  : count == 1
+                      ? "one value is"
+                      : String.format(Locale.ROOT, "%,d values are", count);
+          warnings.accept(Doubts.listed(List.copyOf(of.keySet())) + ": " + what + kind);
         });
   }
 

@@ -45,7 +45,7 @@ final class Tiles {
 
   /** Returns a tile that no other thread of any process gets, or null if none is left. */
   synchronized @Nullable Tile next() {
-    long number = team.nextTile();
+    long number = team.add(Team.TILES, 1);
     while (number >= end) {
       if (nextMove == moves.size()) {
         return null;

@@ -2,9 +2,8 @@
 package org.windlass.reshard.output;
 
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import org.windlass.checkpoint.CheckpointWriter;
-import org.windlass.error.WindlassException;
+import org.windlass.internal.Daemon;
 
 /**
  * Syncs written data to the disk while more is being written, so that little is left at the end.
@@ -32,14 +31,8 @@ public final class EarlySync implements AutoCloseable {
     if (waiting >= ROUND_BYTES && running.isDone()) {
       close();
       waiting = 0;
-      running = CompletableFuture.runAsync(writer::sync, EarlySync::start);
+      running = Daemon.run("windlass-sync", writer::sync);
     }
-  }
-
-  private static void start(Runnable sync) {
-    Thread thread = new Thread(sync, "windlass-sync");
-    thread.setDaemon(true);
-    thread.start();
   }
 
   /**
@@ -50,10 +43,6 @@ public final class EarlySync implements AutoCloseable {
   public synchronized void close() {
     CompletableFuture<Void> over = running;
     running = CompletableFuture.completedFuture(null);
-    try {
-      over.join();
-    } catch (CompletionException failed) {
-      throw failed.getCause() instanceof WindlassException known ? known : failed;
-    }
+    Daemon.join(over);
   }
 }

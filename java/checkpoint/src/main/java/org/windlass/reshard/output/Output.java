@@ -3,7 +3,9 @@ package org.windlass.reshard.output;
 
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -20,6 +22,7 @@ import org.windlass.checkpoint.SafetensorsIndex;
 import org.windlass.checkpoint.SafetensorsWriter;
 import org.windlass.reshard.request.MoveList;
 import org.windlass.reshard.request.ReshardRequest;
+import org.windlass.reshard.tensor.Division;
 import org.windlass.reshard.tensor.TargetTensor;
 
 /**
@@ -27,10 +30,21 @@ import org.windlass.reshard.tensor.TargetTensor;
  * file: {@link #places} finds where the tensors begin, one after another.
  */
 public final class Output implements AutoCloseable {
+  /** Most local shapes that are kept. */
+  private static final int MOST_SHAPES = 100_000;
+
   private final ReshardRequest request;
   private final MoveList list;
   private final List<TargetTensor> targets;
-  private final LocalShapes shapes = new LocalShapes();
+
+  /**
+   * Local shapes, keyed by division, global shape and rank. Many targets are alike. They share
+   * equal divisions and shapes, so these are compared by identity.
+   */
+  private final Map<Division, Map<long[], Map<Integer, List<Long>>>> shapes =
+      new IdentityHashMap<>();
+
+  private int shapesCount;
 
   /** Files keyed by file number, if OUT has a file for each rank. */
   private final Map<Integer, SafetensorsWriter> byRank = new LinkedHashMap<>();
@@ -93,8 +107,8 @@ public final class Output implements AutoCloseable {
           made.forEach(SafetensorsWriter::dropHeader);
           return made;
         };
-    if (request.maxShardBytes().isPresent()) {
-      makeIndexed(kept, texts, request.maxShardBytes().getAsLong());
+    if (request.maxShardBytes.isPresent()) {
+      makeIndexed(kept, texts, request.maxShardBytes.getAsLong());
     } else if (isWhole()) {
       byFirst.put(0, kept.make(List.of(""), items(targets)).get(0));
     } else {
@@ -137,13 +151,34 @@ public final class Output implements AutoCloseable {
                                 target.division().entry(target.shapeList(), target.dtype())))));
   }
 
+  private List<Long> localShape(TargetTensor target, int rank) {
+    if (shapesCount > MOST_SHAPES) {
+      shapes.clear();
+      shapesCount = 0;
+    }
+    return shapes
+        .computeIfAbsent(target.division(), key -> new IdentityHashMap<>())
+        .computeIfAbsent(target.shape(), key -> new HashMap<>())
+        .computeIfAbsent(
+            rank,
+            key -> {
+              shapesCount++;
+              return List.of(Arrays.stream(target.held(rank).shape()).boxed().toArray(Long[]::new));
+            });
+  }
+
+  private long localBytes(TargetTensor target, int rank) {
+    long elements = localShape(target, rank).stream().reduce(1L, (a, b) -> a * b);
+    return target.dtype().bytesOf(elements);
+  }
+
   /** Returns the tensors of the file with this number. */
   private List<Item> items(int number) {
     List<Item> items = new ArrayList<>();
     for (TargetTensor target : targets) {
-      shapes
-          .of(target, number)
-          .ifPresent(shape -> items.add(new Item(target.name(), target.dtype(), shape)));
+      if (target.to().mesh().contains(number)) {
+        items.add(new Item(target.name(), target.dtype(), localShape(target, number)));
+      }
     }
     return items;
   }
@@ -189,7 +224,7 @@ public final class Output implements AutoCloseable {
   public long bytes(TargetTensor target) {
     long sum = 0;
     for (int rank : target.to().mesh().ranks()) {
-      sum += shapes.bytes(target, rank);
+      sum += localBytes(target, rank);
     }
     return sum;
   }
@@ -220,7 +255,7 @@ public final class Output implements AutoCloseable {
         for (int rank : target.to().mesh().ranks()) {
           SafetensorsWriter file =
               isWhole() ? byFirst.floorEntry(next).getValue() : byRank.get(rank);
-          long size = shapes.bytes(target, rank);
+          long size = localBytes(target, rank);
           Objects.requireNonNull(file);
           places.put(rank, new Place(file, ends.merge(file, size, Long::sum) - size));
         }

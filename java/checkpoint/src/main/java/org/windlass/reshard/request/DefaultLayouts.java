@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.request;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -56,7 +55,7 @@ record DefaultLayouts(
                             tensor.shape().length,
                             tensor.from(),
                             sources.takesDefault(tensor.stored())));
-    request.from().ifPresent(from -> checkDefault("from() " + from, from, read));
+    request.from.ifPresent(from -> checkDefault("from() " + from, from, read));
     Supplier<Stream<Seen>> written =
         () ->
             IntStream.range(0, moves.size())
@@ -69,7 +68,7 @@ record DefaultLayouts(
                             move.target().shape().length,
                             move.target().to(),
                             ruleOf.apply(move.source().name()).to().isEmpty()));
-    request.to().ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written));
+    request.to.ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written));
   }
 
   /**
@@ -106,43 +105,35 @@ record DefaultLayouts(
 
   /** Throws if a request lacks a layout that IN needs, or has one that IN can't have. */
   void checkRequest() {
-    if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
+    if (request.to.isEmpty() && (request.rules.isEmpty() || in.names().isEmpty())) {
       throw new InvalidArgumentException("to() is missing; reshard takes a target layout");
     }
-    if (in.names().isEmpty() && request.from().isEmpty()) {
+    if (in.names().isEmpty() && request.from.isEmpty()) {
       throw new InvalidArgumentException("from() is missing; " + in.path() + " has no tensors");
     }
-    if (request.to().isPresent()) {
+    if (request.to.isPresent()) {
       try {
-        TargetTensor.refusePartial(Layout.parse(request.to().get()));
+        TargetTensor.refusePartial(Layout.parse(request.to.get()));
       } catch (InvalidArgumentException refused) {
         throw new InvalidArgumentException("to() " + refused.getMessage(), refused);
       }
     }
-    if (!in.byRank() && request.from().filter(Layout::hasPartial).isPresent()) {
-      throw new InvalidArgumentException(
-          "from() " + request.from().get() + ": holds P, and " + in.path()
-              + " has whole tensors, which are no terms of a reduction");
-    }
   }
 
   void checkCovered(SourceTensors sources) {
-    List<String> noFrom = new ArrayList<>();
-    List<String> noTo = new ArrayList<>();
-    for (String name : tied.tensors()) {
-      if (sources.declared(tied.stored(name)).isEmpty()) {
-        noFrom.add(name);
-      }
-      if (request.to().isEmpty() && ruleOf.apply(name).to().isEmpty()) {
-        noTo.add(name);
-      }
-    }
     refuseUncovered(
-        noFrom, "source", "no layout.json or rule gives one, and from() is missing");
-    refuseUncovered(noTo, "target", "no rule gives one, and to() is missing");
+        tied.tensors().stream().filter(name -> sources.declared(tied.stored(name)).isEmpty()),
+        "source",
+        "no layout.json or rule gives one, and from() is missing");
+    refuseUncovered(
+        tied.tensors().stream()
+            .filter(name -> request.to.isEmpty() && ruleOf.apply(name).to().isEmpty()),
+        "target",
+        "no rule gives one, and to() is missing");
   }
 
-  private static void refuseUncovered(List<String> names, String which, String why) {
+  private static void refuseUncovered(Stream<String> uncovered, String which, String why) {
+    List<String> names = uncovered.toList();
     if (!names.isEmpty()) {
       throw new InvalidArgumentException(
           Doubts.listed(names) + (names.size() == 1 ? " has" : " have") + " no " + which + " layout; "

@@ -81,7 +81,7 @@ public final class MoveList {
     this.request = request;
     this.warnings = warnings;
     in.notes().forEach(warnings);
-    match(request.rules().map(Rules::read).orElse(List.of()));
+    match(request.rules.map(Rules::read).orElse(List.of()));
     TiedNames tied = TiedNames.of(in, this::ruleOf);
     DefaultLayouts defaults = new DefaultLayouts(in, request, tied, this::ruleOf, warnings);
     defaults.checkRequest();
@@ -91,7 +91,7 @@ public final class MoveList {
       }
     }
     SourceTensors sources =
-        new SourceTensors(in, request.from(), tied.storedNames(), this::ruleOf, shared);
+        new SourceTensors(in, request.from, tied.storedNames(), this::ruleOf, shared);
     if (tied.tensors().isEmpty() && !in.names().isEmpty()) {
       throw new InvalidArgumentException(in.path() + ": rules drop every tensor");
     }
@@ -101,11 +101,11 @@ public final class MoveList {
     }
     highest =
         Stream.concat(
-                request.from().stream(),
+                request.from.stream(),
                 tied.storedNames().stream().map(name -> sources.declared(name).get()))
             .max(Comparator.comparingInt(layout -> layout.mesh().highestRank()))
             .orElseThrow();
-    defaultTo = request.to().map(text -> Goal.of(text, highest));
+    defaultTo = request.to.map(text -> Goal.of(text, highest));
     if (in.names().isEmpty()) {
       warnings.accept(in.path() + ": has no tensors, and OUT gets none");
       defaultTo.ifPresent(goal -> targetRanks.addAll(goal.files()));
@@ -166,10 +166,10 @@ public final class MoveList {
   private void check() {
     Moves all = new Moves(moves, this::ruleOf);
     Siblings.check(all);
-    if (!request.ignoreScales()) {
+    if (!request.ignoreScales) {
       Remedy remedy = new Remedy(all, ranks -> Goal.plainFiles(ranks, defaultTo));
       ScaleBlocks.check(scales, all, in.byRank(), remedy);
-      GroupNumbers.check(in, scales, all, warnings);
+      GroupNumbers.check(in, scales, all, doubts);
     }
   }
 
@@ -277,7 +277,7 @@ public final class MoveList {
     }
     for (Assembly.Part part : whole.parts()) {
       SourceTensor source = part.source();
-      Optional<DType> wire = isCast(source) ? request.wire() : Optional.empty();
+      Optional<DType> wire = isCast(source) ? request.wire : Optional.empty();
       TensorMove move =
           new TensorMove(
               source,
@@ -356,7 +356,7 @@ public final class MoveList {
   private void lookAtDropped() {
     if (matches.values().stream().anyMatch(match -> match.rule().drops())) {
       new Scales(in.names().stream().map(this::stored).toList())
-          .lookAtDropped(name -> !ruleOf(name).drops(), request.ignoreScales(), doubts);
+          .lookAtDropped(name -> !ruleOf(name).drops(), request.ignoreScales, doubts);
     }
   }
 
@@ -398,7 +398,7 @@ public final class MoveList {
   }
 
   private DType dtype(SourceTensor source, Rule rule) {
-    Optional<DType> asked = rule.dtype().or(request::dtype);
+    Optional<DType> asked = rule.dtype().or(() -> request.dtype);
     if (asked.isPresent() && Casts.lack(source.dtype())) {
       throw new UnsupportedException(
           "tensor \"" + source.name() + "\": " + source.dtype() + " is not cast, to " + asked.get()
@@ -413,7 +413,7 @@ public final class MoveList {
     DType wire = move.wire().orElse(source);
     // Wider dtypes hold every f8 value.
     boolean cast = target != source || wire != source && isF8(wire);
-    if (!isF8(source) || !cast || request.ignoreScales()) {
+    if (!isF8(source) || !cast || request.ignoreScales) {
       return;
     }
     String name = move.source().name();
@@ -434,19 +434,13 @@ public final class MoveList {
     TargetTensor target = move.target();
     if (Purpose.of(source.name()) != Purpose.WHOLE
         || Casts.touch(source.dtype())
-        || request.ignoreScales()) {
+        || request.ignoreScales) {
       return;
     }
     Layout from = source.from();
     boolean isRead = in.byRank() && source.isCut();
     boolean isWritten = move.isCut();
-    boolean isSame =
-        isRead
-            && isWritten
-            && source.division().isPlain()
-            && target.division().isPlain()
-            && from.placements().equals(target.to().placements())
-            && from.mesh().size() == target.to().mesh().size();
+    boolean isSame = isRead && isWritten && move.isCutAlike();
     boolean isCut = (isRead || isWritten) && !isSame;
     if (isCut || move.isPart() || !move.axes().keepOrder()) {
       String own = source.name().substring(source.name().lastIndexOf('.') + 1);

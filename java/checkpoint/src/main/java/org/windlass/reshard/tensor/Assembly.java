@@ -184,7 +184,9 @@ public record Assembly(
   public static void checkStacks(Collection<Assembly> all) {
     Map<String, Assembly> largest = new LinkedHashMap<>();
     List<Assembly> stacks =
-        all.stream().filter(each -> each.rule.stack().filter(s -> !s.uneven()).isPresent()).toList();
+        all.stream()
+            .filter(each -> each.rule.stack().filter(stack -> !stack.uneven()).isPresent())
+            .toList();
     for (Assembly each : stacks) {
       largest.merge(
           each.rule.where(), each, (a, b) -> b.members.size() > a.members.size() ? b : a);

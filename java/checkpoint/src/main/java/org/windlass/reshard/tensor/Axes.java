@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
@@ -98,17 +99,18 @@ public record Axes(List<Integer> stored) {
 
   /** Returns the layout of the written tensor if {@code layout} is that of the stored tensor. */
   Layout layout(Layout layout) {
-    List<Placement> placements = new ArrayList<>();
-    for (Placement placement : layout.placements()) {
-      if (placement instanceof Placement.Shard shard) {
-        placements.add(Placement.shard(stored.indexOf(shard.dim()), shard.unit()));
-      } else if (placement instanceof Placement.StridedShard strided) {
-        placements.add(Placement.stridedShard(stored.indexOf(strided.dim()), strided.split()));
-      } else {
-        placements.add(placement);
-      }
-    }
-    return new Layout(layout.mesh(), placements);
+    return mapped(
+        layout,
+        placement ->
+            placement instanceof Placement.Shard shard
+                ? Placement.shard(stored.indexOf(shard.dim()), shard.unit())
+                : placement instanceof Placement.StridedShard strided
+                    ? Placement.stridedShard(stored.indexOf(strided.dim()), strided.split())
+                    : placement);
+  }
+
+  static Layout mapped(Layout layout, UnaryOperator<Placement> change) {
+    return new Layout(layout.mesh(), layout.placements().stream().map(change).toList());
   }
 
   /** Returns the index of the dimension that a placement cuts; -1 if it cuts none. */

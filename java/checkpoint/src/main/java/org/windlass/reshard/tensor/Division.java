@@ -184,10 +184,8 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
 
   /** Returns the layout with shards of {@code dim} that keep {@code size} indices together. */
   private static Layout grouped(Layout layout, int dim, long size) {
-    List<Placement> placements = new ArrayList<>(layout.placements());
-    placements.replaceAll(
-        each -> each.equals(Placement.shard(dim)) ? Placement.shard(dim, size) : each);
-    return new Layout(layout.mesh(), placements);
+    return Axes.mapped(
+        layout, each -> each.equals(Placement.shard(dim)) ? Placement.shard(dim, size) : each);
   }
 
   /**
@@ -197,7 +195,6 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
   private static Layout separate(
       String where, Layout layout, int dim, List<String> names, List<Long> extents) {
     Set<Boolean> kinds = new HashSet<>();
-    List<Placement> placements = new ArrayList<>();
     for (Placement placement : layout.placements()) {
       boolean isStrided = placement instanceof Placement.StridedShard;
       if (Axes.dimension(placement) == dim && kinds.add(isStrided) && kinds.size() == 2) {
@@ -205,27 +202,29 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
             where + " cuts dimension " + dim + ", along which the parts are joined, both"
                 + " plainly and strided; S" + dim + " alone cuts each part by itself");
       }
-      if (placement instanceof Placement.StridedShard strided && strided.dim() == dim) {
-        if (strided.split() != names.size() || extents.stream().distinct().count() > 1) {
-          throw new InvalidArgumentException(
-              where + ": " + placement + " cuts what is joined into " + strided.split()
-                  + " equal runs, and the parts " + names + " have extents " + extents + "; S" + dim
-                  + " cuts each part by itself");
-        }
-        placement = Placement.shard(dim);
+      boolean isEqual = extents.stream().distinct().count() == 1;
+      if (placement instanceof Placement.StridedShard strided
+          && strided.dim() == dim
+          && (strided.split() != names.size() || !isEqual)) {
+        throw new InvalidArgumentException(
+            where + ": " + placement + " cuts what is joined into " + strided.split()
+                + " equal runs, and the parts " + names + " have extents " + extents + "; S" + dim
+                + " cuts each part by itself");
       }
-      placements.add(placement);
     }
-    return new Layout(layout.mesh(), placements);
+    return Axes.mapped(
+        layout,
+        each ->
+            each instanceof Placement.StridedShard strided && strided.dim() == dim
+                ? Placement.shard(dim)
+                : each);
   }
 
   /** Returns the layout of the whole tensor that cuts equal parts as {@code layout} does. */
   private static Layout strided(Layout layout, int dim, int parts) {
-    return new Layout(
-        layout.mesh(),
-        layout.placements().stream()
-            .map(each -> Axes.dimension(each) == dim ? Placement.stridedShard(dim, parts) : each)
-            .toList());
+    return Axes.mapped(
+        layout,
+        each -> Axes.dimension(each) == dim ? Placement.stridedShard(dim, parts) : each);
   }
 
   /** Returns the number of pieces into which a layout cuts a dimension. */

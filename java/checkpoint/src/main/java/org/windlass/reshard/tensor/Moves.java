@@ -51,7 +51,7 @@ public final class Moves {
     return bySource;
   }
 
-  /** Returns the moves of a source tensor: several if a rule splits it or gives it several names. */
+  /** Returns the moves of a source tensor: several if it is split or has several names. */
   public List<TensorMove> of(SourceTensor source) {
     return Objects.requireNonNull(bySource().get(source.name()));
   }

@@ -21,6 +21,7 @@ import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
+import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -152,6 +153,17 @@ public final class SourceTensors {
           "tensor \"" + name + "\": " + tensor.dtype() + " does not reduce by " + op.get()
               + ", as the source layout " + tensor.from() + " asks");
     }
+    DeviceMesh mesh = tensor.from().mesh();
+    long terms =
+        IntStream.range(0, mesh.ndim())
+            .filter(m -> tensor.from().placements().get(m) instanceof Placement.Partial)
+            .mapToLong(mesh::size)
+            .reduce(1, (a, b) -> a * b);
+    if (terms > Native.WL_MAX_RANKS) {
+      throw new UnsupportedException(
+          "tensor \"" + name + "\": its source layout has " + terms + " terms; at most "
+              + Native.WL_MAX_RANKS + " are reduced");
+    }
     return tensor;
   }
 
@@ -202,15 +214,14 @@ public final class SourceTensors {
     SafetensorsEntry first = local(name, firstRank, declared);
     for (int rank : declared.mesh().ranks()) {
       SafetensorsEntry found = local(name, rank, declared);
-      if (found.dtype() != first.dtype()) {
-        throw disagrees(
-            name, rank, "dtype " + first.dtype() + " as on rank " + firstRank, "" + found.dtype());
-      } else if (found.shape().size() != first.shape().size()) {
+      boolean isOther = found.dtype() != first.dtype();
+      if (isOther || found.shape().size() != first.shape().size()) {
+        String own = isOther ? "dtype " + first.dtype() : first.shape().size() + " dimensions";
         throw disagrees(
             name,
             rank,
-            first.shape().size() + " dimensions as on rank " + firstRank,
-            "shape " + found.shape());
+            own + " as on rank " + firstRank,
+            isOther ? "" + found.dtype() : "shape " + found.shape());
       }
     }
     for (int rank : in.ranks().keySet()) {
@@ -377,25 +388,21 @@ public final class SourceTensors {
         .layout()
         .ifPresent(layout -> checkStored(name, layout, longs(entry.padded().orElse(entry.shape()))));
     Division listed = Division.of(LayoutFile.NAME, entry);
-    Optional<Division> asked =
-        ruled.containsKey(name)
-            ? Optional.of(division)
-            : defaultFrom.map(
-                from -> Division.plain(from.defaultedFor(shape.length), division.padded()));
-    asked
-        .filter(
-            other -> {
-              other.check(name);
-              return !sameHolding(other, listed, shape);
-            })
-        .ifPresent(
-            other -> {
-              throw new InvalidArgumentException(
-                  "tensor \"" + name + "\": layout.json says " + (listed.isPlain() ? "layout " : "")
-                      + listed + ", and " + (ruled.containsKey(name) ? "its rule" : "from()")
-                      + " says " + other
-                      + (other.isPlain() && !listed.isPlain() ? ", which cuts the whole tensor" : ""));
-            });
+    boolean isRuled = ruled.containsKey(name);
+    if (!isRuled && defaultFrom.isEmpty()) {
+      return;
+    }
+    Division asked =
+        isRuled
+            ? division
+            : Division.plain(defaultFrom.get().defaultedFor(shape.length), division.padded());
+    asked.check(name);
+    if (!sameHolding(asked, listed, shape)) {
+      throw new InvalidArgumentException(
+          "tensor \"" + name + "\": layout.json says " + (listed.isPlain() ? "layout " : "")
+              + listed + ", and " + (isRuled ? "its rule" : "from()") + " says " + asked
+              + (asked.isPlain() && !listed.isPlain() ? ", which cuts the whole tensor" : ""));
+    }
   }
 
   /** Returns whether two divisions give every rank the same indices and kind of value. */

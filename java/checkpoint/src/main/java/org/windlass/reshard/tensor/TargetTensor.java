@@ -28,7 +28,7 @@ public record TargetTensor(
     return division.layout();
   }
 
-  /** Throws UnsupportedException for a Partial layout: targets hold values, not terms. */
+  /** Throws InvalidArgumentException for a Partial layout: targets hold values, not terms. */
   public static void refusePartial(Layout to) {
     if (to.hasPartial()) {
       throw new InvalidArgumentException(to + ": a target cannot be Partial");

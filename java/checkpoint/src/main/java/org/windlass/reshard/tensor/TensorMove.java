@@ -64,6 +64,15 @@ public record TensorMove(
         .anyMatch(d -> axes.stored().get(d) != Axes.NEW && target.isCut(d));
   }
 
+  /** Returns whether the layouts cut the whole source and the whole target into equal pieces. */
+  public boolean isCutAlike() {
+    Layout from = source.from();
+    return source.division().isPlain()
+        && target.division().isPlain()
+        && from.placements().equals(target.to().placements())
+        && from.mesh().size() == target.to().mesh().size();
+  }
+
   /** Returns whether a rule joins the tensor with others along an existing dimension. */
   public boolean isPart() {
     return !Arrays.equals(shape(), target.shape()) && axes.stored().get(dim) != Axes.NEW;
@@ -82,11 +91,10 @@ public record TensorMove(
   /**
    * Checks that the dtypes allow this move.
    *
-   * @throws UnsupportedException if the source's terms do not reduce, or a cut is inside a byte
+   * @throws UnsupportedException if a cut is inside a byte
    */
   public void require() {
     try {
-      source.requireReduce();
       new ByteIndices(source.dtype()).require(this);
     } catch (UnsupportedException refused) {
       throw new UnsupportedException(label() + ": " + refused.getMessage(), refused);

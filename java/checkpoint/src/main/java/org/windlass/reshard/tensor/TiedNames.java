@@ -83,18 +83,17 @@ public final class TiedNames {
   }
 
   /**
-   * Returns the stored name of an alias whose rule gives a source layout.
+   * Checks an alias whose rule gives a source layout.
    *
    * @param own the rule for the stored name
    * @throws InvalidArgumentException if {@code own} gives another source layout, or none
    */
-  public String requireStored(String name, Rule rule, Rule own) {
+  public void requireStored(String name, Rule rule, Rule own) {
     if (!own.from().equals(rule.from())) {
       throw new InvalidArgumentException(
           rule.where() + ".from: \"" + name + "\" is another name of tensor \"" + stored(name)
               + "\", whose rule gives its source layout");
     }
-    return stored(name);
   }
 
   /** Returns the metadata of the written files, with aliases of the new names. */

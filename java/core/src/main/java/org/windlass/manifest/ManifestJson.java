@@ -2,24 +2,55 @@
 package org.windlass.manifest;
 
 import java.io.IOException;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonFields;
+import org.windlass.internal.json.JsonObject;
 import org.windlass.internal.json.JsonText;
 
-final class ManifestReader {
+final class ManifestJson {
   private static final String ROOT = "$";
 
   private final JsonText json;
 
-  private ManifestReader(JsonText json) {
+  private ManifestJson(JsonText json) {
     this.json = json;
   }
 
-  static CommManifest manifest(String where, byte[] bytes) {
+  static byte[] write(CommManifest manifest) {
+    return JsonObject.lines(
+        JsonObject.of(
+            "version", CommManifest.VERSION,
+            "comm_groups", manifest.groups().stream().map(ManifestJson::json)));
+  }
+
+  private static Map<String, Object> json(CommGroup group) {
+    return JsonObject.of(
+        "name", group.name(),
+        "devices", group.devices(),
+        "slots", group.slots().stream().map(ManifestJson::json));
+  }
+
+  private static Map<String, Object> json(Slot slot) {
+    Map<String, Object> json = JsonObject.of("name", slot.name());
+    if (slot.extent() instanceof Slot.Elements elements) {
+      json.put("dtype", elements.type());
+      json.put("size", elements.size());
+      json.put("bits_per_element", elements.bitsPerElement());
+    } else {
+      json.put("nbytes", slot.bytes());
+    }
+    json.put("load_from_host", slot.loadFromHost());
+    json.put("store_to_host", slot.storeToHost());
+    return json;
+  }
+
+  static CommManifest read(String where, byte[] bytes) {
     JsonText.Refusal refusal =
         (message, cause) -> {
           String what = message.substring(where.length() + ": ".length());
@@ -27,7 +58,7 @@ final class ManifestReader {
               what.startsWith(ROOT) ? message : where + ": " + ROOT + ": " + what, cause);
         };
     JsonText.requireReadable(where, bytes.length, refusal);
-    return JsonText.parse(where, bytes, refusal, json -> new ManifestReader(json).manifest());
+    return JsonText.parse(where, bytes, refusal, json -> new ManifestJson(json).manifest());
   }
 
   private CommManifest manifest() throws IOException {
@@ -104,5 +135,42 @@ final class ManifestReader {
     } catch (InvalidArgumentException e) {
       throw json.bad(at + "." + e.getMessage());
     }
+  }
+
+  /** Returns text such as {@code $.comm_groups is 1 long on rank 0 and 2 long on rank 2}. */
+  static Optional<String> difference(String aName, CommManifest a, String bName, CommManifest b) {
+    Map<String, Object> other = byPosition(b);
+    return byPosition(a).entrySet().stream()
+        .filter(e -> other.containsKey(e.getKey()) && !e.getValue().equals(other.get(e.getKey())))
+        .findFirst()
+        .map(
+            e ->
+                e.getKey() + " is " + e.getValue() + " on " + aName + " and "
+                    + other.get(e.getKey()) + " on " + bName);
+  }
+
+  /** Returns what stands at each JSON position. The length of a list follows its elements. */
+  private static Map<String, Object> byPosition(CommManifest manifest) {
+    Map<String, Object> values = new LinkedHashMap<>();
+    List<CommGroup> groups = manifest.groups();
+    for (int g = 0; g < groups.size(); g++) {
+      CommGroup group = groups.get(g);
+      String at = "$.comm_groups[" + g + "]";
+      values.put(at + ".name", group.name().map(ManifestNames::quoted).orElse("missing"));
+      values.put(at + ".devices", group.devices());
+      for (int s = 0; s < group.slots().size(); s++) {
+        values.put(at + ".slots[" + s + "]", text(group.slots().get(s)));
+      }
+      values.put(at + ".slots", group.slots().size() + " long");
+    }
+    values.put("$.comm_groups", groups.size() + " long");
+    return values;
+  }
+
+  private static String text(Slot slot) {
+    return ManifestNames.quoted(slot.name()) + " ("
+        + (slot.extent() instanceof Slot.Bytes ? slot.bytes() + " bytes" : slot.extent())
+        + (slot.loadFromHost() ? ", load_from_host" : "")
+        + (slot.storeToHost() ? ", store_to_host" : "") + ")";
   }
 }
