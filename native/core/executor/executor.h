@@ -75,7 +75,7 @@ __attribute__((always_inline)) inline Code enter(Comm& comm, const Call& call, D
                                                  Prepare&& prepare) {
   if (Code code = comm.waits().awaitPrevious(deadline); code != WL_OK) return code;
   comm.operation().seePrevious();
-  comm.operation().fillEntry(call, kRides<K>);
+  comm.operation().fillEntry(call, kRides<K>, K::kEager);
   if (Code code = prepare(); code != WL_OK) return code;
   comm.publishEntry();
   return WL_OK;

@@ -325,7 +325,7 @@ TEST(Items, ProcessesCountAsThreadsOnceAllNameWindowsAlone) {
       call.inBytes = call.outBytes = 256;
       ranks[rank].count();
       ranks[rank].seePrevious();
-      ranks[rank].fillEntry(call, true);
+      ranks[rank].fillEntry(call, true, true);
       ranks[rank].publishEntry();
     }
   };
