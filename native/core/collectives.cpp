@@ -11,7 +11,9 @@ namespace {
 
 // Returns the kernel of a collective of unequal parts whose largest input has `bytes` bytes.
 const Kernel& kernelFor(const Comm& comm, const Collective& collective, uint64_t bytes) {
-  return bytes <= collective.limits.bytes(comm.group().config().ranksAre()) ? collective.eager : collective.algorithms[0].kernel;
+  return bytes <= collective.limits.bytes(comm.operation().ranksAre())
+             ? collective.eager
+             : collective.algorithms[0].kernel;
 }
 
 // Counts of a call that are the same on every rank. Ranks compare `fingerprint`.

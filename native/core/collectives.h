@@ -25,7 +25,7 @@ inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
                     const Algorithm& algorithm, uint64_t bytes) {
   const uint64_t inBytes = isOnePart(in) ? bytes : bytes * comm.group().ranks();
   if (!algorithm.eager || !collective.eager) return false;
-  const RanksAre ranks = comm.group().config().ranksAre();
+  const RanksAre ranks = comm.operation().ranksAre();
   return inBytes <= collective.limits.bytes(ranks) ||
          (!algorithm.inPlace && inBytes <= collective.limits.bytes(kProcessesOnCores));
 }

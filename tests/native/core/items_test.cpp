@@ -308,6 +308,44 @@ TEST(Items, EveryCollectiveHasItsKernels) {
 
 // ---- what a rank says between operations --------------------------------------------------------
 
+TEST(Items, ProcessesCountAsThreadsOnceAllNameWindowsAlone) {
+  windlass::GroupConfig config;
+  config.ranks = 2;
+  config.cores = 2;
+  config.spansProcesses = true;
+  const auto group = windlass::Group::create(config);
+  alignas(64) static unsigned char window[2][4096];
+  alignas(64) static unsigned char plain[4096];
+  group->windows().hold(2, nullptr, window, sizeof window[0], sizeof window[0]);
+  windlass::Operation ranks[] = {{*group, 0}, {*group, 1}};
+  const auto enter = [&](uint64_t count, void* inOfRank1, void* outOfRank1) {
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      Call call = Call::of(Descriptor::of(WL_OP_ALL_GATHER, count, WL_F32), 0, nullptr);
+      call.args = {rank == 0 ? window[0] : inOfRank1, rank == 0 ? window[0] : outOfRank1, nullptr};
+      call.inBytes = call.outBytes = 256;
+      ranks[rank].count();
+      ranks[rank].seePrevious();
+      ranks[rank].fillEntry(call, true, true);
+      ranks[rank].publishEntry();
+    }
+  };
+  const auto expect = [&](windlass::RanksAre are) {
+    for (const windlass::Operation& rank : ranks) EXPECT_EQ(are, rank.ranksAre());
+  };
+  enter(64, window[1], window[1]);
+  expect(windlass::kProcessesOnCores);
+  enter(64, plain, window[1]);  // an operation counts once all have entered the next one
+  expect(windlass::kThreadsOnCores);
+  enter(64, window[1], plain);
+  expect(windlass::kProcessesOnCores);
+  enter(64, window[1], window[1]);
+  expect(windlass::kProcessesOnCores);
+  enter(8, plain, plain);
+  expect(windlass::kThreadsOnCores);
+  enter(0, nullptr, nullptr);
+  expect(windlass::kThreadsOnCores);  // few elements say nothing
+}
+
 TEST(Items, ARankThatOpensAPhaseSaysAfterwardsThatItWaitsForNobody) {
   Comms ranks(2, 1);
   for (int round = 0; round < 50; ++round) {
