@@ -552,7 +552,7 @@ class ReshardRulesTest {
   void whatARuleShardsMustBeThere() throws IOException {
     refused("[{'match':'w','to':'2:S1'}]", "S1 cuts dimension 1, and tensor \"w\" has 1 dimension;", tensor("w", 0, 4));
     refused("[{'match':'w','from':'2:S1'}]", "S1 cuts dimension 1, and tensor \"w\" has 1 dimension;", tensor("w", 0, 4));
-    refused("[{'match':'w','from':'2:P'}]", "tensor \"w\": its source layout 2:P holds P", tensor("w", 0, 4));
+    refused("[{'match':'w','from':'2:P'}]", "[0].from 2:P holds P", tensor("w", 0, 4));
   }
 
   @Test
