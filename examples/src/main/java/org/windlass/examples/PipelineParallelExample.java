@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.examples;
 
+import static org.windlass.examples.PipelineLayer.BATCHES;
+import static org.windlass.examples.PipelineLayer.WIDTH;
+
 import java.io.PrintStream;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,9 +23,6 @@ import org.windlass.Tensor;
  * with is y. Each rank compares its gradient of W with that of one rank which has all layers.
  */
 public final class PipelineParallelExample {
-  private static final int WIDTH = 64;
-  private static final int BATCHES = 8;
-
   private PipelineParallelExample() {}
 
   public static void main(String[] args) {
@@ -52,7 +52,7 @@ public final class PipelineParallelExample {
       this.comm = comm;
       rank = comm.rank();
       last = comm.size() - 1;
-      weights = weights(rank);
+      weights = PipelineLayer.weights(rank);
     }
 
     void run() {
@@ -72,7 +72,7 @@ public final class PipelineParallelExample {
         }
         sends.forEach(Operation::await);
       }
-      float[][] golden = golden(rank, comm.size());
+      float[][] golden = PipelineLayer.golden(rank, comm.size());
       try (var mine = Tensor.allocate(DType.F32, WIDTH, WIDTH)) {
         for (int row = 0; row < WIDTH; row++) {
           mine.select(0, row).copyFrom(gradient[row]);
@@ -83,8 +83,11 @@ public final class PipelineParallelExample {
 
     /** Each message has a tensor of its own, which stays as it is until the send has ended. */
     private void forward(int batch, List<Tensor> messages) {
-      inputs[batch] = rank == 0 ? input(batch) : receive(messages.get(4 * batch), rank - 1, batch);
-      outputs[batch] = times(weights, inputs[batch]);
+      inputs[batch] =
+          rank == 0
+              ? PipelineLayer.input(batch)
+              : receive(messages.get(4 * batch), rank - 1, batch);
+      outputs[batch] = PipelineLayer.times(weights, inputs[batch]);
       if (rank < last) {
         send(outputs[batch], messages.get(4 * batch + 1), rank + 1, batch);
       }
@@ -93,9 +96,9 @@ public final class PipelineParallelExample {
     private void backward(int batch, List<Tensor> messages) {
       float[] loss =
           rank == last ? outputs[batch] : receive(messages.get(4 * batch + 2), rank + 1, batch);
-      addProducts(gradient, loss, inputs[batch]);
+      PipelineLayer.addProducts(gradient, loss, inputs[batch]);
       if (rank > 0) {
-        send(backwards(weights, loss), messages.get(4 * batch + 3), rank - 1, batch);
+        send(PipelineLayer.backwards(weights, loss), messages.get(4 * batch + 3), rank - 1, batch);
       }
       inputs[batch] = null;
       outputs[batch] = null;
@@ -111,73 +114,6 @@ public final class PipelineParallelExample {
       float[] values = new float[WIDTH];
       message.copyTo(values);
       return values;
-    }
-  }
-
-  /** Computes the gradient of one layer on one rank that has all layers, batch after batch. */
-  private static float[][] golden(int layer, int layers) {
-    float[][] gradient = new float[WIDTH][WIDTH];
-    for (int batch = 0; batch < BATCHES; batch++) {
-      float[][] values = new float[layers + 1][];
-      values[0] = input(batch);
-      for (int i = 0; i < layers; i++) {
-        values[i + 1] = times(weights(i), values[i]);
-      }
-      float[] loss = values[layers];
-      for (int i = layers - 1; i > layer; i--) {
-        loss = backwards(weights(i), loss);
-      }
-      addProducts(gradient, loss, values[layer]);
-    }
-    return gradient;
-  }
-
-  private static float[] input(int batch) {
-    float[] values = new float[WIDTH];
-    for (int i = 0; i < WIDTH; i++) {
-      values[i] = (float) Math.sin(1 + batch * WIDTH + i);
-    }
-    return values;
-  }
-
-  private static float[][] weights(int layer) {
-    float[][] weights = new float[WIDTH][WIDTH];
-    for (int row = 0; row < WIDTH; row++) {
-      for (int column = 0; column < WIDTH; column++) {
-        weights[row][column] = (float) (Math.cos(3 * row + 5 * column + layer) / Math.sqrt(WIDTH));
-      }
-    }
-    return weights;
-  }
-
-  /** Returns W x. */
-  private static float[] times(float[][] weights, float[] x) {
-    float[] y = new float[WIDTH];
-    for (int row = 0; row < WIDTH; row++) {
-      for (int column = 0; column < WIDTH; column++) {
-        y[row] += weights[row][column] * x[column];
-      }
-    }
-    return y;
-  }
-
-  /** Returns the transpose of W times the gradient of W x. */
-  private static float[] backwards(float[][] weights, float[] loss) {
-    float[] of = new float[WIDTH];
-    for (int row = 0; row < WIDTH; row++) {
-      for (int column = 0; column < WIDTH; column++) {
-        of[column] += weights[row][column] * loss[row];
-      }
-    }
-    return of;
-  }
-
-  /** Adds the outer product of {@code loss} and {@code x} to {@code gradient}. */
-  private static void addProducts(float[][] gradient, float[] loss, float[] x) {
-    for (int row = 0; row < WIDTH; row++) {
-      for (int column = 0; column < WIDTH; column++) {
-        gradient[row][column] += loss[row] * x[column];
-      }
     }
   }
 }

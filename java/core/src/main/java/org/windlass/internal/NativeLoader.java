@@ -85,11 +85,9 @@ public final class NativeLoader {
   /** Oldest version of glibc with which the natives load. */
   private static final String GLIBC = "2.28";
 
-  /** The start of what glibc says of a version that it lacks: its file. */
+  /** What glibc says of a version that it lacks, with its file, and what stands in that file. */
   private static final Pattern OLD_GLIBC = Pattern.compile("(\\S+): version `GLIBC_");
-
-  private static final Pattern GLIBC_BANNER =
-      Pattern.compile("GNU C Library [^\n]* version ([0-9.]+[0-9])");
+  private static final Pattern BANNER = Pattern.compile("GNU C Library .* version ([0-9.]+\\d)");
 
   /** Advice for a path that the JVM's locale can't name. */
   private static final String LOCALE = "in the JVM's locale; set LC_ALL=C.UTF-8";
@@ -414,10 +412,9 @@ public final class NativeLoader {
         + (isOld ? glibcOf(Path.of(old.group(1))) : "another");
   }
 
-  /** Returns the name and version of the C library in a file. */
   private static String glibcOf(Path file) {
     try {
-      var banner = GLIBC_BANNER.matcher(Files.readString(file, StandardCharsets.ISO_8859_1));
+      var banner = BANNER.matcher(Files.readString(file, StandardCharsets.ISO_8859_1));
       return banner.find() ? "glibc " + banner.group(1) : "an older glibc";
     } catch (IOException e) {
       return "an older glibc";
