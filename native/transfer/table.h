@@ -20,7 +20,8 @@ class PlanTable {
   const uint64_t* ofOperation(uint32_t n) const {
     return words_.data() + starts_[n < workBytes_.size() ? n : workBytes_.size()];
   }
-  // Bytes that operation n's items write, including to peers and to staging buffers.
+  // Bytes by which operation n's items count towards the size from which an operation exceeds the
+  // caches.
   uint64_t workBytes(uint32_t n) const { return n < workBytes_.size() ? workBytes_[n] : 0; }
   const WordList& words() const { return words_; }
   // Calls visit(item, phase) for each item, in the order in which one thread runs them.
@@ -58,7 +59,8 @@ class ItemMaker {
  private:
   struct Item {
     uint64_t at;  // index in items_
-    uint64_t bytes;
+    uint64_t bytes;  // written
+    uint64_t work;
     uint32_t phase;
   };
   struct Share {

@@ -338,6 +338,11 @@ int main(int argc, char** argv) {
   const std::string filter = argc > 1 ? argv[1] : "";
   const auto rows = ordered({0, 1, 2});
   const auto peersApart = ordered({1, 0, 2});
+  const auto columns = ordered({1, 0});
+  const auto rowsOfSquare = ordered({0, 1});
+  const auto four = [](int64_t count) { return Numbers{16, 32, 64, count / (16 * 32 * 64)}; };
+  const auto reversed = ordered({3, 2, 1, 0});
+  const auto straight = ordered({0, 1, 2, 3});
   const Case cases[] = {
       {"f32, contiguous", DType::kF32, DType::kF32, 1, 1.2, rowsOf(64, 16), rows, rows},
       {"f32 to bf16, contiguous", DType::kF32, DType::kBF16, 1, 1.2, rowsOf(64, 16), rows, rows},
@@ -358,16 +363,14 @@ int main(int argc, char** argv) {
        peersApart, rows},
       {"f32 to bf16, sum of 4", DType::kF32, DType::kBF16, 4, 1.3, rowsOf(64, 16), rows, rows},
       {"bf16, sum of 4", DType::kBF16, DType::kBF16, 4, 1.3, rowsOf(64, 16), rows, rows},
-      {"f32, transposed", DType::kF32, DType::kF32, 1, 0, square, ordered({1, 0}), ordered({0, 1})},
-      {"f32 to bf16, transposed", DType::kF32, DType::kBF16, 1, 0, square, ordered({1, 0}),
-       ordered({0, 1})},
-      {"bf16, transposed", DType::kBF16, DType::kBF16, 1, 0, square, ordered({1, 0}),
-       ordered({0, 1})},
-      {"f32, 4 dimensions reversed", DType::kF32, DType::kF32, 1, 0,
-       [](int64_t count) {
-         return Numbers{16, 32, 64, count / (16 * 32 * 64)};
-       },
-       ordered({3, 2, 1, 0}), ordered({0, 1, 2, 3})},
+      {"f32, transposed", DType::kF32, DType::kF32, 1, 1.7, square, columns, rowsOfSquare},
+      {"f32 to bf16, transposed", DType::kF32, DType::kBF16, 1, 0, square, columns, rowsOfSquare},
+      {"bf16, transposed", DType::kBF16, DType::kBF16, 1, 1.7, square, columns, rowsOfSquare},
+      {"f8, transposed", DType::kF8E4M3, DType::kF8E4M3, 1, 1.7, square, columns, rowsOfSquare},
+      {"f32, 4 dimensions reversed", DType::kF32, DType::kF32, 1, 1.7, four, reversed, straight},
+      {"bf16, 4 dimensions reversed", DType::kBF16, DType::kBF16, 1, 1.7, four, reversed, straight},
+      {"f8, 4 dimensions reversed", DType::kF8E4M3, DType::kF8E4M3, 1, 1.7, four, reversed,
+       straight},
   };
   const std::vector<int> cores = windlass::floor::coresToUse();
   std::printf("vector path %s, %zu threads; microseconds\n%-34s %5s %10s %10s %7s\n",

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 15u
+#define WL_ABI_VERSION 16u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -142,7 +142,12 @@ typedef enum wl_operation {
   WL_OP_SCAN = 38,
   WL_OP_EXCLUSIVE_SCAN = 39,
   WL_OP_REDUCE_SCATTER_DIM = 40,
-  WL_OP_COUNT = 41
+  WL_OP_SEND = 41,
+  WL_OP_RECEIVE = 42,
+  WL_OP_SEND_RECEIVE = 43, /* several messages */
+  WL_OP_FIRST_MESSAGE = WL_OP_SEND, /* these take no sequence, either */
+  WL_OP_LAST_MESSAGE = WL_OP_SEND_RECEIVE,
+  WL_OP_COUNT = 44
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -463,7 +468,7 @@ typedef struct wl_record {
   int32_t algorithm; /* wl_algorithm; WL_AUTO if the operation has only one */
   int32_t dtype;     /* this, op and root are arguments of the operation, otherwise 0 */
   int32_t op;
-  int32_t root;       /* or a one-sided operation's peer */
+  int32_t root;       /* or the peer of a one-sided operation or a message; -1: any */
   int32_t code;       /* wl_code that the call returned, or WL_RECORD_INSIDE or _ENTERED */
   uint64_t count;     /* elements, bytes of a window, a signal's value, a transfer's version, or a
                          fingerprint */
@@ -941,6 +946,57 @@ WL_API int32_t wl_experts_dispatch(wl_comm_t* comm, void* table, void* buffer, c
 WL_API int32_t wl_experts_combine(wl_comm_t* comm, void* table, const void* outputs, int32_t dtype,
                                   void* out, uint64_t count, int64_t deadline_ns,
                                   wl_error_t* error);
+
+/* ---- messages ---- */
+/* Two ranks call a message: one sends it, and the other receives it. A receive takes the first
+ * message of its source that it matches, by the tag. Messages between two ranks with one tag keep
+ * their order. Ranks need not call messages and other operations in the same order.
+ *
+ * A short message travels at once, and its send does not wait. So does one of up to 4,096 bytes
+ * while the rank has a free block for a copy. A longer one waits for its receive, which reads it
+ * from the sender's buffer. Memory for messages without a receive is bounded. At the bound, a send
+ * waits.
+ *
+ * Failures end the communicator, like those of collectives, and name both ranks and the tag:
+ * WL_MISMATCH: the dtypes differ, or the message is longer than its receive. WL_DEADLINE_EXCEEDED:
+ * the other rank did not take part in time. WL_ABORTED: the other rank has closed. WL_UNSUPPORTED
+ * ends nothing: the target has no messages. */
+
+#define WL_ANY (-1) /* any source, or any tag */
+
+typedef struct wl_message {
+  uint32_t struct_size;
+  int32_t operation; /* WL_OP_SEND or WL_OP_RECEIVE */
+  int32_t peer;      /* a rank, also the caller's own; for a receive also WL_ANY */
+  int32_t tag;       /* 0 or more; for a receive also WL_ANY */
+  int32_t dtype;     /* wl_dtype */
+  int32_t source;    /* result of a receive: the rank that sent the message */
+  int32_t found_tag; /* result of a receive: the tag of the message */
+  int32_t reserved;
+  void* data;        /* contiguous elements in the host's memory */
+  uint64_t elements; /* of a send; for a receive, the room */
+  uint64_t received; /* result of a receive: elements of the message */
+} wl_message_t;
+
+/* Runs the messages together, and returns when all are complete: buffers of sends may be changed,
+ * and those of receives are filled. Sends and receives may be in any order. Those with one peer
+ * match in the order of the array. Buffers of receives overlap no other buffer of the call. */
+WL_API int32_t wl_messages(wl_comm_t* comm, wl_message_t* messages, uint32_t count,
+                           int64_t deadline_ns, wl_error_t* error);
+/* Begins messages and returns at once. *ticket is their number, or 0 if they are over already. The
+ * array and the buffers stay valid until they are over. Any thread, also while the rank is inside
+ * an operation. The deadline counts from this call. */
+WL_API int32_t wl_messages_start(wl_comm_t* comm, wl_message_t* messages, uint32_t count,
+                                 int64_t deadline_ns, uint64_t* ticket, wl_error_t* error);
+/* Moves messages until some that wl_messages_start began are over, or limit_ns has passed. *ticket
+ * is their number, or 0. Call it from one thread, again and again, while any are in progress. An
+ * error ends all of them. Their buffers stay until wl_comm_quiescent returns 1. */
+WL_API int32_t wl_messages_next(wl_comm_t* comm, int64_t limit_ns, uint64_t* ticket,
+                                wl_error_t* error);
+/* Withdraws messages that wl_messages_start began, if no other rank may have seen one of them. Sets
+ * *withdrawn to 1 if it did. wl_messages_next does not return them then. Any thread. */
+WL_API int32_t wl_messages_withdraw(wl_comm_t* comm, uint64_t ticket, int32_t* withdrawn,
+                                    wl_error_t* error);
 
 /* ---- one-sided operations ---- */
 /* Only one rank calls a one-sided operation. A window's memory stays until no rank holds it: data

@@ -15,62 +15,87 @@ constexpr int64_t boxElements(size_t elementBytes) {
   return static_cast<int64_t>(kBoxBytes / elementBytes);
 }
 
-// The casts from -> to, or from -> wire -> to. Equal dtypes need no cast: their elements keep every
-// bit.
+// A chain of at most three casts. Equal dtypes need no cast: their elements keep every bit. The last
+// cast writes the destination, past the caches if it streams.
 class CastSteps {
  public:
+  // The casts from -> to, or from -> wire -> to.
   CastSteps(const VectorTable& table, DType from, const DType* wire, DType to) noexcept
-      : fromBytes_(sizeOf(from)), toBytes_(sizeOf(to)) {
-    const DType middle = wire != nullptr ? *wire : to;
-    if (from != middle) last_ = step(table.cast, from, middle);
-    if (middle != to) {
-      first_ = last_;
-      last_ = step(table.cast, middle, to);
-    }
-    if (first_ == nullptr && last_ != nullptr) rows_ = step(table.castRows, from, to);
+      : CastSteps(table, from) {
+    if (wire != nullptr) add(*wire);
+    add(to);
   }
 
-  bool identity() const noexcept { return last_ == nullptr; }
-  // Returns the loop over rows, or nullptr if the table has none for these casts.
-  CastRowsLoop rows() const noexcept { return rows_; }
+  // The casts of a fold, which make NaNs canonical: from the accumulator to the dtype that was
+  // folded, and on as above.
+  static CastSteps ofFold(const VectorTable& table, DType folded, const DType* wire,
+                          DType to) noexcept {
+    CastSteps steps(table, accumulatorOf(folded));
+    steps.add(folded);
+    if (wire != nullptr) steps.add(*wire);
+    steps.add(to);
+    if (steps.identity() && isFloat(folded)) steps.append(folded);
+    return steps;
+  }
 
-  // dst and src do not overlap.
-  void run(void* dst, const void* src, size_t count) const noexcept {
-    if (last_ == nullptr) {
-      copyBytes(dst, src, count * toBytes_);
-    } else if (first_ == nullptr) {
-      last_(dst, src, count);
-    } else {
-      runBoth(static_cast<unsigned char*>(dst), static_cast<const unsigned char*>(src), count);
-    }
+  bool identity() const noexcept { return count_ == 0; }
+  uint32_t count() const noexcept { return count_; }
+  // Returns the loop of the only cast, or nullptr if there is none.
+  CastLoop only(bool streams) const noexcept { return identity() ? nullptr : last(streams); }
+  // Returns the loop over rows, or nullptr if the table has none for these casts.
+  CastRowsLoop rows() const noexcept {
+    return count_ == 1 ? table_.castRows[chain_[0]][chain_[1]] : nullptr;
+  }
+
+  // dst and src do not overlap. If it streams, the caller issues SFENCE.
+  void run(void* dst, const void* src, size_t count, bool streams = false) const noexcept {
+    if (identity()) return copyOrStream(table_, dst, src, count * sizeOf(last_), streams);
+    if (count_ == 1) return last(streams)(dst, src, count);
+    runAll(last(streams), static_cast<unsigned char*>(dst), static_cast<const unsigned char*>(src), count);
   }
 
  private:
-  template <class Loop>
-  static Loop step(const Loop (&loops)[kFloatCount][kFloatCount], DType from, DType to) noexcept {
-    const int row = floatIndex(from);
-    const int column = floatIndex(to);
-    return row < 0 || column < 0 ? nullptr : loops[row][column];
+  static constexpr uint32_t kMost = 3;
+
+  CastLoop last(bool streams) const noexcept {
+    const auto& casts = streams ? table_.castStreaming : table_.cast;
+    return casts[chain_[count_ - 1]][chain_[count_]];
   }
 
-  void runBoth(unsigned char* dst, const unsigned char* src, size_t count) const noexcept {
-    constexpr size_t kMiddle = 1024;
-    alignas(64) unsigned char middle[kMiddle * sizeof(double)];
+  CastSteps(const VectorTable& table, DType from) noexcept
+      : table_(table), first_(from), last_(from), chain_{floatIndex(from)} {}
+
+  void add(DType to) noexcept {
+    if (to != last_) append(to);
+  }
+  void append(DType to) noexcept {
+    last_ = to;
+    chain_[++count_] = floatIndex(to);
+  }
+
+  void runAll(CastLoop finish, unsigned char* dst, const unsigned char* src,
+              size_t count) const noexcept {
+    constexpr size_t kBlock = 512;
+    alignas(64) unsigned char block[kMost - 1][kBlock * sizeof(double)];
     while (count > 0) {
-      const size_t n = count < kMiddle ? count : kMiddle;
-      first_(middle, src, n);
-      last_(dst, middle, n);
-      src += n * fromBytes_;
-      dst += n * toBytes_;
+      const size_t n = count < kBlock ? count : kBlock;
+      const unsigned char* from = src;
+      for (uint32_t i = 0; i + 1 < count_; ++i) {
+        table_.cast[chain_[i]][chain_[i + 1]](block[i], from, n);
+        from = block[i];
+      }
+      finish(dst, from, n);
+      src += n * sizeOf(first_);
+      dst += n * sizeOf(last_);
       count -= n;
     }
   }
 
-  CastLoop first_ = nullptr;
-  CastLoop last_ = nullptr;
-  CastRowsLoop rows_ = nullptr;
-  size_t fromBytes_;
-  size_t toBytes_;
+  const VectorTable& table_;
+  const DType first_;
+  DType last_;
+  uint32_t count_ = 0;
+  int chain_[kMost + 1];  // by floatIndex
 };
 
 }  // namespace windlass

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided copies: rows of bytes if both sides are contiguous, transposed squares if each side is
+// Strided copies: rows of bytes if both sides are contiguous, transposed planes if each side is
 // contiguous along another dimension, and otherwise single elements.
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,6 @@
 #include "native/base/cpu.h"
 #include "native/isa/sim/loops.h"
 #include "native/isa/sim/phase_scope.h"
-#include "native/isa/sim/transpose.h"
 #include "native/isa/sim/traversal.h"
 #include "native/isa/sim/vector_table.h"
 
@@ -86,28 +85,28 @@ void streamRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t
   }
 }
 
-template <size_t N>
-void copyElements(unsigned char* d, const unsigned char* s, Dimension outer, Dimension inner) {
-  constexpr auto kBytes = static_cast<int64_t>(N);
-  if (outer.dst == kBytes && inner.src == kBytes) std::swap(outer, inner);
-  if (inner.dst == kBytes && outer.src == kBytes) {
-    transposePlane<N>(d, outer.dst, s, inner.src, outer.extent, inner.extent);
-  } else {
-    copyPlane<N>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent, inner.extent);
+// Copies two dimensions of single elements.
+void copyElements(unsigned char* d, const unsigned char* s, Dimension outer, Dimension inner,
+                  size_t bytes, bool streams) {
+  const auto element = static_cast<int64_t>(bytes);
+  if (outer.dst == element && inner.src == element) std::swap(outer, inner);
+  if (inner.dst == element && outer.src == element) {
+    const Plane plane = {d, outer.dst, nullptr, s, inner.src, outer.extent, inner.extent};
+    return activeTable().transposeOf(bytes)(plane, nullptr, 0, streams);
   }
-}
-
-void copyElements(unsigned char* d, const unsigned char* s, const Dimension& outer,
-                  const Dimension& inner, size_t bytes) {
   switch (bytes) {
     case 1:
-      return copyElements<1>(d, s, outer, inner);
+      return copyPlane<1>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent,
+                          inner.extent);
     case 2:
-      return copyElements<2>(d, s, outer, inner);
+      return copyPlane<2>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent,
+                          inner.extent);
     case 4:
-      return copyElements<4>(d, s, outer, inner);
+      return copyPlane<4>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent,
+                          inner.extent);
     default:
-      return copyElements<8>(d, s, outer, inner);
+      return copyPlane<8>(d, outer.dst, inner.dst, s, outer.src, inner.src, outer.extent,
+                          inner.extent);
   }
 }
 
@@ -175,12 +174,13 @@ void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned 
                reinterpret_cast<uintptr_t>(dst) % kLineBytes == 0;
   for (uint32_t d = 0; d < count; ++d) lines = lines && dims[d].dst % kLineBytes == 0;
   if (rowBytes == element && count > 1) {
-    // The dimension along which the other side is contiguous moves next to the innermost.
+    const bool streams = stores == Stores::kStreaming;
+    // The dimension along which the source is contiguous moves next to the innermost.
     for (uint32_t d = 0; d + 2 < count; ++d) {
       if (dims[d].src == element || dims[d].dst == element) std::swap(dims[d], dims[count - 2]);
     }
     forEachAddress(dims, count - 2, dst, src, [&](unsigned char* d, const unsigned char* s) {
-      copyElements(d, s, dims[count - 2], dims[count - 1], elementBytes);
+      copyElements(d, s, dims[count - 2], dims[count - 1], elementBytes, streams);
     });
     return;
   }

@@ -86,10 +86,10 @@ void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst,
               [&](uint32_t i) { return sources[i] + offset; });
     const unsigned char* folded = accumulator;
     if (steps.finish != nullptr) {
-      const bool straight = dst.count == 1 && !streams;
-      unsigned char* to = straight ? targets[0] + offset : result;
-      steps.finish(to, accumulator, count);
-      if (straight) continue;
+      const bool isOne = dst.count == 1;
+      const CastLoop finish = isOne && streams ? steps.finishStreaming : steps.finish;
+      finish(isOne ? targets[0] + offset : result, accumulator, count);
+      if (isOne) continue;
       folded = result;
     }
     for (uint32_t i = 0; i < dst.count; ++i) {
@@ -123,44 +123,28 @@ void foldViews(const VectorTable& table, ViewList& dst, ViewList& src, ReduceOp 
   alignas(64) unsigned char accumulator[kFoldBytes];
   alignas(64) unsigned char stage[kFoldBytes];
   alignas(64) unsigned char result[kFoldBytes];
-
+  DType finished = dtype;
   forEachBox(t, boxExtent, [&](const Box& box) {
     const auto count = static_cast<size_t>(box.count);
     steps.run(accumulator, nsrc, nsrc, count, [&](uint32_t i) {
       return gatherBox(t, src[i], box, i == 0 && steps.start == nullptr ? accumulator : stage);
     });
 
-    const unsigned char* folded = accumulator;
-    if (steps.finish != nullptr) {
-      const bool inPlace = ndst == 1 && !streams && boxContiguous(t, dst[0], box);
-      if (inPlace && CastSteps(table, dtype, wire, dst[0].dtype).identity()) {
-        steps.finish(addressOf(t, dst[0], box), accumulator, count);
-        return;
-      }
-      steps.finish(result, accumulator, count);
-      folded = result;
+    if (ndst == 1 && boxContiguous(t, dst[0], box)) {
+      const CastSteps finish = CastSteps::ofFold(table, dtype, wire, dst[0].dtype);
+      finish.run(addressOf(t, dst[0], box), accumulator, count, streams);
+      return;
     }
     for (uint32_t i = 0; i < ndst; ++i) {
       const StridedView& view = dst[i];
-      const CastSteps cast(table, dtype, wire, view.dtype);
       const size_t dstBytes = sizeOf(view.dtype);
-      unsigned char* to = addressOf(t, view, box);
-      const bool contiguous = boxContiguous(t, view, box);
-      if (contiguous && !streams) {
-        cast.run(to, folded, count);
-        continue;
+      if (i == 0 || view.dtype != finished) {
+        CastSteps::ofFold(table, dtype, wire, view.dtype).run(result, accumulator, count);
+        finished = view.dtype;
       }
-      const unsigned char* packed = folded;
-      if (!cast.identity()) {
-        cast.run(stage, folded, count);
-        packed = stage;
-      }
-      if (contiguous) {
-        table.stream(to, packed, count * dstBytes);
-      } else {
-        copyStrided(to, byteStrides(t, view), packed, packedStrides(t, box, dstBytes), box.extent,
-                    t.ndim, dstBytes, streams ? Stores::kStreaming : Stores::kCached);
-      }
+      copyStrided(addressOf(t, view, box), byteStrides(t, view), result,
+                  packedStrides(t, box, dstBytes), box.extent, t.ndim, dstBytes,
+                  streams ? Stores::kStreaming : Stores::kCached);
     }
   });
   if (streams) orderStreamed();

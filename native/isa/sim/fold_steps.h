@@ -18,6 +18,7 @@ struct FoldSteps {
   FoldLoop fold;
   DivideLoop divide;  // nullptr unless avg
   CastLoop finish;    // nullptr: the accumulator is the result
+  CastLoop finishStreaming;
 
   FoldSteps(const VectorTable& table, DType dtype, ReduceOp op) noexcept {
     const DType accumulator = accumulatorOf(dtype);
@@ -30,6 +31,7 @@ struct FoldSteps {
     fold = table.fold[static_cast<int>(avg ? ReduceOp::kSum : op)][static_cast<int>(dtype)];
     divide = avg ? table.divide[to] : nullptr;
     finish = from < 0 ? nullptr : table.cast[to][from];
+    finishStreaming = from < 0 ? nullptr : table.castStreaming[to][from];
   }
 
   // accumulator = the fold of `count` elements of each source at address source(i). avg divides by

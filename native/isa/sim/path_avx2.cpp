@@ -3,6 +3,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include <utility>
+
 #include "native/isa/sim/vector_table.h"
 
 #define WINDLASS_PATH_F16C 1
@@ -13,8 +15,6 @@
 
 namespace windlass {
 namespace {
-#include "native/isa/sim/vector_loops.inl"
-
 using Register = __m256i;
 Register load(const void* from) {
   return _mm256_loadu_si256(static_cast<const Register*>(from));
@@ -28,7 +28,7 @@ void storeAnywhere(void* to, Register block) {
 void stream(void* to, Register block) {
   _mm256_stream_si256(static_cast<Register*>(to), block);
 }
-#include "native/isa/sim/vector_copy.inl"
+#include "native/isa/sim/vector_loops.inl"
 
 constexpr VectorTable kTable = makeTable();
 }  // namespace

@@ -3,6 +3,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include <utility>
+
 #include "native/isa/sim/vector_table.h"
 
 #define WINDLASS_PATH_F16C 1
@@ -16,8 +18,6 @@
 
 namespace windlass {
 namespace {
-#include "native/isa/sim/vector_loops.inl"
-
 using Register = __m512i;
 Register load(const void* from) {
   return _mm512_loadu_si512(static_cast<const Register*>(from));
@@ -31,7 +31,7 @@ void storeAnywhere(void* to, Register block) {
 void stream(void* to, Register block) {
   _mm512_stream_si512(static_cast<Register*>(to), block);
 }
-#include "native/isa/sim/vector_copy.inl"
+#include "native/isa/sim/vector_loops.inl"
 
 constexpr VectorTable kTable = makeTable();
 }  // namespace

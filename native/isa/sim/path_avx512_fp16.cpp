@@ -15,12 +15,13 @@
 
 namespace windlass {
 namespace {
+#include "native/isa/sim/vector_rows.inl"
 
 __mmask8 lanesOf(size_t left) {
   return static_cast<__mmask8>(left < 8 ? (1u << left) - 1u : 0xffu);
 }
 
-void castF64ToF16(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF64ToF16(void* dst, const void* src, size_t count) {
   auto* d = static_cast<unsigned char*>(dst);
   const auto* s = static_cast<const unsigned char*>(src);
   for (size_t i = 0; i < count; i += 8) {
@@ -33,7 +34,7 @@ void castF64ToF16(void* dst, const void* src, size_t count) {
   }
 }
 
-void castF16ToF64(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castF16ToF64(void* dst, const void* src, size_t count) {
   auto* d = static_cast<unsigned char*>(dst);
   const auto* s = static_cast<const unsigned char*>(src);
   const __m512i canonical = _mm512_set1_epi64(0x7ff8000000000000);
@@ -49,8 +50,8 @@ void castF16ToF64(void* dst, const void* src, size_t count) {
 
 VectorTable makeTable() {
   VectorTable table = avx512Bf16Table();
-  table.cast[floatIndex(DType::kF64)][floatIndex(DType::kF16)] = castF64ToF16;
-  table.cast[floatIndex(DType::kF16)][floatIndex(DType::kF64)] = castF16ToF64;
+  setRun<castF64ToF16, DType::kF64, DType::kF16>(table);
+  setRun<castF16ToF64, DType::kF16, DType::kF64>(table);
   return table;
 }
 

@@ -2,6 +2,7 @@
 // The loops for any CPU. The compiler uses SSE2 on x86-64 and NEON on aarch64. aarch64 has no other
 // path.
 #include <cstring>
+#include <utility>
 
 #include "native/isa/sim/vector_table.h"
 
@@ -10,8 +11,6 @@
 
 namespace windlass {
 namespace {
-#include "native/isa/sim/vector_loops.inl"
-
 void copyLoop(void* dst, const void* src, size_t bytes) {
   std::memcpy(dst, src, bytes);
 }
@@ -20,6 +19,8 @@ void copyLoop(void* dst, const void* src, size_t bytes) {
 void streamLoop(void* dst, const void* src, size_t bytes) {
   copyLoop(dst, src, bytes);
 }
+
+#include "native/isa/sim/vector_loops.inl"
 
 constexpr VectorTable kTable = makeTable();
 }  // namespace

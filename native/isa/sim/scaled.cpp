@@ -27,13 +27,14 @@ void TFOLD_WEIGHTED(const Rows& dst, const Rows& src, const Weights& weights, in
                     DType dtype, Stores stores, const VectorTable& table) noexcept {
   if (!isFloat(dtype)) __builtin_unreachable();
   const int from = floatIndex(dtype);
-  const CastLoop finish = table.cast[floatIndex(accumulatorOf(dtype))][from];
   const size_t bytes = sizeOf(dtype);
   const bool past = detail::streams(stores);
   const DefaultFloatMode mode;
   RowList targets(dst);
   RowList sources(src);
-  const bool straight = dst.count == 1 && !past;
+  const bool straight = dst.count == 1;
+  const auto& casts = past && straight ? table.castStreaming : table.cast;
+  const CastLoop finish = casts[floatIndex(accumulatorOf(dtype))][from];
   alignas(64) unsigned char accumulator[kFoldElements * sizeof(double)];
   alignas(64) unsigned char result[kFoldElements * sizeof(double)];
   if (src.count == 0) __builtin_memset(accumulator, 0, sizeof accumulator);

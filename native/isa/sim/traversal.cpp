@@ -7,9 +7,6 @@
 namespace windlass {
 namespace {
 
-// Width of a square box in the first view's rows. Its depth is as large as fits.
-constexpr int64_t kSquareRow = 64;
-
 int64_t magnitude(int64_t value) {
   return value < 0 ? -value : value;
 }
@@ -41,26 +38,35 @@ void chooseBox(const Traversal& t, ViewList& dst, ViewList& src, int64_t limit,
   for (uint32_t d = 0; d < t.ndim; ++d) boxExtent[d] = 1;
   if (t.ndim == 0) return;
   const uint32_t inner = t.ndim - 1;
-  ofAll(dst, src, [&](const StridedView& view) {
-    for (uint32_t d = 0; strideOf(t, view, inner) != 1 && d < inner; ++d) {
-      if (strideOf(t, view, d) != 1 || boxExtent[d] != 1) continue;
-      if (boxExtent[inner] == 1) {
-        boxExtent[inner] = t.extent[inner] < kSquareRow ? t.extent[inner] : kSquareRow;
-        room /= boxExtent[inner];
+  const auto take = [&](uint32_t d, int64_t most) {
+    boxExtent[d] = std::min(t.extent[d], most);
+    room /= boxExtent[d];
+    return boxExtent[d];
+  };
+  // If a view is contiguous along another dimension than the first one, the box has a run of either:
+  // kRunBytes of the first view, and as many elements of the other as fit.
+  const bool isTransposed = !ofAll(dst, src, [&](const StridedView& view) {
+    const auto contiguous = [&](uint32_t d) { return strideOf(t, view, d) == 1; };
+    uint32_t other = 0;
+    while (other < t.ndim && !contiguous(other)) ++other;
+    if (other >= inner) return true;
+    int64_t run = kRunBytes / static_cast<int64_t>(sizeOf(dst[0].dtype));
+    for (uint32_t d = inner; run > 1 && d != other; --d) run /= take(d, run);
+    while (other < t.ndim && room > 1) {
+      take(other, room);
+      const int64_t last = strideOf(t, view, other);
+      other = t.ndim;
+      for (uint32_t d = 0; d < inner; ++d) {
+        if (boxExtent[d] > 1 || strideOf(t, view, d) <= last) continue;
+        if (other == t.ndim || strideOf(t, view, d) < strideOf(t, view, other)) other = d;
       }
-      boxExtent[d] = t.extent[d] < room ? t.extent[d] : room;
-      room /= boxExtent[d];
     }
-    return true;
+    return false;
   });
-  if (boxExtent[inner] > 1 && boxExtent[inner] < t.extent[inner]) return;
+  if (isTransposed) return;
   // Adds whole dimensions from the innermost outwards, then part of one.
   for (uint32_t d = t.ndim; d-- > 0;) {
-    if (boxExtent[d] == t.extent[d]) continue;
-    if (boxExtent[d] > 1) return;
-    boxExtent[d] = t.extent[d] < room ? t.extent[d] : room;
-    if (boxExtent[d] < t.extent[d]) return;
-    room /= boxExtent[d];
+    if (take(d, room) < t.extent[d]) return;
   }
 }
 

@@ -81,8 +81,8 @@ inline unsigned char* addressOf(const Traversal& t, const StridedView& view,
 // Returns true if the box's elements are contiguous in the view.
 bool boxContiguous(const Traversal& t, const StridedView& view, const Box& box) noexcept;
 
-// Chooses the extents of boxes with at most `limit` elements. Boxes are square if a view's rows are
-// not contiguous but another of its dimensions is.
+// Chooses the extents of boxes with at most `limit` elements. If a view is contiguous along another
+// dimension than the first one, boxes have runs of both.
 void chooseBox(const Traversal& t, ViewList& dst, ViewList& src, int64_t limit,
                int64_t* boxExtent) noexcept;
 

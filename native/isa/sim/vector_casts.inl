@@ -189,11 +189,18 @@ WINDLASS_INLINE void inStages(const void* src, size_t count, const Use& use) {
   }
 }
 
-// Casts in two steps through f32. The first step is exact or rounds to odd.
+// Casts in two steps through f32, a block at a time. The first step is exact or rounds to odd.
 template <CastLoop toF32, CastLoop fromF32, size_t SrcBytes, size_t DstBytes>
-WINDLASS_LOOP void castThroughF32(void* dst, const void* src, size_t count) {
+WINDLASS_INLINE void castThroughF32(void* dst, const void* src, size_t count) {
+  constexpr size_t kBlock = 64;
   auto* d = static_cast<unsigned char*>(dst);
-  inStages<toF32, SrcBytes>(src, count, [&](const uint32_t* stage, size_t at, size_t n) {
-    castRun<fromF32>(d + at * DstBytes, stage, n);
-  });
+  const auto* s = static_cast<const unsigned char*>(src);
+  alignas(64) uint32_t block[kBlock];
+  size_t at = 0;
+  for (; at + kBlock <= count; at += kBlock) {
+    toF32(block, s + at * SrcBytes, kBlock);
+    fromF32(d + at * DstBytes, block, kBlock);
+  }
+  toF32(block, s + at * SrcBytes, count - at);
+  fromF32(d + at * DstBytes, block, count - at);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of a vector path with registers of 32 or 64 bytes: the copy. The path defines Register and
-// its load, storeAligned, storeAnywhere and stream.
+// Part of vector_loops.inl: the copy by registers of 32 or 64 bytes.
 
 constexpr size_t kRegister = WINDLASS_PATH_WIDTH;
 

@@ -4,7 +4,8 @@
 // standard library, so that the linker cannot share a function that was built for a wider CPU.
 //
 // Before inclusion, define WINDLASS_PATH_WIDTH, the bytes of a vector register, and include
-// vector_table.h. If WINDLASS_PATH_F16C is 1, also include <immintrin.h>.
+// <utility> and vector_table.h. If WINDLASS_PATH_F16C is 1, also include <immintrin.h>. Registers of
+// more than 16 bytes need the type Register, and its load, storeAligned, storeAnywhere and stream.
 
 // Elements in memory of any alignment and any declared type. Name the type of pointers to Any: auto
 // would drop its attributes.
@@ -49,10 +50,10 @@ WINDLASS_INLINE bool isNan(uint64_t bits) {
 #include "native/isa/sim/vector_casts.inl"
 #include "native/isa/sim/vector_folds.inl"
 #include "native/isa/sim/vector_scaled.inl"
-
-// The including file defines these functions.
-static void copyLoop(void* dst, const void* src, size_t bytes);
-static void streamLoop(void* dst, const void* src, size_t bytes);
+#include "native/isa/sim/vector_transpose.inl"
+#if WINDLASS_PATH_WIDTH > 16
+#include "native/isa/sim/vector_copy.inl"
+#endif
 
 template <ReduceOp op>
 constexpr void fillFolds(VectorTable& table) {
@@ -80,37 +81,42 @@ constexpr void fillFolds(VectorTable& table) {
 
 // Sets the casts from a type that `toF32` widens, exactly or rounded to odd. Casts to and from f32
 // itself are set elsewhere.
-template <CastLoop toF32, size_t SrcBytes>
-constexpr void fillCasts(CastLoop* row) {
-  row[0] = castThroughF32<toF32, castF32ToF64, SrcBytes, 8>;
-  row[2] = castThroughF32<toF32, castF32ToF16, SrcBytes, 2>;
-  row[3] = castThroughF32<toF32, castF32ToBf16, SrcBytes, 2>;
-  row[4] = castThroughF32<toF32, castF32ToNarrow<E5M2>, SrcBytes, 1>;
-  row[5] = castThroughF32<toF32, castF32ToNarrow<E4M3>, SrcBytes, 1>;
+template <CastLoop toF32, DType from>
+constexpr void fillCasts(VectorTable& table) {
+  constexpr size_t kBytes = sizeOf(from);
+  setRun<castThroughF32<toF32, castF32ToF64, kBytes, 8>, from, DType::kF64>(table);
+  setRun<castThroughF32<toF32, castF32ToF16, kBytes, 2>, from, DType::kF16>(table);
+  setRun<castThroughF32<toF32, castF32ToBf16, kBytes, 2>, from, DType::kBF16>(table);
+  setRun<castThroughF32<toF32, castF32ToNarrow<E5M2>, kBytes, 1>, from, DType::kF8E5M2>(table);
+  setRun<castThroughF32<toF32, castF32ToNarrow<E4M3>, kBytes, 1>, from, DType::kF8E4M3>(table);
 }
 
 constexpr VectorTable makeTable() {
   VectorTable table{};
   table.copy = copyLoop;
   table.stream = streamLoop;
+  table.transpose[0] = transposePlane<1>;
+  table.transpose[1] = transposePlane<2>;
+  table.transpose[2] = transposePlane<4>;
+  table.transpose[3] = transposePlane<8>;
 
-  fillCasts<castF64ToOddF32, 8>(table.cast[0]);
-  fillCasts<castF16ToF32, 2>(table.cast[2]);
-  fillCasts<castBf16ToF32, 2>(table.cast[3]);
-  fillCasts<castNarrowToF32<E5M2>, 1>(table.cast[4]);
-  fillCasts<castNarrowToF32<E4M3>, 1>(table.cast[5]);
-  table.cast[0][0] = castRun<canonicalF64>;
-  table.cast[1][1] = castRun<canonicalF32>;
+  fillCasts<castF64ToOddF32, DType::kF64>(table);
+  fillCasts<castF16ToF32, DType::kF16>(table);
+  fillCasts<castBf16ToF32, DType::kBF16>(table);
+  fillCasts<castNarrowToF32<E5M2>, DType::kF8E5M2>(table);
+  fillCasts<castNarrowToF32<E4M3>, DType::kF8E4M3>(table);
+  setRun<canonicalF64, DType::kF64, DType::kF64>(table);
+  setRun<canonicalF32, DType::kF32, DType::kF32>(table);
   setCast<castF64ToF32, DType::kF64, DType::kF32>(table);
   setCast<castF32ToF64, DType::kF32, DType::kF64>(table);
   setCast<castF16ToF32, DType::kF16, DType::kF32>(table);
   setCast<castF32ToF16, DType::kF32, DType::kF16>(table);
   setCast<castBf16ToF32, DType::kBF16, DType::kF32>(table);
   setCast<castF32ToBf16, DType::kF32, DType::kBF16>(table);
-  table.cast[1][4] = castRun<castF32ToNarrow<E5M2>>;
-  table.cast[1][5] = castRun<castF32ToNarrow<E4M3>>;
-  table.cast[4][1] = castRun<castNarrowToF32<E5M2>>;
-  table.cast[5][1] = castRun<castNarrowToF32<E4M3>>;
+  setRun<castF32ToNarrow<E5M2>, DType::kF32, DType::kF8E5M2>(table);
+  setRun<castF32ToNarrow<E4M3>, DType::kF32, DType::kF8E4M3>(table);
+  setRun<castNarrowToF32<E5M2>, DType::kF8E5M2, DType::kF32>(table);
+  setRun<castNarrowToF32<E4M3>, DType::kF8E4M3, DType::kF32>(table);
 
   fillFolds<ReduceOp::kSum>(table);
   fillFolds<ReduceOp::kMax>(table);

@@ -11,6 +11,34 @@ WINDLASS_LOOP void castRun(void* dst, const void* src, size_t count) {
   cast(dst, src, count);
 }
 
+// Stores a line at `to`, which begins a line, past the caches.
+WINDLASS_INLINE void streamBlock(void* to, const void* from) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_loadu_si512(from));
+#else
+  streamLine(to, from);
+#endif
+}
+
+// Casts one line at a time, and stores it past the caches. The ends of the run, and a run whose
+// elements cross lines, are cast as others are.
+template <CastLoop cast, size_t SrcBytes, size_t DstBytes>
+WINDLASS_LOOP void castStreaming(void* dst, const void* src, size_t count) {
+  constexpr size_t kLine = 64;
+  constexpr size_t kBlock = kLine / DstBytes;
+  auto* d = static_cast<unsigned char*>(dst);
+  const auto* s = static_cast<const unsigned char*>(src);
+  const size_t ahead = -reinterpret_cast<uintptr_t>(d) % kLine;
+  size_t at = ahead % DstBytes == 0 && ahead / DstBytes < count ? ahead / DstBytes : count;
+  castRun<cast>(d, s, at);
+  alignas(kLine) unsigned char line[kLine];
+  for (; count - at >= kBlock; at += kBlock) {
+    cast(line, s + at * SrcBytes, kBlock);
+    streamBlock(d + at * DstBytes, line);
+  }
+  castRun<cast>(d + at * DstBytes, s + at * SrcBytes, count - at);
+}
+
 // Casts Block elements at a time, in registers without a loop.
 template <CastLoop cast, size_t SrcBytes, size_t DstBytes, size_t Block>
 WINDLASS_INLINE void castBlocks(void* dst, int64_t dstStep, const void* src, int64_t srcStep,
@@ -47,11 +75,17 @@ WINDLASS_LOOP void castRows(void* dst, int64_t dstStep, const void* src, int64_t
   }
 }
 
-// Sets both loops of a cast.
+// Sets the loops of a cast of one run.
+template <CastLoop cast, DType from, DType to>
+constexpr void setRun(VectorTable& table) {
+  table.cast[floatIndex(from)][floatIndex(to)] = castRun<cast>;
+  table.castStreaming[floatIndex(from)][floatIndex(to)] =
+      castStreaming<cast, sizeOf(from), sizeOf(to)>;
+}
+
+// Sets all loops of a cast.
 template <CastLoop cast, DType from, DType to>
 constexpr void setCast(VectorTable& table) {
-  constexpr int kFrom = floatIndex(from);
-  constexpr int kTo = floatIndex(to);
-  table.cast[kFrom][kTo] = castRun<cast>;
-  table.castRows[kFrom][kTo] = castRows<cast, sizeOf(from), sizeOf(to)>;
+  setRun<cast, from, to>(table);
+  table.castRows[floatIndex(from)][floatIndex(to)] = castRows<cast, sizeOf(from), sizeOf(to)>;
 }

@@ -49,6 +49,23 @@ using CastLoop = void (*)(void* dst, const void* src, size_t count);
 using CastRowsLoop = void (*)(void* dst, int64_t dstStep, const void* src, int64_t srcStep,
                               int64_t rows, size_t count);
 constexpr size_t kCastBlock = 16;
+// dst[row][column] = src[column][row]. Steps are from one row of either side to the next, in bytes.
+struct Plane {
+  unsigned char* dst;
+  int64_t dstStep;
+  const int64_t* dstRows;  // nullptr, or the offset of each row in bytes, instead of dstStep
+  const unsigned char* src;
+  int64_t srcStep;
+  int64_t rows;
+  int64_t columns;
+};
+// Casts elements to `castBytes` bytes each, unless `cast` is nullptr. Otherwise, it streams if asked
+// and if rows of dst begin at lines; the caller issues SFENCE.
+using TransposeLoop = void (*)(const Plane& plane, CastLoop cast, size_t castBytes, bool streams);
+// Bytes that a transpose writes in a row before it goes to the next, and distance of rows from which
+// they share few cache sets.
+constexpr int64_t kRunBytes = 256;
+constexpr int64_t kConflictStep = 1024;
 // dst = accumulator op src; dst may be the accumulator.
 using FoldLoop = void (*)(void* dst, const void* accumulator, const void* src, size_t count);
 using DivideLoop = void (*)(void* accumulator, uint32_t divisor, size_t count);
@@ -72,7 +89,12 @@ struct VectorTable {
   // Indexed [from][to] by floatIndex. A cast from a type to itself makes NaNs canonical and changes
   // no other value.
   CastLoop cast[kFloatCount][kFloatCount];
+  CastLoop castStreaming[kFloatCount][kFloatCount];  // the caller issues SFENCE
   CastRowsLoop castRows[kFloatCount][kFloatCount];  // nullptr: none
+  TransposeLoop transpose[4];  // for elements of 1, 2, 4 and 8 bytes
+  TransposeLoop transposeOf(size_t elementBytes) const noexcept {
+    return transpose[__builtin_ctzll(elementBytes)];
+  }
   // Indexed [op][dtype of the source]. nullptr if canReduce is false, and for avg, which folds as
   // sum.
   FoldLoop fold[kReduceOpCount][kDTypeCount];

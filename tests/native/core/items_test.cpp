@@ -288,7 +288,17 @@ TEST(Items, EveryCollectiveHasItsKernels) {
         WL_OP_REDUCE_SCATTER_V, WL_OP_SCAN, WL_OP_EXCLUSIVE_SCAN, WL_OP_REDUCE_SCATTER_DIM}) {
     const windlass::Collective* collective = windlass::collectiveOf(operation);
     ASSERT_NE(nullptr, collective) << operation;
-    EXPECT_EQ(collective->eagerBytes > 0, static_cast<bool>(collective->eager)) << operation;
+    for (uint32_t ranks = 0; ranks < windlass::kWaysToRun; ++ranks) {
+      windlass::GroupConfig config;
+      config.ranks = 2;
+      config.cores = ranks == windlass::kThreadsOnCores || ranks == windlass::kProcessesOnCores ? 2 : 1;
+      config.spansProcesses = ranks >= windlass::kProcessesOnCores;
+      config.hosts = ranks == windlass::kOnSeveralHosts ? 2 : 1;
+      EXPECT_EQ(ranks, config.ranksAre());
+      const uint64_t most = collective->limits.bytes(config.ranksAre());
+      EXPECT_TRUE(most == 0 || collective->eager) << operation;
+      EXPECT_LE(most, config.eagerBytes()) << operation;
+    }
     EXPECT_TRUE(collective->algorithms[0].kernel) << operation;
     for (const windlass::Algorithm& algorithm : collective->algorithms)
       for (const auto& executor : algorithm.kernel.run)

@@ -350,20 +350,103 @@ TEST_F(Strided, ShortRowsCastOnEveryPath) {
   }
 }
 
-TEST_F(Strided, LargeTransposes) {
-  for (const DType dtype : {DType::kU8, DType::kBF16, DType::kF32, DType::kF64}) {
-    const int64_t shape[] = {301, 517};
-    const int64_t rows[] = {517, 1};
-    const int64_t columns[] = {1, 301};
-    const size_t bytes = sizeOf(dtype);
-    std::vector<unsigned char> source(301 * 517 * bytes);
-    std::vector<unsigned char> out(source.size());
-    for (unsigned char& byte : source) byte = static_cast<unsigned char>(random_());
-    TMOVE_CVT({out.data(), dtype, 2, shape, columns}, {source.data(), dtype, 2, shape, rows});
-    for (size_t r = 0; r < 301; ++r) {
-      for (size_t c = 0; c < 517; ++c) {
-        const void* expected = &source[(r * 517 + c) * bytes];
-        ASSERT_EQ(std::memcmp(&out[(c * 301 + r) * bytes], expected, bytes), 0);
+// Every cast and every size of element, of views whose rows are contiguous along different
+// dimensions: more rows and columns than a tile has, or fewer; with gaps, aligned to lines or not.
+TEST_F(Strided, TransposesOnEveryPath) {
+  const auto paths = reference::availablePaths();
+  const std::vector<std::vector<int64_t>> shapes = {
+      {150, 210}, {64, 256}, {33, 290}, {7, 600}, {8, 6, 5, 70}, {16, 12, 4, 40}, {3, 2, 65, 9, 4}};
+  std::vector<std::pair<DType, DType>> pairs;
+  for (const DType dtype : {DType::kU8, DType::kI16, DType::kU32, DType::kI64})
+    pairs.emplace_back(dtype, dtype);
+  for (const auto& from : reference::kFormats) {
+    for (const auto& to : reference::kFormats) pairs.emplace_back(from.dtype, to.dtype);
+  }
+  constexpr size_t kCells = 80000;
+  for (const auto& [from, to] : pairs) {
+    const size_t fromBytes = sizeOf(from);
+    const size_t toBytes = sizeOf(to);
+    std::vector<unsigned char> source(kCells * fromBytes);
+    std::vector<uint64_t> casts(kCells);
+    for (size_t i = 0; i < kCells; ++i) {
+      casts[i] = from == to ? random_() : reference::randomElement(from, random_);
+      std::memcpy(&source[i * fromBytes], &casts[i], fromBytes);
+      if (from != to) casts[i] = reference::cast(from, to, casts[i]);
+    }
+    for (const auto& [path, table] : paths) {
+      for (const std::vector<int64_t>& shape : shapes) {
+        if (random_() % (reference::few() ? 8 : 2) != 0) continue;
+        // The target's dimensions are in order. The source's are reversed, or in any order.
+        std::vector<size_t> order(shape.size());
+        std::iota(order.rbegin(), order.rend(), size_t{0});
+        if (random_() % 3 == 0) std::shuffle(order.begin(), order.end(), random_);
+        const auto stridesOf = [&](bool isSource) {
+          std::vector<int64_t> strides(shape.size());
+          int64_t step = 1;
+          for (size_t i = shape.size(); i-- > 0;) {
+            const size_t d = isSource ? order[i] : i;
+            strides[d] = step;
+            step *= shape[d];
+            const int64_t gaps[] = {0, 0, 1, 64, 64 - step % 64};
+            if (i + 1 == shape.size()) step += std::min(step, gaps[random_() % 5]);
+          }
+          return strides;
+        };
+        const std::vector<int64_t> into = stridesOf(false);
+        const std::vector<int64_t> outOf = stridesOf(true);
+        const size_t skew = random_() % 2 == 0 ? 0 : random_() % 64;
+        std::vector<unsigned char> memory(kCells * toBytes + 192, 0xa5);
+        const size_t first = -reinterpret_cast<uintptr_t>(memory.data()) % 64 + skew;
+        std::vector<unsigned char> expected = memory;
+        forEachIndex(shape, [&](const std::vector<int64_t>& index) {
+          int64_t at[2] = {};
+          for (size_t d = 0; d < shape.size(); ++d) {
+            at[0] += index[d] * into[d];
+            at[1] += index[d] * outOf[d];
+          }
+          std::memcpy(&expected[first + static_cast<size_t>(at[0]) * toBytes],
+                      &casts[static_cast<size_t>(at[1])], toBytes);
+        });
+        const auto ndim = static_cast<uint32_t>(shape.size());
+        const StridedView dst = {&memory[first], to, ndim, shape.data(), into.data()};
+        const Stores stores = anyStores();
+        detail::moveConvert(*table, &dst, 1,
+                            {source.data(), from, ndim, shape.data(), outOf.data()}, nullptr,
+                            stores);
+        ASSERT_TRUE(memory == expected)
+            << nameOf(from) << " to " << nameOf(to) << " on " << nameOf(path) << ", shape "
+            << testing::PrintToString(shape) << " source " << testing::PrintToString(outOf)
+            << " target " << testing::PrintToString(into) << " skew " << skew << " stores "
+            << static_cast<int>(stores);
+      }
+    }
+  }
+}
+
+TEST_F(Strided, StreamedCastsHaveTheBitsOfOthers) {
+  for (const auto& [path, table] : reference::availablePaths()) {
+    for (int from = 0; from < kFloatCount; ++from) {
+      for (int to = 0; to < kFloatCount; ++to) {
+        if (table->cast[from][to] == nullptr) continue;
+        ASSERT_NE(nullptr, table->castStreaming[from][to]) << from << " to " << to;
+        const DType source = reference::kFormats[from].dtype;
+        const size_t bytes = sizeOf(reference::kFormats[to].dtype);
+        for (const size_t count : {0, 1, 7, 31, 32, 64, 65, 200, 517}) {
+          for (const size_t skew : {size_t{0}, bytes, size_t{3}, 64 - bytes}) {
+            std::vector<unsigned char> in(count * sizeOf(source) + 8);
+            for (size_t i = 0; i < count; ++i) {
+              const uint64_t code = reference::randomElement(source, random_);
+              std::memcpy(&in[i * sizeOf(source)], &code, sizeOf(source));
+            }
+            std::vector<unsigned char> expected(count * bytes + 192, 0xa5);
+            std::vector<unsigned char> out = expected;
+            const size_t first = -reinterpret_cast<uintptr_t>(out.data()) % 64 + skew;
+            table->cast[from][to](&expected[first], in.data(), count);
+            table->castStreaming[from][to](&out[first], in.data(), count);
+            ASSERT_TRUE(out == expected) << nameOf(path) << ": " << from << " to " << to << ", "
+                                         << count << " at " << skew;
+          }
+        }
       }
     }
   }

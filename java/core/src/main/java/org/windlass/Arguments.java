@@ -144,6 +144,19 @@ final class Arguments {
     }
   }
 
+  /** Throws for a wrong tensor of a send or a receive. */
+  static void message(String what, boolean sends, Tensor tensor) {
+    if (!Objects.requireNonNull(tensor, "tensor").contiguous
+        || tensor.memory.onDevice
+        || (!sends && tensor.memory.readOnly)) {
+      requireContiguous(what, "tensor", tensor);
+      if (tensor.memory.onDevice) {
+        throw tensor.memory.notOfHost(what + ": tensor (" + tensor + ")");
+      }
+      writable(what, "tensor", tensor);
+    }
+  }
+
   /** Throws for wrong sides of a transfer between local memory and a peer's part of a window. */
   static void oneSided(String what, Window window, Tensor local, DistributedTensor remote) {
     Objects.requireNonNull(local, "local");

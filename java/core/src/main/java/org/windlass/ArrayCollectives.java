@@ -9,6 +9,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
+import org.windlass.internal.call.Endpoint;
 
 /**
  * The collectives of Java arrays among {@link Collectives}. They are a convenience for small data.
@@ -24,7 +25,9 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
   /** The most bytes that a rank may pass to {@link #broadcast(byte[], int)}, for example. */
   public static final int MOST_BYTES = 1 << 26;
 
-  ArrayCollectives() {}
+  ArrayCollectives(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
+    super(endpoint, deadlineNs, owner);
+  }
 
   /** An array, and the copies between it and a tensor of its dtype. */
   private record Values(DType dtype, int length, Consumer<Tensor> from, Consumer<Tensor> to) {

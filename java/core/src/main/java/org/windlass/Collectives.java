@@ -30,26 +30,8 @@ import org.windlass.kernel.Kernel;
  * in every run.
  */
 public sealed class Collectives extends ArrayCollectives permits Communicator {
-  final Endpoint endpoint;
-  private final long deadlineNs;
-
-  /** Keeps the native handle alive while an operation runs. */
-  private final Object owner;
-
   Collectives(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
-    this.endpoint = endpoint;
-    this.deadlineNs = deadlineNs;
-    this.owner = owner == null ? this : owner;
-  }
-
-  /** Returns this rank's number, from 0. */
-  public final int rank() {
-    return endpoint.rank;
-  }
-
-  /** Returns the number of ranks. */
-  public final int size() {
-    return endpoint.size;
+    super(endpoint, deadlineNs, owner);
   }
 
   /** Blocks until every rank has called this method. */

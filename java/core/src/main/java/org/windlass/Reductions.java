@@ -6,6 +6,7 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
+import org.windlass.internal.call.Endpoint;
 
 /**
  * The reductions of tensors among {@link Collectives}, which documents what they have in common.
@@ -17,8 +18,10 @@ import org.windlass.internal.Native;
  * then each product and each sum, and the result once to the dtype. Only floating dtypes have
  * factors.
  */
-public abstract sealed class Reductions permits ArrayCollectives {
-  Reductions() {}
+public abstract sealed class Reductions extends PointToPoint permits ArrayCollectives {
+  Reductions(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
+    super(endpoint, deadlineNs, owner);
+  }
 
   /**
    * Reduces {@code in} of all ranks and writes part {@code r} of the result to {@code out} of rank

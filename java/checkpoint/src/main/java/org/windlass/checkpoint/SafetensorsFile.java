@@ -194,7 +194,7 @@ public final class SafetensorsFile implements AutoCloseable {
   private synchronized Memory mapping() {
     requireOpen();
     if (mapping == null) {
-      mapping = MappedFile.of(path, header.fileBytes());
+      mapping = NativeFiles.map(path, header.fileBytes());
     }
     return mapping;
   }

@@ -24,7 +24,7 @@ public final class RequestFingerprint {
   public static long of(ReshardRequest request, Checkpoint in, MoveList list) {
     RequestFingerprint all = new RequestFingerprint();
     all.add(
-        request.mode(), request.bucketBytes(), request.writesWhole(), request.maxShardBytes());
+        request.mode, request.bucketBytes, request.writesWhole(), request.maxShardBytes);
     all.add(list.metadata(), list.targetRanks());
     for (SafetensorsFile file : in.files()) {
       all.add(file.path().getFileName(), file.header().dataStart(), file.header().fileBytes());
@@ -38,7 +38,7 @@ public final class RequestFingerprint {
   }
 
   private void addTarget(TargetTensor target) {
-    add(target.name(), target.shapeList(), target.dtype());
+    add(target.name(), target.shapeList(), target.dtype(), target.firstRank());
     addDivision(target.division());
   }
 
