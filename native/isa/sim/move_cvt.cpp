@@ -39,8 +39,8 @@ void copyView(const Traversal& t, ViewList& dsts, ViewList& srcs, Stores stores)
 }
 
 // Transposes views and casts elements at most once. The innermost dimension is contiguous in the
-// destination, another one in the source. Two dimensions are a plane, moved in parts whose pages the
-// TLBs hold. Of more, each box is packed in the order of the source, and then is a plane.
+// destination, another one in the source. Two dimensions are a plane, moved in parts whose pages
+// the TLBs hold. Of more, each box is packed in the order of the source, and then is a plane.
 class Transposer {
  public:
   Transposer(const VectorTable& table, const Traversal& t, const CastSteps& cast, ViewList& dsts,
@@ -287,7 +287,8 @@ void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, 
   const bool isMoved = isOne && transposeViews(table, t, cast, dst, from, stores);
   if (!isMoved && isOne && cast.identity()) {
     copyView(t, dst, from, stores);
-  } else if (!isMoved && isOne && t.ndim > 0 && rowsContiguous(t, dst[0]) && rowsContiguous(t, src)) {
+  } else if (!isMoved && isOne && t.ndim > 0 && rowsContiguous(t, dst[0]) &&
+             rowsContiguous(t, src)) {
     castRows(t, cast, dst[0], src, stores);
   } else if (!isMoved) {
     moveBoxes(t, cast, dst, from, stores);
