@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.message;
 
 import static java.time.Duration.ofMillis;
 import static java.time.Duration.ofSeconds;
@@ -16,6 +16,12 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ForkJoinPool;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.Collectives;
+import org.windlass.DType;
+import org.windlass.Operation;
+import org.windlass.Received;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
