@@ -4,8 +4,8 @@
 //
 // args     in   bytes
 //          out  bytes; never in, which higher ranks read
-// phases   one: TFOLD of a piece over the inputs of the first ranks. Without any, as on rank 0 of an
-//          exclusive scan, TFOLD writes the identity of the reduction.
+// phases   one: TFOLD of a piece over the inputs of the first ranks. Without any, as on rank 0 of
+//          an exclusive scan, TFOLD writes the identity of the reduction.
 // signals  ENTER of every rank before inputs are read; DONE of every rank before return, since they
 //          read this rank's input. Eager: a small input travels with ENTER; no DONE.
 // order    canonical: left fold in ascending rank
