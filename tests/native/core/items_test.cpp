@@ -322,7 +322,7 @@ TEST(Items, ProcessesCountAsThreadsOnceAllNameWindowsAlone) {
     for (uint32_t rank = 0; rank < 2; ++rank) {
       Call call = Call::of(Descriptor::of(WL_OP_ALL_GATHER, count, WL_F32), 0, nullptr);
       call.args = {rank == 0 ? window[0] : inOfRank1, rank == 0 ? window[0] : outOfRank1, nullptr};
-      call.inBytes = call.outBytes = 256;
+      call.inBytes = call.outBytes = count * sizeof(float);
       ranks[rank].count();
       ranks[rank].seePrevious();
       ranks[rank].fillEntry(call, true, true);
