@@ -291,7 +291,9 @@ TEST(Items, EveryCollectiveHasItsKernels) {
     for (uint32_t ranks = 0; ranks < windlass::kWaysToRun; ++ranks) {
       windlass::GroupConfig config;
       config.ranks = 2;
-      config.cores = ranks == windlass::kThreadsOnCores || ranks == windlass::kProcessesOnCores ? 2 : 1;
+      const bool onCores =
+          ranks == windlass::kThreadsOnCores || ranks == windlass::kProcessesOnCores;
+      config.cores = onCores ? 2 : 1;
       config.spansProcesses = ranks >= windlass::kProcessesOnCores;
       config.hosts = ranks == windlass::kOnSeveralHosts ? 2 : 1;
       EXPECT_EQ(ranks, config.ranksAre());
