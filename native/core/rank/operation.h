@@ -90,8 +90,9 @@ class Operation {
   }
 
  private:
-  // How this rank names its memory to its peers if ranks live in several processes. For seePrevious(),
-  // `aux` is where an eager input lies. Kernels with eager inputs have no other aux than their parts.
+  // How this rank names its memory to its peers if ranks live in several processes. For
+  // seePrevious(), `aux` names an eager input, where it was before the copy. Eager kernels use no
+  // `aux` except their parts.
   RankArgs placesOf(const Call& call, bool eager) const;
   [[gnu::noinline]] void seePlaces();
   // Fills in this rank's part table.

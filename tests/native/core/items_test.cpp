@@ -291,7 +291,9 @@ TEST(Items, EveryCollectiveHasItsKernels) {
     for (uint32_t ranks = 0; ranks < windlass::kWaysToRun; ++ranks) {
       windlass::GroupConfig config;
       config.ranks = 2;
-      config.cores = ranks == windlass::kThreadsOnCores || ranks == windlass::kProcessesOnCores ? 2 : 1;
+      const bool onCores =
+          ranks == windlass::kThreadsOnCores || ranks == windlass::kProcessesOnCores;
+      config.cores = onCores ? 2 : 1;
       config.spansProcesses = ranks >= windlass::kProcessesOnCores;
       config.hosts = ranks == windlass::kOnSeveralHosts ? 2 : 1;
       EXPECT_EQ(ranks, config.ranksAre());
@@ -322,7 +324,7 @@ TEST(Items, ProcessesCountAsThreadsOnceAllNameWindowsAlone) {
     for (uint32_t rank = 0; rank < 2; ++rank) {
       Call call = Call::of(Descriptor::of(WL_OP_ALL_GATHER, count, WL_F32), 0, nullptr);
       call.args = {rank == 0 ? window[0] : inOfRank1, rank == 0 ? window[0] : outOfRank1, nullptr};
-      call.inBytes = call.outBytes = 256;
+      call.inBytes = call.outBytes = count * sizeof(float);
       ranks[rank].count();
       ranks[rank].seePrevious();
       ranks[rank].fillEntry(call, true, true);
