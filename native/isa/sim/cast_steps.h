@@ -15,8 +15,8 @@ constexpr int64_t boxElements(size_t elementBytes) {
   return static_cast<int64_t>(kBoxBytes / elementBytes);
 }
 
-// A chain of at most three casts. Equal dtypes need no cast: their elements keep every bit. The last
-// cast writes the destination, past the caches if it streams.
+// A chain of at most three casts. Equal dtypes need no cast: their elements keep every bit. The
+// last cast writes the destination, past the caches if it streams.
 class CastSteps {
  public:
   // The casts from -> to, or from -> wire -> to.
@@ -51,7 +51,8 @@ class CastSteps {
   void run(void* dst, const void* src, size_t count, bool streams = false) const noexcept {
     if (identity()) return copyOrStream(table_, dst, src, count * sizeOf(last_), streams);
     if (count_ == 1) return last(streams)(dst, src, count);
-    runAll(last(streams), static_cast<unsigned char*>(dst), static_cast<const unsigned char*>(src), count);
+    runAll(last(streams), static_cast<unsigned char*>(dst), static_cast<const unsigned char*>(src),
+           count);
   }
 
  private:

@@ -43,8 +43,8 @@ void chooseBox(const Traversal& t, ViewList& dst, ViewList& src, int64_t limit,
     room /= boxExtent[d];
     return boxExtent[d];
   };
-  // If a view is contiguous along another dimension than the first one, the box has a run of either:
-  // kRunBytes of the first view, and as many elements of the other as fit.
+  // If a view is contiguous along another dimension than the first one, the box has a run of
+  // either: kRunBytes of the first view, and as many elements of the other as fit.
   const bool isTransposed = !ofAll(dst, src, [&](const StridedView& view) {
     const auto contiguous = [&](uint32_t d) { return strideOf(t, view, d) == 1; };
     uint32_t other = 0;

@@ -59,11 +59,11 @@ struct Plane {
   int64_t rows;
   int64_t columns;
 };
-// Casts elements to `castBytes` bytes each, unless `cast` is nullptr. Otherwise, it streams if asked
-// and if rows of dst begin at lines; the caller issues SFENCE.
+// Casts elements to `castBytes` bytes each, unless `cast` is nullptr. Otherwise, it streams if
+// asked and if rows of dst begin at lines; the caller issues SFENCE.
 using TransposeLoop = void (*)(const Plane& plane, CastLoop cast, size_t castBytes, bool streams);
-// Bytes that a transpose writes in a row before it goes to the next, and distance of rows from which
-// they share few cache sets.
+// Bytes that a transpose writes in a row before it goes to the next, and distance of rows from
+// which they share few cache sets.
 constexpr int64_t kRunBytes = 256;
 constexpr int64_t kConflictStep = 1024;
 // dst = accumulator op src; dst may be the accumulator.
