@@ -111,7 +111,7 @@ if(WINDLASS_SANITIZE)
   target_link_options(windlass_vocabulary INTERFACE -fsanitize=${WINDLASS_SANITIZE})
 else()
   target_link_options(windlass_vocabulary INTERFACE
-    -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,-z,noexecstack -static-libstdc++ -static-libgcc -Wl,--no-undefined
+    -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,-z,noexecstack -static-libstdc++ -Wl,--no-undefined
     -Wl,--exclude-libs,ALL)
 endif()
 

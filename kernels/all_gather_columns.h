@@ -15,6 +15,7 @@
 
 #include "kernels/all_gather.h"
 #include "kernels/pull.h"
+#include "kernels/row_pieces.h"
 
 namespace windlass {
 
@@ -32,30 +33,11 @@ WL_CORE inline Matrix<T> matrix(T* data, uint64_t rows, uint64_t columns, uint64
                                                                  step));
 }
 
-// Division of a matrix into pieces: some rows each, or a part of the columns if one row is larger
-// than a piece.
-struct RowPieces {
-  uint64_t rowBytes;
-  uint64_t rowsEach;
-  uint32_t across;  // pieces next to one another in a row
-  uint32_t count;   // total number of pieces
-
-  WL_CORE static RowPieces of(const Launch& launch) {
-    RowPieces cut = {0, 1, 1, 1};
-    if (launch.bytes == 0) return cut;
-    const uint64_t rows = launch.rows();
-    cut.rowBytes = launch.bytes / rows;
-    cut.across = pieceCount(cut.rowBytes, kGatheredPiece, 64);
-    uint32_t down = pieceCount(launch.bytes / cut.across, kGatheredPiece, 64 / cut.across);
-    cut.rowsEach = (rows + down - 1) / down;
-    down = static_cast<uint32_t>((rows + cut.rowsEach - 1) / cut.rowsEach);
-    cut.count = cut.across * down;
-    return cut;
-  }
-};
-
 struct AllGatherColumns : PeerItems<kGatheredPiece> {
-  WL_CORE static void plan(Launch& launch) { launch.pieces = RowPieces::of(launch).count; }
+  WL_CORE static RowPieces cutOf(const Launch& launch) {
+    return RowPieces::of(launch, kGatheredPiece);
+  }
+  WL_CORE static void plan(Launch& launch) { launch.pieces = cutOf(launch).count; }
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const Box box(launch, rank, peer(launch, rank, block), piece(launch, block));
     if (box.rows == 0) return;
@@ -68,23 +50,20 @@ struct AllGatherColumns : PeerItems<kGatheredPiece> {
   struct Box {
     uint8_t* out;
     const uint8_t* in;
-    uint64_t rows = 0;
-    uint64_t columns = 0;
+    uint64_t rows;
+    uint64_t columns;
     uint64_t rowBytes;
     uint64_t outRowBytes;
 
     WL_CORE Box(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece) {
-      const RowPieces cut = RowPieces::of(launch);
+      const RowPieces cut = cutOf(launch);
+      const RowPieces::Piece of = cut.piece(launch, piece);
       rowBytes = cut.rowBytes;
       outRowBytes = launch.ranks * rowBytes;
-      const Part across = Part{0, rowBytes}.piece(piece % cut.across, cut.across);
-      const uint64_t first = piece / cut.across * cut.rowsEach;
-      in = launch.in(from) + first * rowBytes + across.start;
-      out = launch.out(to) + first * outRowBytes + from * rowBytes + across.start;
-      if (across.bytes == 0 || first >= launch.rows()) return;
-      const uint64_t left = launch.rows() - first;
-      rows = left < cut.rowsEach ? left : cut.rowsEach;
-      columns = across.bytes;
+      in = launch.in(from) + of.row * rowBytes + of.column;
+      out = launch.out(to) + of.row * outRowBytes + from * rowBytes + of.column;
+      rows = of.rows;
+      columns = of.columns;
     }
     WL_CORE Matrix<uint8_t> target() const { return matrix(out, rows, columns, outRowBytes); }
     WL_CORE Matrix<const uint8_t> source() const { return matrix(in, rows, columns, rowBytes); }

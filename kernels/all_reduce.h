@@ -82,17 +82,19 @@ struct RingLane {
       return;
     }
     const auto* own = launch.in(rank) + start + first;
-    fold(launch, bytes, passed, own, out, k == n - 2);
+    const double factors[] = {k == 0 ? launch.factor(left) : 1, launch.factor(rank)};
+    fold(launch, bytes, passed, own, out, factors, k == n - 2);
   }
 
-  // out = passed + own. The last fold of a mean divides.
+  // out = passed + own. The last fold of a mean divides. What is passed has its factor after the
+  // first phase.
   WL_CORE static void fold(const Launch& launch, uint64_t bytes, const uint8_t* passed,
-                           const uint8_t* own, uint8_t* out, bool last) {
+                           const uint8_t* own, uint8_t* out, const double* factors, bool last) {
     const auto elements = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
     const bool sums = launch.op == ReduceOp::kAvg && !last;
     const void* const terms[] = {passed, own};
     foldAlone(out, terms, 2, elements, launch.dtype, sums ? ReduceOp::kSum : launch.op,
-              launch.ranks);
+              launch.ranks, factors);
   }
 };
 

@@ -191,7 +191,7 @@ const char* moveItem(const Launch& launch, const ChunkItem& item) {
   return aloneOn("transfer", viewsOf, [&] { moveChunk(launch, item); });
 }
 const char* fold(void* dst, const void* const* src, uint32_t count, int64_t elements, DType dtype,
-                 ReduceOp op, uint32_t terms) {
+                 ReduceOp op, uint32_t terms, const double* factors) {
   const auto viewsOf = [&] {
     std::vector<StridedView> views = {{dst, dtype, 1, &elements, &kOne}};
     for (uint32_t s = 0; s < count; ++s)
@@ -199,7 +199,7 @@ const char* fold(void* dst, const void* const* src, uint32_t count, int64_t elem
     return views;
   };
   return aloneOn("fold", viewsOf,
-                 [&] { foldAlone(dst, src, count, elements, dtype, op, terms); });
+                 [&] { foldAlone(dst, src, count, elements, dtype, op, terms, factors); });
 }
 const char* lead(const PullForm& form, const Launch& launch, uint32_t rank) {
   const auto length = static_cast<int64_t>(PartTable::bytes(launch.ranks));
@@ -225,17 +225,21 @@ constexpr Algorithm ring(uint8_t name) {
   return {name, false, true, kMostPhases / 2 + 1, kernel<K>};
 }
 
-// Largest input, in bytes, for which the copy on ENTER pays, as measured. 0 if devices run the
-// kernels.
+// Largest inputs for which the copy on ENTER pays, as measured: see docs/performance.md. 0 if
+// devices run the kernels.
+//   kEagerAllToAll   each rank reads a part of all inputs
 //   kEagerBroadcast  all peers read one input as a whole
-//   kEagerMove       each rank reads from all inputs
+//   kEagerGather     each rank reads all inputs as a whole
+//   kEagerMove       a root or each rank folds, or parts are matrices
 //   kEagerAllReduce  each rank folds all inputs
-constexpr uint32_t eagerBytes(uint32_t bytes) {
-  return kLimits.offloadCores == 0 ? bytes : 0;
+constexpr EagerLimits eager(EagerLimits limits) {
+  return kLimits.offloadCores == 0 ? limits : EagerLimits{};
 }
-constexpr uint32_t kEagerBroadcast = eagerBytes(64u << 10);
-constexpr uint32_t kEagerMove = eagerBytes(16u << 10);
-constexpr uint32_t kEagerAllReduce = eagerBytes(4u << 10);
+constexpr EagerLimits kEagerAllToAll = eager({{16, 0, 64, 256, 1024}});
+constexpr EagerLimits kEagerBroadcast = eager({{32, 1024, 64, 1024, 1024}});
+constexpr EagerLimits kEagerGather = eager({{8, 256, 64, 256, 1024}});
+constexpr EagerLimits kEagerMove = eager({{32, 256, 64, 256, 1024}});
+constexpr EagerLimits kEagerAllReduce = eager({{16, 64, 64, 64, 1024}});
 
 constexpr Kernels makeKernels() {
   constexpr auto kNothing = Holds::kNothing;
@@ -258,10 +262,10 @@ constexpr Kernels makeKernels() {
   Collective* collectives = kernels.collectives;
   collectives[WL_OP_BARRIER] = {
       "barrier", kNothing, kNothing, kMoved, kApart, kRun, 0,
-      0, kNever, {algorithm<Barrier>()}};
+      {}, kNever, {algorithm<Barrier>()}};
   collectives[WL_OP_ALL_TO_ALL] = {
       "all-to-all", kParts, kParts, kMoved, kApart, kRun, 1,
-      kEagerMove, kernel<Eager<AllToAllPull>>,
+      kEagerAllToAll, kernel<Eager<AllToAllPull>>,
       {algorithm<Across<AllToAllPush, AllToAllReads>>(WL_PUSH),
        algorithm<Across<AllToAllPull, AllToAllReads>>(WL_PULL)}};
   collectives[WL_OP_BROADCAST] = {
@@ -270,7 +274,8 @@ constexpr Kernels makeKernels() {
       {algorithm<Across<Broadcast, BroadcastReads>>(WL_STAGED)}};
   collectives[WL_OP_ALL_GATHER] = {
       "all-gather", kPart, kParts, kMoved, kInPlace, kRun, 1,
-      kEagerMove, kernel<Eager<AllGatherPull>>, {algorithm<Across<AllGather, AllGatherReads>>()}};
+      kEagerGather, kernel<Eager<AllGatherPull>>,
+      {algorithm<Across<AllGather, AllGatherReads>>()}};
   collectives[WL_OP_ALL_GATHER_DIM] = {
       "all-gather-dim", kPart, kParts, kMoved, kApart, kRows, 1,
       kEagerMove, kernel<Eager<AllGatherColumnsPull>>,
@@ -279,6 +284,17 @@ constexpr Kernels makeKernels() {
       "reduce-scatter", kParts, kPart, kReduced, kInPlace, kRun, 1,
       kEagerMove, kernel<Eager<ReduceScatter>>,
       {algorithm<Across<ReduceScatter, ReduceScatterReads>>()}};
+  collectives[WL_OP_REDUCE_SCATTER_DIM] = {
+      "reduce-scatter-dim", kParts, kPart, kReduced, kApart, kRows, 1,
+      kEagerMove, kernel<Eager<ReduceScatterColumns>>,
+      {algorithm<Across<ReduceScatterColumns, ReduceScatterColumnsReads>>()}};
+  collectives[WL_OP_SCAN] = {
+      "scan", kPart, kPart, kReduced, kApart, kRun, 1,
+      kEagerAllReduce, kernel<Eager<Scan>>, {algorithm<Across<Scan, PrefixReads<Scan>>>()}};
+  collectives[WL_OP_EXCLUSIVE_SCAN] = {
+      "exclusive-scan", kPart, kPart, kReduced, kApart, kRun, 1,
+      kEagerAllReduce, kernel<Eager<ExclusiveScan>>,
+      {algorithm<Across<ExclusiveScan, PrefixReads<ExclusiveScan>>>()}};
   collectives[WL_OP_ALL_REDUCE] = {
       "all-reduce", kPart, kPart, kReduced, kInPlace, kRun, 2,
       kEagerAllReduce, kernel<Eager<AllReduceOnePhase>>,
@@ -287,19 +303,19 @@ constexpr Kernels makeKernels() {
        ring<Across<AllReduceBidirectionalRing, AllReduceReads>>(WL_BIDIRECTIONAL_RING)}};
   collectives[WL_OP_SCATTER] = {
       "scatter", kRootsParts, kPart, kMoved, kInPlace, kRun, 1,
-      0, kNever, {algorithm<Across<Scatter, ScatterReads>>()}};
+      {}, kNever, {algorithm<Across<Scatter, ScatterReads>>()}};
   collectives[WL_OP_GATHER] = {
       "gather", kPart, kRootsParts, kMoved, kInPlace, kRun, 1,
-      0, kNever, {algorithm<Across<Gather, GatherReads>>()}};
+      {}, kNever, {algorithm<Across<Gather, GatherReads>>()}};
   collectives[WL_OP_REDUCE] = {
       "reduce", kPart, kRootsPart, kReduced, kInPlace, kRun, 1,
       kEagerMove, kernel<Eager<Reduce>>, {algorithm<Across<Reduce, ReduceReads>>()}};
   collectives[WL_OP_ALL_TO_ALL_V] = {
       "all-to-all-v", kUnequalParts, kUnequalParts, kMoved, kApart, kRun, 1,
-      0, kNever, {algorithm<Across<AllToAllV, AllToAllVReads>>()}};
+      {}, kNever, {algorithm<Across<AllToAllV, AllToAllVReads>>()}};
   collectives[WL_OP_ALL_GATHER_V] = {
       "all-gather-v", kPart, kUnequalParts, kMoved, kInPlace, kRun, 1,
-      kEagerMove, kernel<Eager<AllGatherVPull>>,
+      kEagerGather, kernel<Eager<AllGatherVPull>>,
       {algorithm<Across<AllGatherV, AllGatherVReads>>()}};
   collectives[WL_OP_REDUCE_SCATTER_V] = {
       "reduce-scatter-v", kUnequalParts, kPart, kReduced, kInPlace, kRun, 1,
@@ -325,7 +341,10 @@ static constexpr decltype(Target::offload) kOffload = nullptr;
 static void foldWeighted(void* dst, const void* const* src, const float* weights, uint32_t count,
                          int64_t elements, DType dtype, Stores stores) {
   const auto row = [&](uint32_t s) { return src[s]; };
-  TFOLD_WEIGHTED(dst, rowsAt(count, row), weights, elements, dtype, stores);
+  const auto sum = [&](uint32_t) { return dst; };
+  const auto weight = [&](uint32_t s) { return weights[s]; };
+  TFOLD_WEIGHTED(rowsAt(1, sum), rowsAt(count, row), weightsAt(count, weight), elements, dtype,
+                 stores);
 }
 
 constexpr Kernels kKernels = makeKernels();

@@ -40,8 +40,10 @@ struct ExpertCombine : ExpertItems {
     FoldTile tile;
     TASSIGN(tile, 0);
     const auto row = [&](uint32_t i) { return rows[i]; };
-    TFOLD_WEIGHTED(launch.out(rank) + token * bytes, rowsAt(count, row), weights,
-                   static_cast<int64_t>(shape.hidden), launch.dtype, tile);
+    const auto weight = [&](uint32_t i) { return weights[i]; };
+    const auto sum = [&](uint32_t) { return launch.out(rank) + token * bytes; };
+    TFOLD_WEIGHTED(rowsAt(1, sum), rowsAt(count, row), weight, static_cast<int64_t>(shape.hidden),
+                   launch.dtype, tile);
   }
 };
 

@@ -13,29 +13,48 @@ namespace windlass {
 // the rounded result, each twice.
 using FoldTile = Tile<TileType::Vec, uint8_t, 1, 147456>;
 
-// output(d) for d in 0..destinations = fold over ranks s of `input(s)`, `bytes` bytes of
-// launch.dtype.
+// Every row of dst = the fold of the rows of src, of `elements` elements of `dtype`. avg divides by
+// `terms`. A premultiplied sum multiplies row s by factor(s).
+template <class To, class From, class Factor>
+WL_CORE inline void foldRows(const To& dst, const From& src, int64_t elements, DType dtype,
+                             ReduceOp op, uint32_t terms, const Factor& factor, Stores stores) {
+  FoldTile tile;
+  TASSIGN(tile, 0);
+  if (op == ReduceOp::kPremultipliedSum) {
+    TFOLD_WEIGHTED(dst, src, factor, elements, dtype, tile, stores);
+  } else {
+    TFOLD(dst, src, elements, dtype, op, terms, tile, stores);
+  }
+}
+
+// output(d) for d in 0..destinations = fold over the first `count` ranks s of `input(s)`, `bytes`
+// bytes of launch.dtype.
+template <class Input, class Output>
+WL_CORE inline void foldFirst(const Launch& launch, uint32_t count, uint64_t bytes,
+                              uint32_t destinations, Input input, Output output) {
+  const auto elements = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
+  if (elements == 0) return;
+  foldRows(
+      rowsAt(destinations, output), rowsAt(count, input), elements, launch.dtype, launch.op, count,
+      [&](uint32_t s) { return launch.factor(s); }, Stores::kByOperation);
+}
+
+// The same over all ranks.
 template <class Input, class Output>
 WL_CORE inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t destinations,
                               Input input, Output output) {
-  const auto elements = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
-  if (elements == 0) return;
-  FoldTile tile;
-  TASSIGN(tile, 0);
-  TFOLD(rowsAt(destinations, output), rowsAt(launch.ranks, input), elements, launch.dtype,
-        launch.op, launch.ranks, tile);
+  foldFirst(launch, launch.ranks, bytes, destinations, input, output);
 }
 
 // dst = the fold of `count` rows of `elements` elements of `dtype`, on one core. avg divides by
-// `terms`.
+// `terms`. A premultiplied sum has a factor for each row.
 WL_CORE inline void foldAlone(void* dst, const void* const* src, uint32_t count, int64_t elements,
-                              DType dtype, ReduceOp op, uint32_t terms) {
+                              DType dtype, ReduceOp op, uint32_t terms, const double* factors) {
   const auto target = [&](uint32_t) { return dst; };
   const auto source = [&](uint32_t i) { return src[i]; };
-  FoldTile tile;
-  TASSIGN(tile, 0);
-  TFOLD(rowsAt(1, target), rowsAt(count, source), elements, dtype, op, terms, tile,
-        Stores::kCached);
+  foldRows(
+      rowsAt(1, target), rowsAt(count, source), elements, dtype, op, terms,
+      [&](uint32_t i) { return factors[i]; }, Stores::kCached);
 }
 
 // Items of a kernel that folds one unit of each rank, in pieces of about kPieceBytes.

@@ -12,7 +12,9 @@
 #include "kernels/broadcast.h"
 #include "kernels/reduce.h"
 #include "kernels/reduce_scatter.h"
+#include "kernels/reduce_scatter_columns.h"
 #include "kernels/reduce_scatter_v.h"
+#include "kernels/scan.h"
 #include "kernels/scatter.h"
 #include "windlass/kernel_list.h"
 
@@ -22,7 +24,7 @@ using OffloadedKernels =
     KernelList<Barrier, AllToAllPush, AllToAllPull, Broadcast, AllGather, AllGatherColumns,
                ReduceScatter, AllReduceTwoPhase, AllReduceOnePhase, AllReduceRing,
                AllReduceBidirectionalRing, Scatter, Gather, Reduce, AllToAllV, AllToAllVPacked,
-               AllGatherV, ReduceScatterV>;
+               AllGatherV, ReduceScatterV, Scan, ExclusiveScan, ReduceScatterColumns>;
 static_assert(OffloadedKernels::indexOf<Barrier>() == kBarrierKernel, "its cores wait in it");
 
 }  // namespace windlass

@@ -23,6 +23,7 @@ constexpr PullPhase kPullsColumns = {false, false, false, true};
 constexpr PullPhase kPullsOutputs = {false, false, true, false};
 constexpr PullPhase kFoldsSame = {true, false, false, false};
 constexpr PullPhase kFoldsApart = {true, true, false, false};
+constexpr PullPhase kFoldsColumns = {true, true, false, true};
 constexpr Pulled kPullsNothing = {0, 0, 0};
 
 // Kernel K, with the form of its collective if ranks cannot write one another's memory.

@@ -83,11 +83,27 @@ inline Code checkReduction(const wl_call_t& call, wl_error_t* error) {
   if (op < 0 || op >= WL_REDUCE_OP_COUNT)
     return fail(error, WL_INVALID_ARGUMENT, "%s: op %d is unknown",
                 callName(call.operation), op);
-  if (!canReduce(static_cast<DType>(dtype), static_cast<ReduceOp>(op))) {
+  const auto of = static_cast<DType>(dtype);
+  const auto by = static_cast<ReduceOp>(op);
+  const bool hasFactors =
+      by == ReduceOp::kPremultipliedSum && call.operation != WL_OP_REDUCE_SCATTER_V;
+  if (!(hasFactors ? isFloat(of) : canReduce(of, by))) {
     return fail(error, WL_UNSUPPORTED, "%s: dtype %s doesn't reduce with %s",
                 callName(call.operation), dtypeName(dtype), reduceOpName(op));
   }
-  if (!kTarget.limits.hasReduce(static_cast<DType>(dtype))) {
+  const bool scans = call.operation == WL_OP_SCAN || call.operation == WL_OP_EXCLUSIVE_SCAN;
+  if (scans && by == ReduceOp::kAvg) {
+    return fail(error, WL_UNSUPPORTED,
+                "%s: avg does not scan; scan with sum, and divide by the number of ranks",
+                callName(call.operation));
+  }
+  if (!kTarget.limits.hasReduce(of, by)) {
+    if (isBitwise(by)) {
+      return fail(error, WL_UNSUPPORTED,
+                  "%s: %s has no bitwise instructions, so dtype %s doesn't reduce with %s",
+                  callName(call.operation), kTarget.limits.name, dtypeName(dtype),
+                  reduceOpName(op));
+    }
     return fail(error, WL_UNSUPPORTED, "%s: %s has no arithmetic in which dtype %s reduces",
                 callName(call.operation), kTarget.limits.name, dtypeName(dtype));
   }

@@ -26,14 +26,21 @@ int32_t formOf(const Comm& comm, char* why, size_t room) {
   return WL_PEER_MEMORY_OPEN;
 }
 
+// The other rank of a message; -1: any rank, or several.
+int32_t peerOf(const Descriptor& message) {
+  const uint32_t partner = message.partner();
+  return partner == Descriptor::kAnyPartner ? -1 : static_cast<int32_t>(partner);
+}
+
 void fill(const Recorded& from, wl_record_t* to) {
   const Descriptor& descriptor = from.descriptor;
   to->sequence = from.sequence;
   to->operation = descriptor.operation();
-  to->algorithm = descriptor.algorithm();
+  const bool isOfMessages = isMessage(to->operation);
+  to->algorithm = isOfMessages ? WL_AUTO : descriptor.algorithm();
   to->dtype = descriptor.dtype();
-  to->op = descriptor.reduceOp();
-  to->root = descriptor.number();
+  to->op = isOfMessages ? 0 : descriptor.reduceOp();
+  to->root = isOfMessages ? peerOf(descriptor) : descriptor.number();
   to->code = from.code;
   to->count = descriptor.count;
   to->bytes = from.bytes;

@@ -115,8 +115,8 @@ int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_
   Group::decide(&own);
   if (Code code = checkDevicesAndGrids(error)) return code;
   int32_t made = -1;
-  const uint64_t stages = ControlBlock::stageBytes(own);
-  if (Code code = shareMemory(ControlBlock::bytes(own), &made, error, stages)) return code;
+  const uint64_t later = ControlBlock::laterBytes(own);
+  if (Code code = shareMemory(ControlBlock::bytes(own), &made, error, later)) return code;
   OpenFile shared(made);
   SharedMapping mapping;
   if (Code code = mapping.map(made, error)) return code;

@@ -13,7 +13,9 @@ static_assert(kDTypeCount == WL_DTYPE_COUNT && DType{WL_C64} == DType::kC64 &&
                   DType{WL_F32} == DType::kF32 && DType{WL_U64} == DType::kU64,
               "one numbering of dtypes");
 static_assert(kReduceOpCount == WL_REDUCE_OP_COUNT && ReduceOp{WL_AVG} == ReduceOp::kAvg &&
-                  ReduceOp{WL_PRODUCT} == ReduceOp::kProduct,
+                  ReduceOp{WL_PRODUCT} == ReduceOp::kProduct &&
+                  ReduceOp{WL_AND} == ReduceOp::kAnd && ReduceOp{WL_XOR} == ReduceOp::kXor &&
+                  ReduceOp{WL_PREMULTIPLIED_SUM} == ReduceOp::kPremultipliedSum,
               "one numbering of ops");
 static_assert(kMaxDims == WL_MAX_DIMS, "one limit of dimensions");
 
@@ -90,7 +92,7 @@ int32_t wl_dtype_can_cast(int32_t from, int32_t to) {
 int32_t wl_dtype_can_reduce(int32_t dtype, int32_t op) {
   return wl_dtype_size(dtype) > 0 && op >= 0 && op < WL_REDUCE_OP_COUNT &&
          canReduce(static_cast<DType>(dtype), static_cast<ReduceOp>(op)) &&
-         kTarget.limits.hasReduce(static_cast<DType>(dtype));
+         kTarget.limits.hasReduce(static_cast<DType>(dtype), static_cast<ReduceOp>(op));
 }
 
 }  // extern "C"

@@ -13,7 +13,9 @@ const char* dtypeName(int32_t dtype) {
 }
 
 const char* reduceOpName(int32_t op) {
-  static const char* const names[] = {"sum", "max", "min", "product", "avg"};
+  static const char* const names[] = {"sum", "max", "min", "product",
+                                      "avg", "and", "or",  "xor",
+                                      "premultiplied-sum"};
   static_assert(sizeof names / sizeof *names == kReduceOpCount);
   return op >= 0 && op < kReduceOpCount ? names[op] : "?";
 }

@@ -30,13 +30,37 @@ constexpr bool isSelection(ReduceOp op) noexcept {
   return op == ReduceOp::kMax || op == ReduceOp::kMin;
 }
 
-// True for the six float dtypes with any op, integers with any op except avg, bool with max and
-// min.
+// True for the six float dtypes with any op that is not bitwise, integers with any op except avg,
+// bool with max and min. False for premultiplied sums, whose factors only collectives have.
 constexpr bool canReduce(DType dtype, ReduceOp op) noexcept {
   if (dtype == DType::kBool) return isSelection(op);
   const bool onlyMoves = dtype == DType::kF8E8M0 || dtype == DType::kF8E4M3FNUZ ||
                          dtype == DType::kF8E5M2FNUZ || dtype == DType::kC64;
-  return !onlyMoves && (op != ReduceOp::kAvg || isFloat(dtype));
+  if (onlyMoves || op == ReduceOp::kPremultipliedSum) return false;
+  return isFloat(dtype) ? !isBitwise(op) : op != ReduceOp::kAvg;
+}
+
+// Bits of the identity of `op`, which is the result of a fold without terms. `dtype` is one that
+// reductions accumulate in. The identity of max and min is the smallest and the largest value.
+WL_CORE constexpr uint64_t identityBits(DType dtype, ReduceOp op) noexcept {
+  const bool isWide = dtype == DType::kF64;
+  const bool isSigned = dtype == DType::kI8 || dtype == DType::kI16 || dtype == DType::kI32 ||
+                        dtype == DType::kI64;
+  const uint64_t top = uint64_t{1} << (8 * sizeOf(dtype) - 1);
+  const uint64_t infinity = isWide ? 0x7ff0000000000000u : 0x7f800000u;
+  switch (op) {
+    case ReduceOp::kProduct:
+      return !isFloat(dtype) ? 1 : isWide ? 0x3ff0000000000000u : 0x3f800000u;
+    case ReduceOp::kMax:
+      return isFloat(dtype) ? top | infinity : isSigned ? top : 0;
+    case ReduceOp::kMin:
+      if (isFloat(dtype)) return infinity;
+      return dtype == DType::kBool ? 1 : isSigned ? top - 1 : top | (top - 1);
+    case ReduceOp::kAnd:
+      return top | (top - 1);
+    default:
+      return 0;
+  }
 }
 
 // True for dtypes that every target adds atomically: f32 f16 bf16 i32 i16 i8.

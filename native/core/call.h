@@ -41,6 +41,7 @@ struct Call {
   uint64_t outBytes;   // bytes of args.out, if no part list states them
   bool inParts = false;  // rank r reads only the r-th part, of `bytes` bytes, of args.in
   uint64_t workBytes;  // bytes that all ranks move together; one thread runs small operations
+  double factor = 0;   // of a premultiplied sum
   int64_t deadlineNs;  // 0 = the communicator's deadline
   wl_error_t* error;
   const PartLists* parts = nullptr;  // nullptr: all parts have one size

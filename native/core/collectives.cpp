@@ -11,10 +11,9 @@ namespace {
 
 // Returns the kernel of a collective of unequal parts whose largest input has `bytes` bytes.
 const Kernel& kernelFor(const Comm& comm, const Collective& collective, uint64_t bytes) {
-  const GroupConfig& config = comm.group().config();
-  const uint64_t most =
-      std::min(uint64_t{collective.eagerBytes} << config.eagerShift, config.eagerBytes());
-  return bytes <= most ? collective.eager : collective.algorithms[0].kernel;
+  return bytes <= collective.limits.bytes(comm.operation().ranksAre())
+             ? collective.eager
+             : collective.algorithms[0].kernel;
 }
 
 // Counts of a call that are the same on every rank. Ranks compare `fingerprint`.

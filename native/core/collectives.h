@@ -19,14 +19,15 @@ struct EqualParts {
 
 // The next two are inline so that the compiler can treat `in` and `out` as constants of the caller.
 
-// Returns true if every rank's input travels with its ENTER when a part has `bytes` bytes.
+// Returns true if every rank's input travels with its ENTER when a part has `bytes` bytes. An
+// algorithm that is otherwise never in place is eager as far as any, so that it can be.
 inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
                     const Algorithm& algorithm, uint64_t bytes) {
   const uint64_t inBytes = isOnePart(in) ? bytes : bytes * comm.group().ranks();
-  const GroupConfig& config = comm.group().config();
-  return algorithm.eager && collective.eager &&
-         inBytes <= uint64_t{collective.eagerBytes} << config.eagerShift &&
-         inBytes <= config.eagerBytes();
+  if (!algorithm.eager || !collective.eager) return false;
+  const RanksAre ranks = comm.operation().ranksAre();
+  return inBytes <= collective.limits.bytes(ranks) ||
+         (!algorithm.inPlace && inBytes <= collective.limits.bytes(kProcessesOnCores));
 }
 
 [[gnu::always_inline]] inline Code run(Comm& comm, const Collective& collective, Holds in,
@@ -50,8 +51,9 @@ inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
   call.bytes = of.bytes;
   call.inBytes = !reads ? 0 : isOnePart(in) ? of.bytes : allBytes;
   call.outBytes = isOnePart(out) ? of.bytes : allBytes;
-  call.inParts = in == Holds::kParts;
+  call.inParts = in == Holds::kParts && collective.shape == PartShape::kRun;
   call.workBytes = collective.passes * allBytes * (movesParts ? ranks : 1);
+  call.factor = stated.factor;
   call.deadlineNs = stated.deadline_ns;
   call.error = error;
   call.on = on;

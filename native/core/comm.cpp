@@ -19,7 +19,8 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
       gate_(*group_, rank, failures_),
       operation_(*group_, rank),
       waits_(*group_, rank, operation_, failures_),
-      claims_(*group_, rank, operation_, waits_.waiter()) {
+      claims_(*group_, rank, operation_, waits_.waiter()),
+      messages_(*this) {
   const uint32_t blocks = group_->config().blocks;
   if (blocks > 1) workers_.reset(new (std::nothrow) Workers(blocks - 1));
   if (group_->config().spansProcesses) peerReads_ = PeerReads::make(*this);
@@ -94,6 +95,7 @@ Code Comm::endShrink(Code code) {
 Code Comm::close(wl_error_t* error) {
   if (Code code = gate_.shut(error); code != WL_OK) return code;
   if (group_->devices() != nullptr) group_->devices()->endEnqueued(*this);
+  messages_.close();
   if (group_->failure() != nullptr) group_->dropRetired();
   if (!group_->leave(rank_)) return WL_OK;
   // If two ranks leave at the same time, the second to be marked sees the mark of the other.

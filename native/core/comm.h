@@ -7,6 +7,7 @@
 #include <new>
 
 #include "native/core/host_moves.h"
+#include "native/core/message/messages.h"
 #include "native/core/peer_reads.h"
 #include "native/core/rank/claims.h"
 #include "native/core/rank/gate.h"
@@ -40,6 +41,7 @@ class alignas(kLine) Comm {
   Waits& waits() { return waits_; }
   RankFailures& failures() { return failures_; }
   Claims& claims() { return claims_; }
+  Messages& messages() { return messages_; }
   // nullptr: a rank has one block, or memory was short.
   Workers* workers() const { return workers_.get(); }
   // Moves to other hosts. nullptr: the group is on one host, or memory was short.
@@ -95,6 +97,7 @@ class alignas(kLine) Comm {
   Operation operation_;
   Waits waits_;
   Claims claims_;
+  Messages messages_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<HostMoves> hostMoves_;
   std::unique_ptr<PeerReads> peerReads_;

@@ -15,7 +15,7 @@ namespace windlass {
 namespace {
 
 // Number to raise with each change of what ranks exchange in an operation.
-constexpr unsigned kOperations = 2;
+constexpr unsigned kOperations = 4;
 
 // A hash of what must match between libraries whose ranks start together: the layout of a block,
 // and the exchanges of operations.
@@ -47,7 +47,7 @@ bool copyConfig(const GroupConfig& from, GroupConfig* to) {
   const GroupConfig& config = *to;
   return config.ranks >= 1 && config.ranks <= WL_MAX_RANKS && config.cores >= 1 &&
          config.firstSequence >= 1 && config.blocks <= WL_MAX_BLOCKS && config.hosts >= 1 &&
-         config.hosts <= config.ranks && config.eagerShift < 16 &&
+         config.hosts <= config.ranks &&
          config.inLineCores <= WL_MAX_DEVICE_CORES && config.deadlineNs > 0;
 }
 
@@ -63,6 +63,9 @@ uint64_t newId() {
 // Only operations that need eager areas, parts and staging buffers access them.
 ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
     : base_(static_cast<unsigned char*>(memory)),
+      ranks_(config.ranks),
+      laneBytes_(MessageLane::bytes(config.messageSlots())),
+      messageRoomBytes_(roundedUp(MessageRoom::bytes(config), kPage)),
       stageHalfBytes_(config.stageHalfBytes()),
       stageAreaBytes_(
           roundedUp(kInPage + 2 * stageHalfBytes_ + config.ranks * sizeof(StagePair), kPage)),
@@ -88,8 +91,12 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   stageLines_ = reinterpret_cast<StageLine*>(take(sizeof(StageLine) * staging, kLine));
   const uint64_t noting = config.hosts > 1 ? ranks : 0;
   notes_ = reinterpret_cast<ShrinkNote*>(take(sizeof(ShrinkNote) * noting, kPage));
+  const uint64_t later = roundedUp(end, kPage);
+  lanes_ = take(laneBytes_ * ranks * ranks, kPage);
+  messageRooms_ = take(messageRoomBytes_ * ranks, kPage);
   stages_ = take(stageAreaBytes_ * staging, kPage);
   bytes_ = roundedUp(end, kPage);
+  laterBytes_ = bytes_ - later;
 }
 
 ControlBlock::ControlBlock(void* memory)
@@ -99,8 +106,8 @@ uint64_t ControlBlock::bytes(const GroupConfig& config) {
   return ControlBlock(nullptr, config).bytes_;
 }
 
-uint64_t ControlBlock::stageBytes(const GroupConfig& config) {
-  return config.spansProcesses ? ControlBlock(nullptr, config).stageAreaBytes_ * config.ranks : 0;
+uint64_t ControlBlock::laterBytes(const GroupConfig& config) {
+  return ControlBlock(nullptr, config).laterBytes_;
 }
 
 void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t* former,

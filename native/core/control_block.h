@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "native/base/error.h"
+#include "native/core/message/message_lane.h"
 #include "native/core/offload_line.h"
 #include "native/core/rank_lines.h"
 #include "native/core/shrink/agreement.h"
@@ -68,9 +69,10 @@ constexpr uint64_t kInPage = 2 * kLine;
 class ControlBlock {
  public:
   static uint64_t bytes(const GroupConfig& config);
-  // Bytes of all staging buffers, which are at the end of the control block. A rank reserves memory
-  // for its own when any rank first needs it.
-  static uint64_t stageBytes(const GroupConfig& config);
+  // Bytes at the end of the control block that take memory only when ranks use them: lanes and
+  // blocks of messages, and all staging buffers. A rank reserves memory for its own when any rank
+  // first needs it.
+  static uint64_t laterBytes(const GroupConfig& config);
 
   ControlBlock() = default;
   // Wraps memory that make() filled in, in this process or another.
@@ -113,6 +115,16 @@ class ControlBlock {
   // Both halves of one rank's staging buffer, in whole pages.
   unsigned char* stageArea(uint32_t rank) const { return stages_ + rank * stageAreaBytes_; }
   uint64_t stageAreaBytes() const { return stageAreaBytes_; }
+  // Messages from `from` to `to`.
+  MessageLane& lane(uint32_t to, uint32_t from) const {
+    return *reinterpret_cast<MessageLane*>(lanes_ + (uint64_t{to} * ranks_ + from) * laneBytes_);
+  }
+  uint64_t laneBytes() const { return laneBytes_; }
+  // Memory of the rank for messages that have left their sender's buffers.
+  MessageRoom& messageRoom(uint32_t rank) const {
+    return *reinterpret_cast<MessageRoom*>(messageRooms_ + rank * messageRoomBytes_);
+  }
+  uint64_t messageRoomBytes() const { return messageRoomBytes_; }
   // Signals of the in-line executor: rank 0's, then the other ranks'.
   unsigned char* coreLines() const { return coreLines_; }
 
@@ -135,7 +147,13 @@ class ControlBlock {
   OffloadLine* offloadLines_ = nullptr;
   StageLine* stageLines_ = nullptr;
   ShrinkNote* notes_ = nullptr;
+  unsigned char* lanes_ = nullptr;
+  unsigned char* messageRooms_ = nullptr;
   unsigned char* stages_ = nullptr;
+  uint64_t ranks_ = 0;
+  uint64_t laneBytes_ = 0;
+  uint64_t messageRoomBytes_ = 0;
+  uint64_t laterBytes_ = 0;
   uint64_t stageHalfBytes_ = 0;
   uint64_t stageAreaBytes_ = 0;
   uint64_t eagerBytes_ = 0;

@@ -9,13 +9,13 @@
 namespace windlass {
 
 // Values of an operation that all ranks must agree on, compared as two words. A one-sided operation
-// has a descriptor too, which is compared with nothing.
+// or a message has a descriptor too, which is compared with nothing.
 struct Descriptor {
   // operation | dtype << 8 | reduce op << 16 | algorithm << 24 | on a stream << 31 | number << 32
   uint64_t what;
-  // Elements, bytes of a window, the fingerprint of a plan or of counts, or a signal's value. For
-  // all-to-all-v: 1 if the output is packed in order of rank, 0 if each receiver states its own
-  // counts.
+  // Elements, bytes of a window, the fingerprint of a plan or of counts, a signal's value, or a
+  // number of messages. For all-to-all-v: 1 if the output is packed in order of rank, 0 if each
+  // receiver states its own counts.
   uint64_t count;
 
   static Descriptor of(wl_operation operation, uint64_t count, int32_t dtype = 0,
@@ -28,6 +28,13 @@ struct Descriptor {
   // Operation without elements that has a number.
   static Descriptor numbered(wl_operation operation, uint64_t count, uint32_t number) {
     return of(operation, count, 0, 0, 0, static_cast<int32_t>(number));
+  }
+  // A send to `peer` or a receive from it. `peer` is kNobody for a receive from any rank.
+  static Descriptor ofMessage(wl_operation operation, uint64_t count, int32_t dtype, uint32_t peer,
+                              int32_t tag) {
+    Descriptor message = of(operation, count, dtype, 0, 0, tag);
+    message.what |= uint64_t{peer & kAnyPartner} << 16;
+    return message;
   }
   wl_operation operation() const { return static_cast<wl_operation>(what & 0xff); }
   int32_t dtype() const { return static_cast<int32_t>(what >> 8 & 0xff); }
@@ -46,6 +53,10 @@ struct Descriptor {
   uint32_t kernel() const { return static_cast<uint32_t>(number()); }    // launch
   uint32_t members() const { return static_cast<uint32_t>(number()); }   // subgroup
   uint32_t transfer() const { return static_cast<uint32_t>(number()); }  // transfer
+  // The other rank of a message, or kAnyPartner. A message has no reduce op and no algorithm.
+  static constexpr uint32_t kAnyPartner = 0x7fff;
+  uint32_t partner() const { return static_cast<uint32_t>(what >> 16) & kAnyPartner; }
+  int32_t tag() const { return number(); }
   bool routesAnew() const { return number() == 1; }                      // expert dispatch
   bool operator==(const Descriptor& other) const {
     return what == other.what && count == other.count;
@@ -55,10 +66,15 @@ struct Descriptor {
   static constexpr uint64_t kOnStream = uint64_t{1} << 31;
 };
 
+// True for sends and receives.
+constexpr bool isMessage(int32_t operation) {
+  return operation >= WL_OP_FIRST_MESSAGE && operation <= WL_OP_LAST_MESSAGE;
+}
+
 // True if ranks count the operation. They do not count a rank's own operation, or one that follows
 // a failure.
 constexpr bool takesSequence(int32_t operation) {
-  return operation != WL_OP_SHRINK &&
+  return operation != WL_OP_SHRINK && !isMessage(operation) &&
          (operation < WL_OP_FIRST_ONE_SIDED || operation > WL_OP_LAST_ONE_SIDED);
 }
 

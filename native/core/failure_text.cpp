@@ -158,6 +158,20 @@ void writeLost(const Group& group, int32_t pid, const char* why, wl_error_t* rec
   out.add(". See what that process logged last, and whether it was killed for memory");
 }
 
+// Example: "(4 x f32 to rank 1, tag 7)".
+void describeMessage(Text& out, const Descriptor& descriptor) {
+  const bool sends = descriptor.operation() == WL_OP_SEND;
+  out.add("(%s%llu x %s %s", sends ? "" : "at most ", text(descriptor.count),
+          dtypeName(descriptor.dtype()), sends ? "to" : "from");
+  if (descriptor.partner() == Descriptor::kAnyPartner) {
+    out.add(" any rank");
+  } else {
+    out.add(" rank %u", descriptor.partner());
+  }
+  if (descriptor.tag() < 0) return out.add(", any tag)");
+  out.add(", tag %d)", descriptor.tag());
+}
+
 // Adds the operation and its size.
 void describeTo(Text& out, const Descriptor& descriptor) {
   const auto count = text(descriptor.count);
@@ -183,6 +197,11 @@ void describeTo(Text& out, const Descriptor& descriptor) {
       return out.add("(value %llu to rank %u)", count, descriptor.peer());
     case WL_OP_WAIT:
       return out.add("(value %llu from rank %u)", count, descriptor.peer());
+    case WL_OP_SEND:
+    case WL_OP_RECEIVE:
+      return describeMessage(out, descriptor);
+    case WL_OP_SEND_RECEIVE:
+      return out.add("(%llu messages)", count);
     case WL_OP_WINDOW:
     case WL_OP_DEVICE_WINDOW:
     case WL_OP_MEMORY_POOL:

@@ -69,7 +69,7 @@ std::shared_ptr<Group> Group::reserve(const GroupConfig& asked) {
   std::shared_ptr<Group> group(new Group(config));
   // Not on the heap, where long-lived neighbours would prevent it from shrinking.
   group->mapped_ = ControlBlock::bytes(config);
-  group->mapping_ = mapMemory(group->mapped_);
+  group->mapping_ = mapMemory(group->mapped_, MAP_PRIVATE | MAP_NORESERVE);
   if (group->mapping_ == nullptr) throw std::bad_alloc();
   if (config.offloadCores > 0) group->devices_ = Devices::make(config.ranks);
   return group;
@@ -264,7 +264,9 @@ bool Group::quiescent() const {
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
     // Ranks of other hosts access only the control block.
     if (!isBeside(rank)) continue;
-    if (lines(rank).state.busy.load(std::memory_order_seq_cst) != 0 &&
+    const State& state = lines(rank).state;
+    if ((state.busy.load(std::memory_order_seq_cst) != 0 ||
+         state.drivers.load(std::memory_order_seq_cst) != 0) &&
         member(rank).lost.load(std::memory_order_seq_cst) == 0) {
       return false;
     }
@@ -335,6 +337,14 @@ void Group::wakeSleepers() {
     syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), futex(FUTEX_WAKE), INT_MAX,
             nullptr, nullptr, 0);
   }
+}
+
+void Group::sleepOn(Doorbell& bell, uint32_t seen, int64_t limitNs) {
+  timespec limit;
+  limit.tv_sec = limitNs / 1'000'000'000;
+  limit.tv_nsec = limitNs % 1'000'000'000;
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), futex(FUTEX_WAIT), seen, &limit,
+          nullptr, 0);
 }
 
 void Group::retire(std::shared_ptr<const void> memory) noexcept {

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "native/base/cpu.h"
 #include "native/base/error.h"
 #include "native/core/control_block.h"
 #include "native/core/devices.h"
@@ -24,6 +25,9 @@ namespace windlass {
 
 class Watch;
 class OffloadSeats;  // native/device/offload_seats.h
+
+// Longest sleep of a rank between two checks of what ends its wait.
+constexpr int64_t kLongestSleepNs = 8'000'000;
 
 // True for an error that all ranks return alike, with nothing moved. The communicator stays usable.
 constexpr bool isRefusal(Code code) {
@@ -175,6 +179,23 @@ class Group {
   // Wakes every rank that sleeps. Call after the stores that ranks wait for, followed by a seq_cst
   // read-modify-write. The caller's later loads see values at least as new as those stores.
   void wakeSleepers();
+  // Puts the calling thread to sleep on the rank's doorbell if stays() returns true, for at most
+  // limitNs. Returns that result. stays() checks what the thread waits for.
+  template <class Stays>
+  bool sleep(uint32_t rank, Stays&& stays, int64_t limitNs) {
+    Doorbell& bell = lines(rank).bell;
+    const uint32_t seen = bell.ring.load(std::memory_order_seq_cst);
+    bell.sleeping.fetch_add(1, std::memory_order_seq_cst);
+    shared().sleepers.fetch_add(1, std::memory_order_seq_cst);
+    orderLooks();
+    // A rank that stores after these checks sees `sleeping` after its own read-modify-write, and
+    // rings.
+    const bool sleeps = stays();
+    if (sleeps) sleepOn(bell, seen, limitNs);
+    shared().sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    bell.sleeping.fetch_sub(1, std::memory_order_seq_cst);
+    return sleeps;
+  }
 
   JointObjects& joint() { return joint_; }
 
@@ -189,6 +210,7 @@ class Group {
   explicit Group(const GroupConfig& config);
 
   void place(void* block);
+  void sleepOn(Doorbell& bell, uint32_t seen, int64_t limitNs);
 
   GroupConfig config_;
   ControlBlock block_;

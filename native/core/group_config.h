@@ -15,6 +15,16 @@ constexpr size_t kLine = 64;
 // Minimum number of words per rank in an eager input that holds words for all ranks.
 constexpr uint64_t kEagerWords = 4;
 
+// How the ranks of a communicator run. Cores are shared if there are fewer than ranks.
+enum RanksAre : uint32_t {
+  kThreadsOnCores,
+  kThreadsSharingCores,
+  kProcessesOnCores,
+  kProcessesSharingCores,
+  kOnSeveralHosts,
+  kWaysToRun,
+};
+
 // Settings that select the protocol of a communicator. Ranks agree on them as they start.
 struct GroupConfig {
   uint32_t ranks = 1;
@@ -34,23 +44,25 @@ struct GroupConfig {
   bool spansProcesses = false;
   // Number of hosts, each of which has such a block. With more than one, ranks also span processes.
   uint32_t hosts = 1;
-  // Factor, as a power of two, by which the eager limit grows on several hosts. There, data that
-  // does not travel with ENTER takes several messages.
-  uint32_t eagerShift = 0;
 
   // Sets the number of hosts. On several hosts, a waiting rank lets others run, because it does not
   // know how many of them have a core.
   void spread(uint32_t over) {
     hosts = over;
-    eagerShift = over > 1 ? 4 : 0;
     if (over > 1 && cores >= ranks) cores = ranks - 1;
   }
 
   // True if there are more ranks than cores. Then waits yield the core at once, and the last
   // arriver opens an operation whose inputs are not eager.
   bool oversubscribed() const { return ranks > cores; }
-  // Largest input that a rank copies on ENTER. If ranks exceed cores, a copy costs less than
-  // acknowledgements, because these take another turn of all threads.
+  RanksAre ranksAre() const {
+    if (hosts > 1) return kOnSeveralHosts;
+    return static_cast<RanksAre>((spansProcesses ? kProcessesOnCores : kThreadsOnCores) +
+                                 (oversubscribed() ? 1 : 0));
+  }
+  // Most bytes of an input that a rank copies on ENTER. A collective has its own limits up to this
+  // one. If ranks exceed cores, a copy costs less than acknowledgements, because these take another
+  // turn of all threads.
   uint64_t eagerBytes() const { return uint64_t{oversubscribed() ? 64u : 4u} << 10; }
   // Room for an eager input, and for some words to each rank.
   uint64_t eagerRoomBytes() const {
@@ -69,6 +81,10 @@ struct GroupConfig {
   }
   // Bytes of a half for each reader, if readers read different data.
   uint64_t stagePartBytes() const { return stageHalfBytes() / ranks / kLine * kLine; }
+  // Messages from one rank to another that a lane holds before the receiver takes their heads.
+  uint32_t messageSlots() const { return ranks <= 64 ? 14 : ranks <= 512 ? 6 : 2; }
+  // Eager messages of a rank that their receivers have not read yet, of all lanes.
+  uint32_t messageBlocks() const { return ranks <= 64 ? 32 : 8; }
   // Bytes of the in-line executor's signals to one rank: a line for each core of each rank.
   size_t coreLineBytes() const { return size_t{ranks} * inLineCores * kCoreLineBytes; }
 };

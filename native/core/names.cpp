@@ -35,6 +35,9 @@ constexpr std::pair<wl_operation, const char*> kNames[] = {
     {WL_OP_NOTIFY, "notify"},
     {WL_OP_WAIT, "wait"},
     {WL_OP_ACCUMULATE, "accumulate"},
+    {WL_OP_SEND, "send"},
+    {WL_OP_RECEIVE, "receive"},
+    {WL_OP_SEND_RECEIVE, "send-receive"},
 };
 
 struct CallNames {

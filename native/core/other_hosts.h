@@ -61,6 +61,22 @@ class OtherHosts {
   // Reports that a rank of this process has dropped the window.
   virtual void tellDropped(uint32_t window) = 0;
 
+  // Messages. Both functions send data of the control block to the host of `rank`, which stores it
+  // at the same offset. store() sends two stretches of bytes, and then a word of 4 or 8 bytes.
+  // put() sends long data that does not change until the receiver has said so.
+  struct Bytes {
+    const void* at;
+    uint64_t bytes;
+  };
+  struct StoredWord {
+    const void* at;
+    uint32_t bytes;
+    uint64_t value;
+  };
+  virtual void store(uint32_t rank, Bytes first, Bytes second, StoredWord word) = 0;
+  virtual void put(uint32_t rank, Bytes data, const std::atomic<uint64_t>& word,
+                   uint64_t value) = 0;
+
   // Windows. Each host creates and numbers its own. nameWindow() sets the number that `host` has
   // for this host's new `window`. Each rank of this process calls it before any rank uses the
   // window.

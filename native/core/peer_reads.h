@@ -30,6 +30,9 @@ uint64_t peerMemoryProbe();
 // the error says why. WL_PEER_LOST: the process has ended. Throws std::bad_alloc.
 Code openPeerMemory(const wl_process_t& process, uint64_t probe,
                     std::shared_ptr<const PeerMemory>* memory, wl_error_t* error);
+// Reads memory of an opened process. WL_PEER_LOST: the process has ended. WL_ABORTED: *reason is
+// the errno.
+Code readPeerMemory(const PeerMemory& memory, void* to, uint64_t from, uint64_t bytes, int* reason);
 
 // Operations of one rank in which some rank reads memory that it can only pull.
 class PeerReads : public Steps {

@@ -80,7 +80,9 @@ struct alignas(kLine) State {
   std::atomic<int32_t> movingCore;  // on which this rank last began Waiter::move()
   std::atomic<uint64_t> item;       // the last claimed item that it began, valid while `running`
   std::atomic<int64_t> movedNs;     // when it last ended Waiter::move(); kMovesNow: it is inside
+  std::atomic<uint32_t> drivers;    // threads that move messages outside its calls
 };
+static_assert(sizeof(State) == kLine, "the state is one line");
 
 constexpr int64_t kMovesNow = INT64_MAX;
 
@@ -97,8 +99,8 @@ struct Item {
   }
 };
 
-// One futex word per rank. A rank that goes to sleep sets `sleeping`, checks again, then sleeps on
-// `ring`.
+// One futex word per rank. A thread of the rank that goes to sleep increases `sleeping`, checks
+// again, then sleeps on `ring`.
 struct alignas(kLine) Doorbell {
   std::atomic<uint32_t> ring;
   std::atomic<uint32_t> sleeping;

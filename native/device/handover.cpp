@@ -195,6 +195,8 @@ DeviceBuffers plainBuffers(Comm& comm, const Call& call, const Launch& launch) {
     buffers.parts = &comm.group().block().parts(comm.rank(), comm.operation().wholeSequence());
     buffers.partBytes = PartTable::bytes(launch.ranks);
   }
+  if (launch.op == ReduceOp::kPremultipliedSum)
+    __builtin_memcpy(&buffers.factor, &call.factor, sizeof call.factor);
   if (operation == WL_OP_EXPERT_DISPATCH || operation == WL_OP_EXPERT_COMBINE) {
     auto* const table = static_cast<ExpertTable*>(const_cast<void*>(call.args.aux));
     buffers.parts = table;

@@ -24,6 +24,7 @@ Code Statements::find(RankDevice& device, const DeviceBuffers& buffers, wl_error
   own.in = buffers.inBytes;
   own.out = buffers.outBytes;
   own.parts = buffers.partBytes;
+  own.factor = buffers.factor;
   if (!buffers.isPlain()) return WL_OK;
   const auto findOne = [&](const RankDevice::Named& memory, Lies* lies, uint64_t* there) {
     if (memory.bytes == 0) return WL_OK;
@@ -122,7 +123,7 @@ OffloadedOperation Statements::describe(const DeviceOperation& operation,
       return Place::of(kAddressSpace, copied(bytes, there) == 0 ? there : address);
     };
     given.entries[rank] = {place(at.in, of.in, of.inThere), place(at.out, of.out, of.outThere),
-                           place(at.parts, of.parts, 0)};
+                           of.parts == 0 ? Place{of.factor} : place(at.parts, of.parts, 0)};
     given.lines[rank] = given.windows[rank] = reinterpret_cast<uint64_t>(window.part(rank));
   }
   return given;

@@ -42,6 +42,7 @@ struct DeviceBuffers {
   // Set for a launch of a library's kernel. The other members are empty until its arguments are
   // found.
   OffloadedLaunch* launch = nullptr;
+  uint64_t factor = 0;  // see Statement
 
   bool isPlain() const { return transfer == nullptr && launch == nullptr; }
 };
@@ -72,6 +73,7 @@ struct Statement {
   uint64_t inThere, outThere;
   uint64_t capture;  // graph that the rank's stream captures; 0: none
   uint64_t mark;     // event on that stream
+  uint64_t factor;   // bits of the rank's factor; 0 unless the operation is a premultiplied sum
 };
 
 // Addresses of a rank's data in its part of the window. Data that kernels access in place takes no

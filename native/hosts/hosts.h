@@ -89,6 +89,11 @@ class Hosts final : public OtherHosts, private WireEnds {
   void put(uint32_t host, const void* at, uint64_t bytes,
            const std::atomic<uint64_t>* word = nullptr, uint64_t value = 0);
 
+  void store(uint32_t rank, Bytes first, Bytes second, StoredWord word) override;
+  void put(uint32_t rank, Bytes data, const std::atomic<uint64_t>& word, uint64_t value) override {
+    put(hostOf(rank), data.at, data.bytes, &word, value);
+  }
+
   // native/hosts/hosts.cpp
   //
   // Long data goes to the process that needs it, over a connection that connectTo() opens once.

@@ -91,6 +91,16 @@ void Hosts::tellShrink(uint32_t rank) {
   send(kAll, message);
 }
 
+void Hosts::store(uint32_t rank, Bytes first, Bytes second, StoredWord word) {
+  Outgoing message(Message::kStore, 0);
+  message.head.wordAt = offsetOf(word.at);
+  message.head.word = word.value;
+  message.head.wordBytes = word.bytes;
+  for (const Bytes& each : {first, second})
+    if (each.bytes > 0) message.addRange(*this, each.at, each.bytes);
+  send(hostOf(rank), message);
+}
+
 void Hosts::put(uint32_t host, const void* at, uint64_t bytes, const std::atomic<uint64_t>* word,
                 uint64_t value) {
   if (hasRouteLeft(host)) return;

@@ -27,7 +27,7 @@ constexpr uint32_t kAscendIntegers = setOf(DType::kI32, DType::kU32, DType::kI16
 
 constexpr Limits kSimLimits = {
     "sim", uint64_t{16} << 20, uint64_t{192} << 10, false, 0, 0xffffffffu, 0xffffffffu,
-    0xffffffffu, true,
+    0xffffffffu, true, true,
 };
 // tileBytes is the unified buffer without the part that casts use on A2/A3.
 constexpr Limits kA2A3SimLimits = {
@@ -39,6 +39,7 @@ constexpr Limits kA2A3SimLimits = {
     kMostDeviceRanks,
     detail::kAscendFloats,
     detail::kAscendFloats | detail::kAscendIntegers,
+    false,
     false,
 };
 constexpr Limits makeA5SimLimits() {

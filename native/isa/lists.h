@@ -25,6 +25,8 @@ struct ItemList {
 using Views = ItemList<StridedView>;
 // Addresses of the first elements of contiguous rows of one length and dtype.
 using Rows = ItemList<void*>;
+// Factors of rows.
+using Weights = ItemList<double>;
 
 // The views at(0), at(1), ... `at` is called while the result is in use.
 template <typename At>
@@ -43,6 +45,15 @@ WL_CORE inline Rows rowsAt(uint32_t count, const At& at) noexcept {
       const void* address = (*static_cast<const At*>(context))(first + i);
       addresses[i] = const_cast<void*>(address);
     }
+  };
+  return {count, list, &at};
+}
+
+// The factors at(0), at(1), ... `at` is called while the result is in use.
+template <typename At>
+WL_CORE inline Weights weightsAt(uint32_t count, const At& at) noexcept {
+  const auto list = [](const void* context, uint32_t first, uint32_t n, double* weights) {
+    for (uint32_t i = 0; i < n; ++i) weights[i] = (*static_cast<const At*>(context))(first + i);
   };
   return {count, list, &at};
 }

@@ -85,7 +85,8 @@ Code FarItems::localize(FarPlan& far, uint64_t* words, Deadline& deadline) {
                      access_.reads() ? FarBox::Gaps::kShort : FarBox::Gaps::kNone);
     Code code = WL_OK;
     if (access_.reads()) {
-      comm_.waits().waiter().move([&] { code = readBox(from, box, to, deadline); });
+      comm_.waits().waiter().move(
+          [&] { code = access_.read(from, to, box, 0, box.bytes(), deadline); });
     } else {
       code = takeBox(far, from, box.bytes(), to, deadline);
     }
@@ -96,30 +97,6 @@ Code FarItems::localize(FarPlan& far, uint64_t* words, Deadline& deadline) {
     to += wholeLines(box.bytes());
   }
   return WL_OK;
-}
-
-Code FarItems::readBox(uint32_t from, const FarBox& box, unsigned char* to,
-                       Deadline& deadline) {
-  PeerMemory::Run runs[PeerMemory::kMostRuns];
-  uint32_t count = 0;
-  uint64_t bytes = 0;
-  Code code = WL_OK;
-  const auto readAll = [&] {
-    if (count > 0 && code == WL_OK) code = access_.read(from, to, runs, count, deadline);
-    to += bytes;
-    bytes = 0;
-    count = 0;
-  };
-  box.forEachRun(0, box.bytes(), [&](uint64_t address, uint64_t length) {
-    if (count == PeerMemory::kMostRuns) {
-      readAll();
-      if (code == WL_OK) code = comm_.waits().ended(deadline, clockNs());
-    }
-    runs[count++] = {address, length};
-    bytes += length;
-  });
-  readAll();
-  return code;
 }
 
 Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsigned char* to,

@@ -34,7 +34,6 @@ class FarItems : private PeerRank {
   Code runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadline& deadline);
   // Copies the data that the item reads of other processes.
   Code localize(FarPlan& far, uint64_t* item, Deadline& deadline);
-  Code readBox(uint32_t from, const FarBox& box, unsigned char* to, Deadline& deadline);
   Code takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsigned char* to,
                Deadline& deadline);
   // Fills the reader's part while it has room. True if the reader has received all of the phase.

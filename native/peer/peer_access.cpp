@@ -250,6 +250,30 @@ Code PeerAccess::read(uint32_t from, void* to, const PeerMemory::Run* runs, uint
   return comm_.failures().publishLost(from);
 }
 
+Code PeerAccess::read(uint32_t from, unsigned char* to, const FarBox& box, uint64_t at,
+                      uint64_t count, Deadline& deadline) {
+  PeerMemory::Run runs[PeerMemory::kMostRuns];
+  uint32_t listed = 0;
+  uint64_t bytes = 0;
+  Code code = WL_OK;
+  const auto readAll = [&] {
+    if (listed > 0 && code == WL_OK) code = read(from, to, runs, listed, deadline);
+    to += bytes;
+    bytes = 0;
+    listed = 0;
+  };
+  box.forEachRun(at, count, [&](uint64_t address, uint64_t length) {
+    if (listed == PeerMemory::kMostRuns) {
+      readAll();
+      if (code == WL_OK) code = comm_.waits().ended(deadline, clockNs());
+    }
+    runs[listed++] = {address, length};
+    bytes += length;
+  });
+  readAll();
+  return code;
+}
+
 Code PeerAccess::confirm() {
   for (const uint32_t process : unconfirmed_)
     if (memories_[process]->hasEnded()) return comm_.failures().publishLost(process);

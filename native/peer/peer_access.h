@@ -12,6 +12,7 @@
 
 #include "native/base/clock.h"
 #include "native/base/error.h"
+#include "native/base/far.h"
 #include "native/peer/peer_memory.h"
 #include "native/peer/peer_rank.h"
 #include "windlass/kernel.h"
@@ -53,6 +54,9 @@ class PeerAccess : private PeerRank {
   // Copies memory of a rank in another process into contiguous memory at `to`. Call it only if
   // reads(), or if readsBeside() and `from` is on the same host.
   Code read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count,
+            Deadline& deadline);
+  // Reads bytes [at, at + count) of the copy of a box.
+  Code read(uint32_t from, unsigned char* to, const FarBox& box, uint64_t at, uint64_t count,
             Deadline& deadline);
   // Call this before using data read since the last call. WL_OK if all of it was those ranks'
   // memory.

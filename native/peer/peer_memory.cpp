@@ -106,6 +106,23 @@ Code openPeerMemory(const wl_process_t& process, uint64_t probe,
   return code;
 }
 
+Code readPeerMemory(const PeerMemory& memory, void* to, uint64_t from, uint64_t bytes,
+                    int* reason) {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+  *reason = 0;
+  for (uint64_t at = 0; at < bytes && *reason == 0; at += kMostBytes) {
+    *reason = memory.read(static_cast<unsigned char*>(to) + at, from + at,
+                          std::min(kMostBytes, bytes - at));
+  }
+  // A process loses its memory some time before its end shows.
+  const int64_t start = clockNs();
+  while (*reason != 0 && memory.isGone() && !memory.hasEnded() &&
+         clockNs() - start < PeerMemory::kLongestEndNs) {
+    usleep(PeerMemory::kEndPauseUs);
+  }
+  return memory.hasEnded() ? WL_PEER_LOST : *reason == 0 ? WL_OK : WL_ABORTED;
+}
+
 uint64_t peerMemoryProbe() {
   ownProbe.store(kProbe, std::memory_order_relaxed);
   return reinterpret_cast<uint64_t>(&ownProbe);

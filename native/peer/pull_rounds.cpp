@@ -69,8 +69,8 @@ void Pulling::copyHalf(const Phase& phase, uint64_t segment, uint64_t round) {
     const uint32_t to = (rank_ + step) % ranks_;
     const Pulled pulled = phase.pulled(rank_, to);
     if (!isStaged(phase, rank_, to) || pulled.bytes <= at) continue;
-    copy(const_cast<uint8_t*>(staged(phase, rank_, to, segment, round)),
-                 source + pulled.from + at, std::min(pulled.bytes - at, segment));
+    copyPart(phase, pulled, const_cast<uint8_t*>(staged(phase, rank_, to, segment, round)),
+             source + pulled.from, at, std::min(pulled.bytes - at, segment));
     if (!phase.of().apart) return;
   }
 }
@@ -138,10 +138,11 @@ void Pulling::beforeEntry(const PullForm& form, const Launch& launch) {
 Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline) {
   const uint64_t at = round * segment;
   bool isAny = false;
+  const uint32_t terms = phase.terms(rank_);
   for (uint32_t step = 0; step < ranks_; ++step) {
     const uint32_t from = (rank_ + step) % ranks_;
     const Pulled pulled = phase.pulled(from, rank_);
-    if (!isStaged(phase, from, rank_) || pulled.bytes <= at) continue;
+    if (from >= terms || !isStaged(phase, from, rank_) || pulled.bytes <= at) continue;
     const std::atomic<uint64_t>& filled = line(from).filled;
     const auto isFilled = [&] { return filled.load(std::memory_order_acquire) > rounds_ + round; };
     if (Code code = comm_.waits().wait(isFilled, from, deadline)) return code;
@@ -152,12 +153,12 @@ Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
   }
   if (!isAny || !phase.of().folds) return WL_OK;
   const Pulled pulled = phase.pulled(rank_, rank_);
-  for (uint32_t from = 0; from < ranks_; ++from) {
-    if (routeOf(phase, from, rank_) != Route::kDirect) continue;
-    sources_[from] =
-        phase.launch.at<const uint8_t>(from, phase.place(from)) + pulled.from + at;
-  }
-  fold(phase, pulled, at, std::min(pulled.bytes - at, segment));
+  const uint64_t count = std::min(pulled.bytes - at, segment);
+  unsigned char* next = scratch_;
+  for (uint32_t from = 0; from < terms; ++from)
+    if (routeOf(phase, from, rank_) == Route::kDirect)
+      findSource(phase, pulled, from, at, count, &next);
+  fold(phase, pulled, at, count);
   return WL_OK;
 }
 

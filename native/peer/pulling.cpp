@@ -42,6 +42,7 @@ Pulling::Pulling(Comm& comm)
       items_(comm, access_),
       twoLevels_(comm, access_),
       sources_(ranks_),
+      factors_(ranks_),
       scratch_(static_cast<unsigned char*>(mapMemory(kScratchBytes))) {
   if (scratch_ == nullptr) throw std::bad_alloc();
 }
@@ -220,25 +221,31 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
 // Folds if none of this rank's input goes through staging buffers.
 Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
   const Pulled pulled = phase.pulled(rank_, rank_);
+  const uint32_t terms = phase.terms(rank_);
   uint32_t far = 0;
-  for (uint32_t from = 0; from < ranks_; ++from)
+  for (uint32_t from = 0; from < terms; ++from)
     far += routeOf(phase, from, rank_) == Route::kDirect ? 0 : 1;
   if (far > 0 && phase.staged) return WL_OK;
+  const uint32_t copied = phase.readsColumns() ? terms : far;
   const uint64_t piece =
-      far == 0 ? kFoldedPiece : std::min(kFoldedPiece, kScratchBytes / far / kLine * kLine);
+      copied == 0 ? kFoldedPiece : std::min(kFoldedPiece, kScratchBytes / copied / kLine * kLine);
   for (uint64_t at = 0; at < pulled.bytes; at += piece) {
     const uint64_t count = std::min(pulled.bytes - at, piece);
     unsigned char* next = scratch_;
     if (Code code = at > 0 ? comm_.waits().ended(deadline, clockNs()) : WL_OK) return code;
-    for (uint32_t from = 0; from < ranks_; ++from) {
-      const Place place = phase.place(from);
+    for (uint32_t from = 0; from < terms; ++from) {
       if (routeOf(phase, from, rank_) == Route::kDirect) {
-        sources_[from] = phase.launch.at<const uint8_t>(from, place) + pulled.from + at;
+        findSource(phase, pulled, from, at, count, &next);
         continue;
       }
       sources_[from] = next;
-      const PeerMemory::Run run = {place.offset() + pulled.from + at, count};
-      if (Code code = access_.read(from, next, &run, 1, deadline)) return code;
+      const uint64_t start = phase.place(from).offset() + pulled.from;
+      const PeerMemory::Run run = {start + at, count};
+      const Code code =
+          phase.readsColumns()
+              ? access_.read(from, next, phase.columns(start, pulled), at, count, deadline)
+              : access_.read(from, next, &run, 1, deadline);
+      if (code != WL_OK) return code;
       next += piece;
     }
     fold(phase, pulled, at, count);
@@ -248,6 +255,23 @@ Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
 
 void Pulling::copy(void* to, const void* from, uint64_t bytes) const {
   if (const char* broken = kRankMoves.copy(to, from, bytes, false)) broken_ = broken;
+}
+
+void Pulling::copyPart(const Phase& phase, const Pulled& pulled, void* to, const uint8_t* from,
+                       uint64_t at, uint64_t count) const {
+  if (!phase.readsColumns()) return copy(to, from + at, count);
+  const FarBox columns = phase.columns(reinterpret_cast<uint64_t>(from), pulled);
+  if (const char* broken = kRankMoves.copyBox(to, columns, at, count)) broken_ = broken;
+}
+
+void Pulling::findSource(const Phase& phase, const Pulled& pulled, uint32_t from, uint64_t at,
+                         uint64_t count, unsigned char** room) {
+  const auto* start = phase.launch.at<const uint8_t>(from, phase.place(from)) + pulled.from;
+  sources_[from] = start + at;
+  if (!phase.readsColumns()) return;
+  copyPart(phase, pulled, *room, start, at, count);
+  sources_[from] = *room;
+  *room += wholeLines(count);
 }
 
 void Pulling::put(const Phase& phase, const Pulled& pulled, uint64_t at, const uint8_t* bytes,
@@ -270,9 +294,11 @@ void Pulling::put(const Phase& phase, const Pulled& pulled, uint64_t at, const u
 
 void Pulling::fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64_t count) {
   const DType dtype = phase.launch.dtype;
+  const uint32_t terms = phase.terms(rank_);
+  for (uint32_t from = 0; from < terms; ++from) factors_[from] = phase.launch.factor(from);
   const char* broken = kRankMoves.fold(phase.launch.out(rank_) + pulled.into + at, sources_.data(),
-                                     ranks_, static_cast<int64_t>(count / sizeOf(dtype)), dtype,
-                                     phase.launch.op, ranks_);
+                                     terms, static_cast<int64_t>(count / sizeOf(dtype)), dtype,
+                                     phase.launch.op, terms, factors_.data());
   if (broken != nullptr) broken_ = broken;
 }
 

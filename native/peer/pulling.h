@@ -54,6 +54,19 @@ class Pulling final : public PeerReads, private PeerRank {
     bool staged;  // data of other processes goes through staging buffers
 
     const PullPhase& of() const { return form.phase[k]; }
+    // Number of ranks, from 0 on, whose data `rank` folds.
+    uint32_t terms(uint32_t rank) const {
+      return form.terms == nullptr ? launch.ranks : form.terms(launch, rank);
+    }
+    // True if ranks read columns of inputs, which are strided.
+    bool readsColumns() const { return of().folds && of().byColumns; }
+    // Columns of an input, from its first row on. `address` is that of the first byte.
+    FarBox columns(uint64_t address, const Pulled& pulled) const {
+      const auto row = static_cast<int64_t>(pulled.bytes / launch.rows());
+      const int64_t extents[] = {static_cast<int64_t>(launch.rows()), row};
+      const int64_t strides[] = {row * static_cast<int64_t>(launch.ranks), 1};
+      return {address, 1, 2, extents, strides, FarBox::Gaps::kNone};
+    }
     Pulled pulled(uint32_t from, uint32_t to) const { return form.pulled(launch, from, to, k); }
     Place place(uint32_t from) const {
       return of().ofOutputs ? launch.of(from).out : launch.of(from).in;
@@ -102,7 +115,14 @@ class Pulling final : public PeerReads, private PeerRank {
            uint64_t count) const;
   // Calls kRankMoves.copy().
   void copy(void* to, const void* from, uint64_t bytes) const;
-  // Folds the inputs of all ranks, at the addresses in sources_.
+  // Copies bytes [at, at + count) of the data that is read of an input. `from` is its first byte.
+  void copyPart(const Phase& phase, const Pulled& pulled, void* to, const uint8_t* from,
+                uint64_t at, uint64_t count) const;
+  // Sets the source of a fold to bytes of a rank that is read directly. Columns are first copied to
+  // *room, which is advanced.
+  void findSource(const Phase& phase, const Pulled& pulled, uint32_t from, uint64_t at,
+                  uint64_t count, unsigned char** room);
+  // Folds the inputs of the ranks whose data this rank folds, at the addresses in sources_.
   void fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64_t count);
 
   // native/peer/pull_rounds.cpp
@@ -135,6 +155,7 @@ class Pulling final : public PeerReads, private PeerRank {
   Unread unread_;                  // number of puts to them whose bytes are still read
   TwoLevels twoLevels_;
   std::vector<const void*> sources_;
+  std::vector<double> factors_;  // of the sources, in a premultiplied sum
   unsigned char* const scratch_;
   uint64_t rounds_ = 0;    // rounds of all operations
   bool isFilled_ = false;  // true if this rank's half for the next round is filled

@@ -48,6 +48,7 @@ TwoLevels::TwoLevels(Comm& comm, const PeerAccess& access)
   for (uint32_t lane = 0; lane < width_; ++lane)
     if (rankOf(hosts_->own(), lane) == rank_) lane_ = lane;
   sources_.resize(1 + here_.size());
+  factors_.resize(1 + here_.size());
 }
 
 bool TwoLevels::takes(const PullForm& form, const Launch& launch) const {
@@ -153,8 +154,10 @@ void TwoLevels::pass(const Launch& launch, uint64_t round) {
   unsigned char* const to = slot(rank_, round) + piece.start;
   if (piece.bytes > 0) {
     uint32_t count = 0;
+    factors_[0] = 1;  // the fold of the hosts before has its factors
     if (host > 0) sources_[count++] = slot(rankOf(host - 1, lane_), round) + piece.start;
     for (const uint32_t rank : here_) {
+      factors_[count] = launch.factor(rank);
       sources_[count++] = access_.shareProcess(rank, rank_)
                               ? launch.in(rank) + part.start + piece.start
                               : slot(rank, round) + piece.start;
@@ -162,7 +165,8 @@ void TwoLevels::pass(const Launch& launch, uint64_t round) {
     const bool isMean = launch.op == ReduceOp::kAvg;
     keep(kRankMoves.fold(to, sources_.data(), count,
                        static_cast<int64_t>(piece.bytes / sizeOf(launch.dtype)), launch.dtype,
-                       isMean && !isLast ? ReduceOp::kSum : launch.op, launch.ranks));
+                       isMean && !isLast ? ReduceOp::kSum : launch.op, launch.ranks,
+                       factors_.data()));
   }
   std::atomic<uint64_t>& word = isLast ? own.came : own.passed;
   own.passed.store(before_ + round + 1, std::memory_order_release);

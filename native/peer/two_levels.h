@@ -89,6 +89,7 @@ class TwoLevels : private PeerRank {
   uint32_t lane_ = kNone;        // lane of this rank
   bool inOrder_ = false;         // each host's ranks follow those of the host before
   std::vector<const void*> sources_;
+  std::vector<double> factors_;  // of the sources, in a premultiplied sum
   std::string* broken_ = nullptr;
   uint32_t rounds_ = 0;      // rounds of the current operation
   uint64_t roundBytes_ = 0;  // the last round may be shorter

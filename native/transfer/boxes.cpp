@@ -176,6 +176,12 @@ class ChunkReader {
                   text(head_.sources));
     }
     const Limits& limits = kTarget.limits;
+    const auto op = static_cast<ReduceOp>(head_.op);
+    if (head_.sources > 1 && isBitwise(op) && !limits.combinesBits) {
+      return fail(error_, WL_UNSUPPORTED,
+                  "%s has no bitwise instructions, so dtype %s doesn't reduce with %s", limits.name,
+                  nameOf(dtype_), reduceOpName(static_cast<int32_t>(head_.op)));
+    }
     if (!limits.hasCast(dtype_, wire) || !limits.hasCast(wire, target) ||
         (head_.sources > 1 && !limits.hasReduce(dtype_))) {
       return fail(error_, WL_UNSUPPORTED,

@@ -4,6 +4,7 @@ Windlass is printed as the name of its class, its faulty_ranks and its message. 
 started it does."""
 
 import ctypes
+import functools
 import logging
 import os
 import random
@@ -51,6 +52,26 @@ def sums(comm, round_, dtype, count):
     assert (total == wanted.astype(dtype)).all(), (dtype, count)
     comm.all_reduce(own, op="max", deadline=SOON)
     assert (own == (np.arange(count) % 13 + comm.size - 1 + round_).astype(dtype)).all()
+    own = (np.arange(count) % 13 + 4 * comm.rank).astype(dtype)
+    terms = [(np.arange(count) % 13 + 4 * rank).astype(dtype) for rank in range(comm.size)]
+    if np.issubdtype(dtype, np.integer):
+        for op, combined in (("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor)):
+            comm.all_reduce(own, total, op, deadline=SOON)
+            assert (total == functools.reduce(combined, terms)).all(), (op, dtype, count)
+    else:
+        comm.all_reduce(own, total, factor=0.5 * (comm.rank + 1), deadline=SOON)
+        wanted = sum(0.5 * (rank + 1) * term for rank, term in enumerate(terms))
+        assert (total == wanted.astype(dtype)).all(), (dtype, count)
+    got = np.zeros(count + 1, dtype)
+    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    received = comm.send_receive(own, after, got, before, round_, deadline=SOON)
+    assert received == (before, round_, count) and (got[:count] == terms[before]).all()
+    if comm.rank == 0:
+        for rank in range(1, comm.size):
+            comm.send(own, rank, 5)
+    else:
+        assert comm.receive(got, windlass.ANY, windlass.ANY) == (0, 5, count)
+        assert (got[:count] == terms[0]).all()
     for root in range(comm.size):
         told = (np.arange(count) % 7 + root if comm.rank == root else np.zeros(count)).astype(dtype)
         comm.broadcast(told, root, deadline=SOON)
@@ -212,6 +233,8 @@ def refusals():
                 lambda: comm.all_reduce(np.zeros(4, np.float32)[::2]),
                 lambda: comm.all_reduce(np.zeros(4, np.float32), np.zeros(5, np.float32)),
                 lambda: comm.all_reduce(np.zeros(4, np.float32), op="median"),
+                lambda: comm.all_reduce(np.zeros(4, np.float32), op="max", factor=0.5),
+                lambda: comm.all_reduce(np.zeros(4, np.float32), factor="half"),
                 lambda: comm.all_reduce([1, 2, 3]),
                 lambda: comm.barrier(0),
                 lambda: comm.barrier(float("nan")),
@@ -749,9 +772,11 @@ def finishes():
             for version in (1, 2):
                 fill(job, sources, version)
                 assert transfer.try_send(version, SOON) is True
-            if len(sys.argv) > 2:
+            if sys.argv[2:] == ["late"]:
                 assert transfer.try_send(3, 0.5) is False
                 say("is late")
+            elif sys.argv[2:] == ["alone"]:
+                time.sleep(1)  # the receivers leave
             transfer.finish(SOON)
             transfer.finish(SOON)
             raised(lambda: transfer.send(4, SOON), "send: link 'policy' was finished")

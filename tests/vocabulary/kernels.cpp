@@ -18,7 +18,9 @@
 #include "kernels/pull.h"
 #include "kernels/reduce.h"
 #include "kernels/reduce_scatter.h"
+#include "kernels/reduce_scatter_columns.h"
 #include "kernels/reduce_scatter_v.h"
+#include "kernels/scan.h"
 #include "kernels/scatter.h"
 #include "windlass/in_line.h"
 
@@ -35,8 +37,9 @@ WL_CORE void runAll(Launch& launch, const InLine& line, Position& at) {
           Eager<ReduceScatter>, AllReduceOnePhase, AllReduceTwoPhase, AllReduceRing,
           AllReduceBidirectionalRing, Eager<AllReduceOnePhase>, Scatter, Gather, Reduce,
           Eager<Reduce>, AllToAllV, AllToAllVPacked, AllGatherV, Eager<AllGatherVPull>,
-          ReduceScatterV, Eager<ReduceScatterV>, Barrier, Redistribute, ExpertDispatch,
-          ExpertCombine>(launch, line, at);
+          ReduceScatterV, Eager<ReduceScatterV>, ReduceScatterColumns,
+          Eager<ReduceScatterColumns>, Scan, Eager<Scan>, ExclusiveScan, Eager<ExclusiveScan>,
+          Barrier, Redistribute, ExpertDispatch, ExpertCombine>(launch, line, at);
 }
 
 WL_CORE bool runOffloaded(const OffloadedOperation& operation, Position& at) {
@@ -53,8 +56,8 @@ WL_CORE uint64_t pullEach(const Launch& launch) {
 WL_CORE uint64_t pullAll(const Launch& launch) {
   return pullEach<AllToAllReads, BroadcastReads, AllGatherReads, AllGatherColumnsReads,
                   ReduceScatterReads, AllReduceReads, ReduceReads, ScatterReads, GatherReads,
-                  AllToAllVReads, AllToAllVPackedReads, AllGatherVReads, ReduceScatterVReads>(
-      launch);
+                  AllToAllVReads, AllToAllVPackedReads, AllGatherVReads, ReduceScatterVReads,
+                  ReduceScatterColumnsReads, PrefixReads<Scan>, PrefixReads<ExclusiveScan>>(launch);
 }
 
 WL_CORE void runOneSided(const StridedView& to, const StridedView& from, int32_t* signal) {

@@ -74,7 +74,8 @@ template <class K, class Prepare>
 __attribute__((always_inline)) inline Code enter(Comm& comm, const Call& call, Deadline& deadline,
                                                  Prepare&& prepare) {
   if (Code code = comm.waits().awaitPrevious(deadline); code != WL_OK) return code;
-  comm.operation().fillEntry(call, kRides<K>);
+  comm.operation().seePrevious();
+  comm.operation().fillEntry(call, kRides<K>, K::kEager);
   if (Code code = prepare(); code != WL_OK) return code;
   comm.publishEntry();
   return WL_OK;

@@ -44,6 +44,13 @@ enum class PartShape : uint8_t { kRun, kRows };
 // own part of the other.
 enum class Buffers : uint8_t { kApart, kApartOrInPlace };
 
+// Largest inputs that travel with ENTER, in lines of 64 bytes, by the way in which ranks run.
+struct EagerLimits {
+  uint16_t lines[kWaysToRun];
+
+  constexpr uint64_t bytes(RanksAre ranks) const { return lines[ranks] * kLine; }
+};
+
 // One way to run a collective.
 struct Algorithm {
   uint8_t name;        // wl_algorithm; WL_AUTO if the collective has only this one
@@ -65,7 +72,7 @@ struct alignas(kLine) Collective {
   Buffers buffers;
   PartShape shape;
   uint8_t passes;        // times that its elements move
-  uint32_t eagerBytes;   // largest size of `in` for which the copy pays
+  EagerLimits limits;    // largest `in` for which the copy pays
   Kernel eager;          // each rank's input travels with its ENTER; none: never
   Algorithm algorithms[kMostAlgorithms];  // WL_AUTO selects the first
 

@@ -26,13 +26,14 @@ struct RankMoves {
   //  - moveItem: an item of a transfer.
   //  - lead: form.lead().
   //  - fold: dst = the left fold of rows of `elements` elements. avg divides by `terms`, which is
-  //    `count`, or more if src[0] is a sum.
+  //    `count`, or more if src[0] is a sum. A premultiplied sum has a factor for each row. Without
+  //    rows, dst is the identity of `op`.
   const char* (*copy)(void* dst, const void* src, size_t bytes, bool streams);
   const char* (*copyBox)(void* dst, const FarBox& box, uint64_t from, uint64_t count);
   const char* (*moveItem)(const Launch& launch, const ChunkItem& item);
   const char* (*lead)(const PullForm& form, const Launch& launch, uint32_t rank);
   const char* (*fold)(void* dst, const void* const* src, uint32_t count, int64_t elements,
-                      DType dtype, ReduceOp op, uint32_t terms);
+                      DType dtype, ReduceOp op, uint32_t terms, const double* factors);
 };
 
 extern const RankMoves kRankMoves;

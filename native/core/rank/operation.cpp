@@ -6,10 +6,10 @@
 
 namespace windlass {
 
-RankArgs Operation::placesOf(const Call& call) const {
-  return {group_.placeOf(rank_, call.args.in, call.inExtent(group_.ranks())),
-          group_.placeOf(rank_, call.args.out, call.outExtent(group_.ranks())),
-          group_.placeOf(rank_, call.args.aux, 0)};
+RankArgs Operation::placesOf(const Call& call, bool eager) const {
+  const Place in = group_.placeOf(rank_, call.args.in, call.inExtent(group_.ranks()));
+  return {in, group_.placeOf(rank_, call.args.out, call.outExtent(group_.ranks())),
+          eager && call.args.aux == nullptr ? in : group_.placeOf(rank_, call.args.aux, 0)};
 }
 
 bool Operation::pulls(const Launch& launch) const {
@@ -21,18 +21,29 @@ bool Operation::pulls(const Launch& launch) const {
   return false;
 }
 
-void Operation::fillEntry(const Call& call, bool eager) {
+void Operation::seePlaces() {
+  ranksAre_ = kThreadsOnCores;
+  for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
+    const RankArgs& stated = group_.lines(rank).entry[(sequence_ - 1) & 1].args;
+    for (const Place place : {stated.in, stated.out, stated.aux})
+      if (place.isOrdinary()) ranksAre_ = kProcessesOnCores;
+  }
+}
+
+void Operation::fillEntry(const Call& call, bool rides, bool eager) {
   Entry& entry = own_.entry[sequence_ & 1];
   entry.core.store(own_.state.core.load(std::memory_order_relaxed), std::memory_order_relaxed);
   entry.descriptor = call.descriptor;
   if (group_.config().spansProcesses) {
-    entry.args = placesOf(call);
+    entry.args = placesOf(call, eager);
   } else {
     entry.args = {placeInAddressSpace(call.args.in), placeInAddressSpace(call.args.out),
                   placeInAddressSpace(call.args.aux)};
   }
   if (call.parts != nullptr) entry.args.aux = group_.block().placeOf(&stateParts(call));
-  if (eager) {
+  if (static_cast<ReduceOp>(call.descriptor.reduceOp()) == ReduceOp::kPremultipliedSum)
+    __builtin_memcpy(&entry.args.aux.word, &call.factor, sizeof call.factor);
+  if (rides) {
     unsigned char* copy =
         call.inBytes <= kInlineBytes ? entry.inlined : group_.block().eager(rank_, sequence_);
     if (call.inBytes <= kShortCopyBytes) {

@@ -10,10 +10,15 @@ namespace windlass {
 
 class Operation {
  public:
+  // Operations of fewer elements travel with ENTER in any case, so nobody looks at their memory.
+  static constexpr uint64_t kFewElements = 64;
+
   Operation(Group& group, uint32_t rank)
       : group_(group),
         rank_(rank),
         own_(group.lines(rank)),
+        ofProcessesOnCores_(group.config().ranksAre() == kProcessesOnCores),
+        ranksAre_(group.config().ranksAre()),
         sequence_(group.config().firstSequence - 1) {}
 
   uint64_t wholeSequence() const { return sequence_; }
@@ -38,7 +43,17 @@ class Operation {
     own_.state.sequence.store(sequence(), std::memory_order_relaxed);
   }
   // Writes what peers need to know of the operation, into lines that they do not read yet.
-  void fillEntry(const Call& call, bool eager);
+  // `rides`: its input travels with ENTER. `eager`: it does in an eager kernel.
+  void fillEntry(const Call& call, bool rides, bool eager);
+  // How the ranks run, as far as it selects which inputs travel with ENTER. Processes that lately
+  // named only memory that their peers reach count as threads. The same on every rank.
+  RanksAre ranksAre() const { return ranksAre_; }
+  // Looks at the memory that all ranks named in the previous operation. Call before this rank
+  // enters, after all ranks have entered the previous operation.
+  void seePrevious() {
+    if (!ofProcessesOnCores_) return;
+    if (own_.entry[(sequence_ - 1) & 1].descriptor.count >= kFewElements) seePlaces();
+  }
   // Makes the entry visible to peers.
   void publishEntry() {
     own_.entry[sequence_ & 1].sequence.store(sequence(), std::memory_order_release);
@@ -75,14 +90,18 @@ class Operation {
   }
 
  private:
-  // How this rank names its memory to its peers if ranks live in several processes.
-  RankArgs placesOf(const Call& call) const;
+  // How this rank names its memory to its peers if ranks live in several processes. For seePrevious(),
+  // `aux` is where an eager input lies. Kernels with eager inputs have no other aux than their parts.
+  RankArgs placesOf(const Call& call, bool eager) const;
+  [[gnu::noinline]] void seePlaces();
   // Fills in this rank's part table.
   [[gnu::noinline]] const PartTable& stateParts(const Call& call);
 
   Group& group_;
   const uint32_t rank_;
   RankLines& own_;
+  const bool ofProcessesOnCores_;
+  RanksAre ranksAre_;
   uint64_t sequence_;
   Descriptor current_ = {};
 };

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slow wait. If every rank has a core, it spins. Then it yields, then sleeps on the rank's
 // doorbell. After failed checks, it regularly checks the conditions that end all waits.
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -31,7 +28,6 @@ constexpr uint32_t kFewRanks = 64;
 // but does not count as such a thread.
 constexpr int64_t kContestedYieldNs = 1'000'000;
 constexpr int64_t kContestedForNs = 10'000'000;
-constexpr int64_t kLongestSleepNs = 8'000'000;
 // kLeaveCoreEveryNs: minimum time between two moves of a rank to another core. If ranks crowd a
 // core while another core has fewer, the kernel moves one of them at a tick, up to 4 ms later. It
 // may also never do so, because each rank runs only briefly. Therefore ranks move themselves, at
@@ -225,26 +221,13 @@ bool Waiter::yieldOnce(const Look& look, int64_t* now) {
 }
 
 bool Waiter::sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* code) {
-  Doorbell& bell = own_.bell;
-  SharedLines& shared = group_.shared();
-  const uint32_t seen = bell.ring.load(std::memory_order_seq_cst);
-  bell.sleeping.exchange(1, std::memory_order_seq_cst);
-  shared.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  orderLooks();
-  // A rank that stores after these checks sees `sleeping` after its own read-modify-write, and
-  // rings.
-  const bool ready = look();
-  if (!ready) *code = waits_.ended(deadline, now);
-  if (!ready && *code == WL_OK) {
-    const int64_t limitNs = std::min(kLongestSleepNs, deadline.left(now));
-    timespec limit;
-    limit.tv_sec = limitNs / 1'000'000'000;
-    limit.tv_nsec = limitNs % 1'000'000'000;
-    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), group_.futex(FUTEX_WAIT), seen,
-            &limit, nullptr, 0);
-  }
-  shared.sleepers.fetch_sub(1, std::memory_order_seq_cst);
-  bell.sleeping.store(0, std::memory_order_seq_cst);
+  bool ready = false;
+  const auto stays = [&] {
+    ready = look();
+    if (!ready) *code = waits_.ended(deadline, now);
+    return !ready && *code == WL_OK;
+  };
+  group_.sleep(rank_, stays, std::min(kLongestSleepNs, deadline.left(now)));
   return ready || look();
 }
 

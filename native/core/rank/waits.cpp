@@ -77,6 +77,10 @@ Code Waits::ended(Deadline& deadline, int64_t now) {
     endedByClose_ = true;
     return WL_CLOSED;
   }
+  if (else_ != nullptr) {
+    if (Code code = else_->missed(); code != WL_OK) return code;
+    return deadline.left(now) > 0 ? WL_OK : else_->late(deadline.limitNs());
+  }
   if (movedWith_ != kNobody) {
     if (deadline.left(now) > 0) return WL_OK;
     return failures_.publishUnmoved(movedWith_, deadline.limitNs());
@@ -103,7 +107,7 @@ Code Waits::missed() {
 }
 
 Code Waits::compared() {
-  if (signal_ != nullptr || !operation_.entered(rank_)) return WL_OK;
+  if (signal_ != nullptr || else_ != nullptr || !operation_.entered(rank_)) return WL_OK;
   for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
     if (!operation_.entered(peer)) continue;
     if (Code code = compare(rank_, peer); code != WL_OK) return code;

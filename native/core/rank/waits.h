@@ -11,6 +11,18 @@
 
 namespace windlass {
 
+// Something that a wait is for, other than the steps of an operation that all ranks enter.
+class Awaited {
+ public:
+  // Returns Ok, or publishes why it will never happen.
+  virtual Code missed() = 0;
+  // Publishes that it did not happen in time.
+  virtual Code late(int64_t limitNs) = 0;
+
+ protected:
+  ~Awaited() = default;
+};
+
 class Waits {
  public:
   Waits(Group& group, uint32_t rank, Operation& operation, RankFailures& failures)
@@ -33,6 +45,15 @@ class Waits {
     movedWith_ = peer;
     const Code code = waiter_.wait(ready, peer, {operation_.wholeSequence(), true}, deadline);
     movedWith_ = kNobody;
+    return code;
+  }
+  // Waits for `something`. ready() returns true once it has happened.
+  template <class Ready>
+  Code awaitElse(Awaited& something, Ready&& ready, uint32_t awaited, Deadline& deadline) {
+    else_ = &something;
+    const Code code =
+        waiter_.wait(ready, awaited, {operation_.wholeSequence(), true}, deadline);
+    else_ = nullptr;
     return code;
   }
   Waiter& waiter() { return waiter_; }
@@ -102,6 +123,7 @@ class Waits {
   RankFailures& failures_;
   uint64_t allEntered_;               // every rank is known to have entered this sequence
   const uint32_t* signal_ = nullptr;  // checked by the one-sided wait in progress
+  Awaited* else_ = nullptr;           // what the current wait is for, if it is no step
   uint32_t movedWith_ = kNobody;      // peer on another host whose memory the current wait is for
   uint32_t shownPhases_ = 0;
   const Steps* steps_ = nullptr;

@@ -34,7 +34,7 @@ Code SharedGroup::make(const Group& whole, const std::vector<uint32_t>& members,
   std::lock_guard<std::mutex> lock(mutex_);
   if (mapping_.memory() != nullptr) return WL_OK;
   if (Code code = mapping_.make(ControlBlock::bytes(config), error,
-                                ControlBlock::stageBytes(config));
+                                ControlBlock::laterBytes(config));
       code != WL_OK) {
     return code;
   }

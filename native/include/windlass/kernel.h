@@ -74,8 +74,21 @@ enum class DType : int32_t {
 };
 constexpr int32_t kDTypeCount = 19;
 
-enum class ReduceOp : int32_t { kSum = 0, kMax = 1, kMin = 2, kProduct = 3, kAvg = 4 };
-constexpr int32_t kReduceOpCount = 5;
+enum class ReduceOp : int32_t {
+  kSum = 0,
+  kMax = 1,
+  kMin = 2,
+  kProduct = 3,
+  kAvg = 4,
+  kAnd = 5,
+  kOr = 6,
+  kXor = 7,
+  kPremultipliedSum = 8,
+};
+constexpr int32_t kReduceOpCount = 9;
+constexpr bool isBitwise(ReduceOp op) {
+  return op == ReduceOp::kAnd || op == ReduceOp::kOr || op == ReduceOp::kXor;
+}
 
 constexpr uint32_t kMaxDims = 16;
 
@@ -117,12 +130,16 @@ struct Limits {
   uint32_t casts;
   uint32_t reduces;
   bool quantises;  // the target has TQUANT
+  bool combinesBits;  // the target has bitwise instructions
 
   constexpr bool hasCast(DType from, DType to) const {
     return from == to || (casts >> static_cast<int>(from) & casts >> static_cast<int>(to) & 1) != 0;
   }
   constexpr bool hasReduce(DType dtype) const {
     return (reduces >> static_cast<int>(dtype) & 1) != 0;
+  }
+  constexpr bool hasReduce(DType dtype, ReduceOp op) const {
+    return hasReduce(dtype) && (combinesBits || !isBitwise(op));
   }
 };
 
@@ -202,7 +219,9 @@ struct WindowBase {
 struct RankArgs {
   Place in;
   Place out;
-  Place aux;  // depends on the operation: a PartTable, or a transfer's ChunkTable
+  // Depends on the operation: a PartTable, a transfer's ChunkTable, or in a premultiplied sum the
+  // bits of the rank's factor, an f64.
+  Place aux;
 };
 
 // Rounds up to the end of a 64-byte line.
@@ -391,6 +410,12 @@ struct Launch {
   WL_CORE const uint8_t* in(uint32_t rank) const { return at<const uint8_t>(rank, of(rank).in); }
   WL_CORE uint8_t* out(uint32_t rank) const { return at<uint8_t>(rank, of(rank).out); }
   WL_CORE PartTable& parts(uint32_t rank) const { return *at<PartTable>(rank, of(rank).aux); }
+  // Factor of the rank's input in a premultiplied sum.
+  WL_CORE double factor(uint32_t rank) const {
+    double value;
+    __builtin_memcpy(&value, &of(rank).aux.word, sizeof value);
+    return value;
+  }
   WL_CORE uint64_t pieceStart(uint32_t piece) const { return piece * pieceBytes; }
   WL_CORE uint64_t pieceLength(uint32_t piece) const {
     const uint64_t start = pieceStart(piece);
@@ -464,7 +489,9 @@ struct PullPhase {
   bool folds;      // each rank reads the same bytes of all ranks and folds them in ascending rank
   bool apart;      // each reader reads its own part; otherwise all readers of a rank read the same
   bool ofOutputs;  // reads the outputs of the phase before
-  bool byColumns;  // a part is a matrix of launch.rows() rows, and becomes columns of the output
+  // A part is a matrix of launch.rows() rows. It becomes columns of the output, or is columns of
+  // the input if the phase folds.
+  bool byColumns;
 };
 
 // How a collective runs if ranks cannot write one another's memory: kernels/pull.h.
@@ -482,6 +509,8 @@ struct PullForm {
   // Every rank's output becomes the fold of all inputs, which have the same size. It may run in two
   // levels if ranks live on several hosts.
   bool reducesForAll = false;
+  // Number of ranks, from 0 on, whose data `rank` folds. nullptr: all ranks.
+  uint32_t (*terms)(const Launch& launch, uint32_t rank) = nullptr;
 };
 
 // Progress of a core in an operation. `left`: its rank may leave.

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 14u
+#define WL_ABI_VERSION 16u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -75,7 +75,13 @@ typedef enum wl_reduce_op {
   WL_MIN = 2,
   WL_PRODUCT = 3,
   WL_AVG = 4,
-  WL_REDUCE_OP_COUNT = 5
+  WL_AND = 5, /* bit by bit, as are the next two; for integers */
+  WL_OR = 6,
+  WL_XOR = 7,
+  /* The sum of every rank's input times that rank's wl_call_t.factor, for floats. Only collectives
+   * of equal parts compute it. */
+  WL_PREMULTIPLIED_SUM = 8,
+  WL_REDUCE_OP_COUNT = 9
 } wl_reduce_op;
 
 typedef enum wl_algorithm {
@@ -133,7 +139,15 @@ typedef enum wl_operation {
   WL_OP_MANIFEST_OPEN = 35,
   WL_OP_STORE_TO_HOST = 36, /* storing of a manifest's contexts */
   WL_OP_DEVICE_WINDOW = 37, /* creation of a window on devices */
-  WL_OP_COUNT = 38
+  WL_OP_SCAN = 38,
+  WL_OP_EXCLUSIVE_SCAN = 39,
+  WL_OP_REDUCE_SCATTER_DIM = 40,
+  WL_OP_SEND = 41,
+  WL_OP_RECEIVE = 42,
+  WL_OP_SEND_RECEIVE = 43, /* several messages */
+  WL_OP_FIRST_MESSAGE = WL_OP_SEND, /* these take no sequence, either */
+  WL_OP_LAST_MESSAGE = WL_OP_SEND_RECEIVE,
+  WL_OP_COUNT = 44
 } wl_operation;
 
 #define WL_MAX_RANKS 4096
@@ -454,7 +468,7 @@ typedef struct wl_record {
   int32_t algorithm; /* wl_algorithm; WL_AUTO if the operation has only one */
   int32_t dtype;     /* this, op and root are arguments of the operation, otherwise 0 */
   int32_t op;
-  int32_t root;       /* or a one-sided operation's peer */
+  int32_t root;       /* or the peer of a one-sided operation or a message; -1: any */
   int32_t code;       /* wl_code that the call returned, or WL_RECORD_INSIDE or _ENTERED */
   uint64_t count;     /* elements, bytes of a window, a signal's value, a transfer's version, or a
                          fingerprint */
@@ -731,6 +745,7 @@ typedef struct wl_call {
   int64_t deadline_ns; /* 0: the communicator's own */
   uint64_t* ticket;  /* NULL: the call returns after the operation. Otherwise it is enqueued */
   uint64_t stream;   /* stream on which it is enqueued */
+  double factor;     /* of WL_PREMULTIPLIED_SUM; each rank has its own */
 } wl_call_t;
 
 /* Runs a collective. Buffers are contiguous and aligned to their dtype. They stay valid until the
@@ -748,9 +763,20 @@ typedef struct wl_call {
  *   WL_OP_SCATTER         out of rank r = part r of in on the root
  *   WL_OP_GATHER          part s of out on the root = in of rank s
  *   WL_OP_REDUCE          out on the root = the reduction of all ranks' in
+ *   WL_OP_SCAN            out of rank r = the reduction of in of ranks 0 to r. Never in place. Not
+ *                         WL_AVG, here and in the next one
+ *   WL_OP_EXCLUSIVE_SCAN  out of rank r = the reduction of in of ranks 0 to r - 1. Never in place.
+ *                         On rank 0 it is the identity of the reduction: 0 for sums, WL_OR and
+ *                         WL_XOR; 1 for products; all bits set for WL_AND; for WL_MAX and WL_MIN,
+ *                         the smallest and the largest value of the dtype, which are the infinities
+ *                         if the dtype has them
  *   WL_OP_ALL_GATHER_DIM  out on every rank = the matrices of all ranks side by side: an all-gather
  *                         along dimension 1. A part is a matrix of `rows` rows, the same on every
  *                         rank, and out has as many. Never in place
+ *   WL_OP_REDUCE_SCATTER_DIM  out of rank r = columns r of the reduction of all ranks' in: a
+ *                         reduce-scatter along dimension 1. A part is a matrix of `rows` rows, the
+ *                         same on every rank. in has as many rows, and its columns are divided
+ *                         among the ranks. Never in place
  *
  * A buffer holds one part, or one part per rank in order. Its element count determines the length
  * of a part, which is the same on every rank. A buffer that only the root reads or writes is
@@ -763,6 +789,8 @@ typedef struct wl_call {
  *
  * Reductions have the canonical order: left fold in ascending rank, with f32 for f16 bf16 f8, and
  * one rounding. Rings differ: they are deterministic for a rank count and a count.
+ * WL_PREMULTIPLIED_SUM rounds each factor to the type of the accumulator, f32 or f64, then each
+ * product and each sum.
  *
  * In the operations of unequal parts, counts and offsets are elements, and a part is inside its
  * buffer. If offsets is NULL, the parts are contiguous, in ascending rank. Messages name the lists
@@ -918,6 +946,57 @@ WL_API int32_t wl_experts_dispatch(wl_comm_t* comm, void* table, void* buffer, c
 WL_API int32_t wl_experts_combine(wl_comm_t* comm, void* table, const void* outputs, int32_t dtype,
                                   void* out, uint64_t count, int64_t deadline_ns,
                                   wl_error_t* error);
+
+/* ---- messages ---- */
+/* Two ranks call a message: one sends it, and the other receives it. A receive takes the first
+ * message of its source that it matches, by the tag. Messages between two ranks with one tag keep
+ * their order. Ranks need not call messages and other operations in the same order.
+ *
+ * A short message travels at once, and its send does not wait. So does one of up to 4,096 bytes
+ * while the rank has a free block for a copy. A longer one waits for its receive, which reads it
+ * from the sender's buffer. Memory for messages without a receive is bounded. At the bound, a send
+ * waits.
+ *
+ * Failures end the communicator, like those of collectives, and name both ranks and the tag:
+ * WL_MISMATCH: the dtypes differ, or the message is longer than its receive. WL_DEADLINE_EXCEEDED:
+ * the other rank did not take part in time. WL_ABORTED: the other rank has closed. WL_UNSUPPORTED
+ * ends nothing: the target has no messages. */
+
+#define WL_ANY (-1) /* any source, or any tag */
+
+typedef struct wl_message {
+  uint32_t struct_size;
+  int32_t operation; /* WL_OP_SEND or WL_OP_RECEIVE */
+  int32_t peer;      /* a rank, also the caller's own; for a receive also WL_ANY */
+  int32_t tag;       /* 0 or more; for a receive also WL_ANY */
+  int32_t dtype;     /* wl_dtype */
+  int32_t source;    /* result of a receive: the rank that sent the message */
+  int32_t found_tag; /* result of a receive: the tag of the message */
+  int32_t reserved;
+  void* data;        /* contiguous elements in the host's memory */
+  uint64_t elements; /* of a send; for a receive, the room */
+  uint64_t received; /* result of a receive: elements of the message */
+} wl_message_t;
+
+/* Runs the messages together, and returns when all are complete: buffers of sends may be changed,
+ * and those of receives are filled. Sends and receives may be in any order. Those with one peer
+ * match in the order of the array. Buffers of receives overlap no other buffer of the call. */
+WL_API int32_t wl_messages(wl_comm_t* comm, wl_message_t* messages, uint32_t count,
+                           int64_t deadline_ns, wl_error_t* error);
+/* Begins messages and returns at once. *ticket is their number, or 0 if they are over already. The
+ * array and the buffers stay valid until they are over. Any thread, also while the rank is inside
+ * an operation. The deadline counts from this call. */
+WL_API int32_t wl_messages_start(wl_comm_t* comm, wl_message_t* messages, uint32_t count,
+                                 int64_t deadline_ns, uint64_t* ticket, wl_error_t* error);
+/* Moves messages until some that wl_messages_start began are over, or limit_ns has passed. *ticket
+ * is their number, or 0. Call it from one thread, again and again, while any are in progress. An
+ * error ends all of them. Their buffers stay until wl_comm_quiescent returns 1. */
+WL_API int32_t wl_messages_next(wl_comm_t* comm, int64_t limit_ns, uint64_t* ticket,
+                                wl_error_t* error);
+/* Withdraws messages that wl_messages_start began, if no other rank may have seen one of them. Sets
+ * *withdrawn to 1 if it did. wl_messages_next does not return them then. Any thread. */
+WL_API int32_t wl_messages_withdraw(wl_comm_t* comm, uint64_t ticket, int32_t* withdrawn,
+                                    wl_error_t* error);
 
 /* ---- one-sided operations ---- */
 /* Only one rank calls a one-sided operation. A window's memory stays until no rank holds it: data

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "native/base/dtype.h"
 #include "native/isa/ascend/buffers.h"
 
 namespace windlass::ascend {
@@ -63,17 +64,25 @@ class Floats {
       : inputs_(room), results_(room), walk_(walk), dst_(dst), to_(dst[0].dtype), wire_(wire) {}
 
   // dst = cast(cast(left fold of src to the wire dtype) to dst's dtype). A fold of
-  // several terms is first rounded to src's dtype. avg divides by `terms`.
+  // several terms is first rounded to src's dtype. avg divides by `terms`. Without terms, dst is
+  // the identity of `op`.
   WL_CORE void fold(const Box& box, const Views& src, ReduceOp op, uint32_t terms) {
     results_.begin();
     F32 sum(box.rows, box.columns);
     F32 widened(box.rows, box.columns);
     TASSIGN(sum, results_.sum());
     TASSIGN(widened, results_.term());
-    const DType from = src[0].dtype;
-    // max(x, x) is x, except that a NaN becomes the canonical NaN.
-    load(box, src[0], [&](auto& term) { TCVT(sum, term, RoundMode::CAST_NONE); },
-         [&](F32& term) { TMAX(sum, term, term); });
+    const DType from = src.count > 0 ? src[0].dtype : to_;
+    if (src.count == 0) {
+      const auto identity = static_cast<uint32_t>(identityBits(DType::kF32, op));
+      float value;
+      __builtin_memcpy(&value, &identity, sizeof value);
+      inputs_.none([&] { TEXPANDS(sum, value); });
+    } else {
+      // max(x, x) is x, except that a NaN becomes the canonical NaN.
+      load(box, src[0], [&](auto& term) { TCVT(sum, term, RoundMode::CAST_NONE); },
+           [&](F32& term) { TMAX(sum, term, term); });
+    }
     for (uint32_t s = 1; s < src.count; ++s) {
       load(box, src[s],
            [&](auto& term) {
@@ -83,14 +92,14 @@ class Floats {
            [&](F32& term) { accumulate(op, sum, term); });
     }
     if (op == ReduceOp::kAvg) TDIVS(sum, sum, static_cast<float>(terms));
-    const bool isExact = src.count == 1 && op != ReduceOp::kAvg;
+    const bool isExact = src.count <= 1 && op != ReduceOp::kAvg;
     if (!isExact && (wire_ != from || to_ != from)) through(from, box, sum);
     finish(box, from, sum);
   }
 
-  // dst = the sum of weights[s] * src[s] in array order, in f32. Each product and each sum is
-  // rounded. Without sources, dst is zero.
-  WL_CORE void foldWeighted(const Box& box, const Views& src, const float* weights) {
+  // dst = the sum of weights[s] * src[s] in array order, in f32. Each weight, each product and each
+  // sum is rounded. Without sources, dst is zero.
+  WL_CORE void foldWeighted(const Box& box, const Views& src, const Weights& weights) {
     results_.begin();
     F32 sum(box.rows, box.columns);
     F32 product(box.rows, box.columns);
@@ -98,7 +107,7 @@ class Floats {
     TASSIGN(product, results_.term());
     if (src.count == 0) inputs_.none([&] { TEXPANDS(sum, 0.0f); });
     for (uint32_t s = 0; s < src.count; ++s) {
-      const float weight = weights[s];
+      const auto weight = static_cast<float>(weights[s]);
       F32& into = s == 0 ? sum : product;
       load(box, src[s],
            [&](auto& term) {

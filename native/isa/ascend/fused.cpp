@@ -43,8 +43,8 @@ WL_CORE void moveAdd(uint32_t room, const StridedView& dst, const StridedView& s
 
 WL_CORE void fold(uint32_t room, const Views& dst, const Views& src, ReduceOp op, DType wire,
                   uint32_t terms) {
-  const DType from = src[0].dtype;
   const DType to = dst[0].dtype;
+  const DType from = src.count > 0 ? src[0].dtype : to;
   const Walk walk = walkOf(dst, src);
   if (walk.isEmpty) return;
   if (passesF32(from)) {
@@ -76,14 +76,13 @@ WL_CORE void fold(uint32_t room, const Views& dst, const Views& src, ReduceOp op
   });
 }
 
-WL_CORE void foldWeighted(uint32_t room, const StridedView& target, const Views& src,
-                          const float* weights) {
-  const auto one = [&](uint32_t) { return target; };
-  const Views dst = viewsAt(1, one);
+WL_CORE void foldWeighted(uint32_t room, const Views& dst, const Views& src,
+                          const Weights& weights) {
+  const DType dtype = dst[0].dtype;
   const Walk walk = walkOf(dst, src);
   if (walk.isEmpty) return;
-  if (!passesF32(target.dtype)) return refuse("TFOLD_WEIGHTED", target.dtype);
-  onFloats(room, walk, dst, target.dtype, [&](auto& floats, const Box& box) {
+  if (!passesF32(dtype)) return refuse("TFOLD_WEIGHTED", dtype);
+  onFloats(room, walk, dst, dtype, [&](auto& floats, const Box& box) {
     floats.foldWeighted(box, src, weights);
   });
 }

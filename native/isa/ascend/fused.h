@@ -19,8 +19,21 @@ WL_CORE void moveConvert(uint32_t room, const Views& dst, const StridedView& src
 WL_CORE void moveAdd(uint32_t room, const StridedView& dst, const StridedView& src);
 WL_CORE void fold(uint32_t room, const Views& dst, const Views& src, ReduceOp op, DType wire,
                   uint32_t terms);
-WL_CORE void foldWeighted(uint32_t room, const StridedView& dst, const Views& src,
-                          const float* weights);
+WL_CORE void foldWeighted(uint32_t room, const Views& dst, const Views& src,
+                          const Weights& weights);
+
+// Calls run(dst, src) with rows of `elements` elements of `dtype` as views.
+template <typename Run>
+WL_CORE inline void onViews(const Rows& dst, const Rows& src, int64_t elements, DType dtype,
+                            const Run& run) {
+  const int64_t one = 1;
+  const auto viewOf = [&](const Rows& rows, uint32_t i) {
+    return StridedView{rows[i], dtype, 1, &elements, &one};
+  };
+  const auto target = [&](uint32_t d) { return viewOf(dst, d); };
+  const auto source = [&](uint32_t s) { return viewOf(src, s); };
+  run(viewsAt(dst.count, target), viewsAt(src.count, source));
+}
 
 }  // namespace ascend
 
@@ -54,33 +67,25 @@ WL_CORE inline void TFOLD(const Views& dst, const Views& src, ReduceOp op, DType
   ascend::fold(ascend::roomOf(tile), dst, src, op, wire, src.count);
 }
 // Every dst = the left fold of src in ascending order. Rows have `elements` elements of `dtype`.
-// avg divides by `terms`.
+// avg divides by `terms`. Without sources, dst is the identity of `op`.
 template <typename TileT>
 WL_CORE inline void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype,
                           ReduceOp op, uint32_t terms, TileT& tile,
                           Stores = Stores::kByOperation) {
-  const int64_t one = 1;
-  const auto viewOf = [&](const Rows& rows, uint32_t i) {
-    return StridedView{rows[i], dtype, 1, &elements, &one};
-  };
-  const auto target = [&](uint32_t d) { return viewOf(dst, d); };
-  const auto source = [&](uint32_t s) { return viewOf(src, s); };
-  ascend::fold(ascend::roomOf(tile), viewsAt(dst.count, target), viewsAt(src.count, source), op,
-               dtype, terms);
+  ascend::onViews(dst, src, elements, dtype, [&](const Views& to, const Views& from) {
+    ascend::fold(ascend::roomOf(tile), to, from, op, dtype, terms);
+  });
 }
 
-// dst = the sum of weights[s] * src[s] in ascending order. Rows have `elements` elements of
+// Every dst = the sum of weight(s) * src[s] in ascending order. Rows have `elements` elements of
 // `dtype`. Without sources, dst is zero.
-template <typename TileT>
-WL_CORE inline void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights,
+template <typename Weight, typename TileT>
+WL_CORE inline void TFOLD_WEIGHTED(const Rows& dst, const Rows& src, const Weight& weight,
                                    int64_t elements, DType dtype, TileT& tile,
                                    Stores = Stores::kByOperation) {
-  const int64_t one = 1;
-  const auto source = [&](uint32_t s) {
-    return StridedView{src[s], dtype, 1, &elements, &one};
-  };
-  ascend::foldWeighted(ascend::roomOf(tile), {dst, dtype, 1, &elements, &one},
-                       viewsAt(src.count, source), weights);
+  ascend::onViews(dst, src, elements, dtype, [&](const Views& to, const Views& from) {
+    ascend::foldWeighted(ascend::roomOf(tile), to, from, weightsAt(src.count, weight));
+  });
 }
 // Not supported: neither architecture is known to have a maximum along a row. The host refuses such
 // calls by kLimits.quantises.

@@ -15,7 +15,13 @@ WL_CORE inline bool compares(ReduceOp op) {
   return op == ReduceOp::kMax || op == ReduceOp::kMin;
 }
 
-// Folds elements of T's size. kFlips is true for unsigned elements.
+// Returns the identity of `op` for signed elements of type T.
+template <typename T>
+WL_CORE constexpr T identityOf(ReduceOp op) {
+  return static_cast<T>(identityBits(sizeof(T) == 4 ? DType::kI32 : DType::kI16, op));
+}
+
+// Folds elements of T's size, which is signed. kFlips is true for unsigned elements.
 template <typename T, bool kFlips, class Form>
 WL_CORE inline void foldWords(uint32_t room, const Walk& walk, const Views& dst,
                               const Views& src, ReduceOp op) {
@@ -30,6 +36,7 @@ WL_CORE inline void foldWords(uint32_t room, const Walk& walk, const Views& dst,
     Words flipped(box.rows, box.columns);
     TASSIGN(sum, results.sum());
     TASSIGN(flipped, results.term());
+    if (src.count == 0) inputs.none([&] { TEXPANDS(sum, identityOf<T>(op)); });
     for (uint32_t s = 0; s < src.count; ++s) {
       inputs.load<T, Form>(walk, box, src[s], [&](Words& term) {
         if (flips) {
@@ -71,6 +78,8 @@ WL_CORE inline void foldBytes(uint32_t room, const Walk& walk, const Views& dst,
       TCVT(step, term, RoundMode::CAST_NONE);
       TCVT(to, step, RoundMode::CAST_RINT, SaturationMode::ON);
     };
+    const auto identity = static_cast<uint8_t>(identityBits(dst[0].dtype, op));
+    if (src.count == 0) inputs.none([&] { TEXPANDS(sum, int16_t{identity}); });
     for (uint32_t s = 0; s < src.count; ++s) {
       inputs.load<T, Form>(walk, box, src[s], [&](Bytes& term) {
         widen(term, s == 0 ? sum : word);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "native/base/dtype.h"
 #include "native/isa/cuda/memory.h"
 
 namespace windlass::cuda {
@@ -202,6 +203,12 @@ WL_CORE_INLINE V combine(V a, V b) {
     return static_cast<V>(static_cast<Wide>(a) + static_cast<Wide>(b));
   } else if constexpr (kOp == ReduceOp::kProduct) {
     return static_cast<V>(static_cast<Wide>(a) * static_cast<Wide>(b));
+  } else if constexpr (kOp == ReduceOp::kAnd) {
+    return a & b;
+  } else if constexpr (kOp == ReduceOp::kOr) {
+    return a | b;
+  } else if constexpr (kOp == ReduceOp::kXor) {
+    return a ^ b;
   } else if constexpr (!kIsFloat) {
     return (kOp == ReduceOp::kMax ? a > b : a < b) ? a : b;
   } else {
@@ -227,6 +234,11 @@ WL_CORE_INLINE void combineEach(ReduceOp op, V* accumulator, const Term& term) {
     for (uint32_t i = 0; i < kCount; ++i)
       accumulator[i] = combine<decltype(constant)::value>(accumulator[i], term(i));
   };
+  if constexpr (!std::is_floating_point<V>::value) {
+    if (op == ReduceOp::kAnd) return each(std::integral_constant<ReduceOp, ReduceOp::kAnd>());
+    if (op == ReduceOp::kOr) return each(std::integral_constant<ReduceOp, ReduceOp::kOr>());
+    if (op == ReduceOp::kXor) return each(std::integral_constant<ReduceOp, ReduceOp::kXor>());
+  }
   switch (op) {
     case ReduceOp::kMax:
       return each(std::integral_constant<ReduceOp, ReduceOp::kMax>());
@@ -245,10 +257,22 @@ WL_CORE_INLINE V divided(V sum, uint32_t terms) {
   return sum / static_cast<V>(terms);
 }
 
+// Returns the result of a fold without terms.
+template <class E>
+WL_CORE_INLINE typename E::Value identityOf(DType dtype, ReduceOp op) {
+  using Value = typename E::Value;
+  if constexpr (E::kIsFloat) {
+    const DType accumulator = sizeof(Value) == 8 ? DType::kF64 : DType::kF32;
+    return bitCast<Value>(static_cast<BitsOf<Value>>(identityBits(accumulator, op)));
+  } else {
+    return static_cast<Value>(identityBits(dtype, op));
+  }
+}
+
 // Returns weight * term, plus the accumulator unless `first`. Each step is rounded.
 template <typename V>
-WL_CORE_INLINE V weighed(bool first, V accumulator, float weight, V term) {
-  const V product = static_cast<V>(weight) * term;
+WL_CORE_INLINE V weighed(bool first, V accumulator, V weight, V term) {
+  const V product = weight * term;
   return first ? product : accumulator + product;
 }
 

@@ -30,9 +30,10 @@ WL_CORE_INLINE void foldVectors(const Job& job, uint32_t thread) {
       WL_UNROLL
       for (uint32_t u = 0; u < kVectors; ++u) v[u] = loadIf(u < count, from + u * across);
     };
-    loadAll(vectors(job.targets));
+    if (job.sources > 0) loadAll(vectors(job.targets));
     WL_UNROLL
-    for (uint32_t i = 0; i < kVectors * kCount; ++i) sum[i] = term(i);
+    for (uint32_t i = 0; i < kVectors * kCount; ++i)
+      sum[i] = job.sources > 0 ? term(i) : identityOf<E>(job.from, job.op);
     WL_NO_UNROLL
     for (uint32_t s = 1; s < job.sources; ++s) {
       loadAll(vectors(job.targets + s));
@@ -70,7 +71,7 @@ WL_CORE_INLINE void foldEdges(const Job& job, uint32_t thread) {
       const uint32_t view = job.targets + s;
       return E::load(loadAnywhere<Raw>(job.at(view, row) + at * job.innerStep(view)));
     };
-    Value sum = term(0);
+    Value sum = job.sources > 0 ? term(0) : identityOf<E>(job.from, job.op);
     WL_NO_UNROLL
     for (uint32_t s = 1; s < job.sources; ++s) {
       const Value next = term(s);

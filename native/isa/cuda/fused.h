@@ -109,7 +109,7 @@ WL_CORE inline void TFOLD(const Views<To>& dst, const Views<From>& src, ReduceOp
   submitViews(job);
 }
 // Every dst = the left fold of src in ascending order. Rows have `elements` elements of `dtype`.
-// avg divides by `terms`.
+// avg divides by `terms`. Without sources, dst is the identity of `op`.
 template <typename To, typename From, typename TileT>
 WL_CORE inline void TFOLD(const Rows<To>& dst, const Rows<From>& src, int64_t elements, DType dtype,
                           ReduceOp op, uint32_t terms, TileT&,
@@ -124,17 +124,17 @@ WL_CORE inline void TFOLD(const Rows<To>& dst, const Rows<From>& src, int64_t el
   submitViews(job);
 }
 
-// dst = the sum of weights[s] * src[s] in ascending order. Rows have `elements` elements of
+// Every dst = the sum of weight(s) * src[s] in ascending order. Rows have `elements` elements of
 // `dtype`. Without sources, dst is zero.
-template <typename From, typename TileT>
-WL_CORE inline void TFOLD_WEIGHTED(void* dst, const Rows<From>& src, const float* weights,
+template <typename To, typename From, typename Weight, typename TileT>
+WL_CORE inline void TFOLD_WEIGHTED(const Rows<To>& dst, const Rows<From>& src, const Weight& weight,
                                    int64_t elements, DType dtype, TileT&,
                                    Stores = Stores::kByOperation) {
-  Job* job = beginJob(JobKind::kWeigh, 1, src.count, dtype, dtype);
-  job->putRow(0, dst, dtype, elements);
+  Job* job = beginJob(JobKind::kWeigh, dst.count, src.count, dtype, dtype);
+  for (uint32_t t = 0; t < dst.count; ++t) job->putRow(t, dst.at(t), dtype, elements);
   for (uint32_t s = 0; s < src.count; ++s) {
-    job->putRow(1 + s, src.at(s), dtype, elements);
-    job->weights[s] = weights[s];
+    job->putRow(dst.count + s, src.at(s), dtype, elements);
+    job->weights[s] = weight(s);
   }
   submitViews(job);
 }

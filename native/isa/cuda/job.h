@@ -69,7 +69,7 @@ struct Job {
   uint64_t rows;   // product of the extents except the innermost
   int64_t extent[kMaxDims];  // outermost first
   uint32_t axis[kMaxDims];
-  float weights[kMostViews];        // of the sources
+  double weights[kMostViews];       // of the sources
   unsigned char* data[kAllViews];   // of the targets, then the sources
   int64_t step[kAllViews][kMaxDims];  // in bytes, by axis
 

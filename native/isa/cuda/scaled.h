@@ -24,8 +24,9 @@ WL_CORE_INLINE void weighVectors(const Job& job, uint32_t thread) {
     for (uint32_t i = 0; i < kVectors * kCount; ++i) sum[i] = 0;
     WL_NO_UNROLL
     for (uint32_t s = 0; s < job.sources; ++s) {
-      const auto* from = reinterpret_cast<const Vector*>(job.data[1 + s] + start) + first;
-      const float weight = job.weights[s];
+      const auto* from =
+          reinterpret_cast<const Vector*>(job.data[job.targets + s] + start) + first;
+      const auto weight = static_cast<Value>(job.weights[s]);
       Vector v[kVectors];
       WL_UNROLL
       for (uint32_t u = 0; u < kVectors; ++u) v[u] = loadIf(u < count, from + u * across);
@@ -33,14 +34,15 @@ WL_CORE_INLINE void weighVectors(const Job& job, uint32_t thread) {
       for (uint32_t i = 0; i < kVectors * kCount; ++i)
         sum[i] = weighed(s == 0, sum[i], weight, In::value(v[i / kCount], i % kCount));
     }
-    auto* to = reinterpret_cast<Vector*>(job.data[0] + start) + first;
+    Vector result[kVectors];
     WL_UNROLL
-    for (uint32_t u = 0; u < kVectors; ++u) {
-      Vector result;
+    for (uint32_t i = 0; i < kVectors * kCount; ++i)
+      In::setRaw(&result[i / kCount], i % kCount, E::store(sum[i]));
+    WL_NO_UNROLL
+    for (uint32_t target = 0; target < job.targets; ++target) {
+      auto* to = reinterpret_cast<Vector*>(job.data[target] + start) + first;
       WL_UNROLL
-      for (uint32_t i = 0; i < kCount; ++i)
-        In::setRaw(&result, i, E::store(sum[u * kCount + i]));
-      storeIf(u < count, to + u * across, result);
+      for (uint32_t u = 0; u < kVectors; ++u) storeIf(u < count, to + u * across, result[u]);
     }
   });
 }
@@ -53,10 +55,12 @@ WL_CORE_INLINE void weighEdges(const Job& job, uint32_t thread) {
     typename E::Value sum = 0;
     WL_NO_UNROLL
     for (uint32_t s = 0; s < job.sources; ++s) {
-      const auto term = E::load(loadAnywhere<Raw>(job.data[1 + s] + at));
-      sum = weighed(s == 0, sum, job.weights[s], term);
+      const auto term = E::load(loadAnywhere<Raw>(job.data[job.targets + s] + at));
+      sum = weighed(s == 0, sum, static_cast<typename E::Value>(job.weights[s]), term);
     }
-    storeAnywhere(job.data[0] + at, E::store(sum));
+    WL_NO_UNROLL
+    for (uint32_t target = 0; target < job.targets; ++target)
+      storeAnywhere(job.data[target] + at, E::store(sum));
   });
 }
 

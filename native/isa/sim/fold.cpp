@@ -72,7 +72,7 @@ void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst,
   alignas(64) unsigned char result[kFoldBytes];
   RowList targets(dst);
   RowList sources(src);
-  unsigned char* const accumulator = apartFrom(sources[0], room);
+  unsigned char* const accumulator = src.count == 0 ? room : apartFrom(sources[0], room);
   // A destination that is also a source is in the caches, so it is not streamed.
   bool streams = detail::streams(stores);
   for (uint32_t d = 0; streams && d < dst.count; ++d) {
@@ -162,7 +162,7 @@ void detail::fold(const VectorTable& table, const StridedView* dst, uint32_t nds
 
 void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
            uint32_t terms, Stores stores) noexcept {
-  assert(dst.count > 0 && src.count > 0 && canReduce(dtype, op));
+  assert(dst.count > 0 && canReduce(dtype, op));
   const VectorTable& table = activeTable();
   const FoldSteps steps(table, dtype, op);
   const DefaultFloatMode mode;

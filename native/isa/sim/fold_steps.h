@@ -13,6 +13,7 @@ namespace windlass {
 // The loops for one source dtype and op.
 struct FoldSteps {
   size_t accumulatorBytes;
+  uint64_t identity;  // result without terms
   CastLoop start;  // nullptr: the accumulator starts as a copy
   FoldLoop fold;
   DivideLoop divide;  // nullptr unless avg
@@ -25,6 +26,7 @@ struct FoldSteps {
     const int to = floatIndex(accumulator);
     const bool avg = op == ReduceOp::kAvg;
     accumulatorBytes = sizeOf(accumulator);
+    identity = identityBits(accumulator, op);
     start = from == to ? nullptr : table.cast[from][to];
     fold = table.fold[static_cast<int>(avg ? ReduceOp::kSum : op)][static_cast<int>(dtype)];
     divide = avg ? table.divide[to] : nullptr;
@@ -37,6 +39,11 @@ struct FoldSteps {
   template <typename Source>
   void run(unsigned char* accumulator, uint32_t nsrc, uint32_t terms, size_t count,
            Source source) const noexcept {
+    if (nsrc == 0) {
+      for (size_t i = 0; i < count; ++i)
+        __builtin_memcpy(accumulator + i * accumulatorBytes, &identity, accumulatorBytes);
+      return;
+    }
     // Without an initial cast, the first fold reads the first term in place. A single term is
     // copied.
     const unsigned char* first = source(0);

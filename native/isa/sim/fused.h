@@ -41,19 +41,19 @@ inline void TFOLD(const Views& dst, const Views& src, ReduceOp op, DType wire, T
 }
 
 // Every dst = the left fold of src in ascending order. Rows have `elements` elements of `dtype`.
-// avg divides by `terms`.
+// avg divides by `terms`. Without sources, dst is the identity of `op`.
 template <typename TileT>
 inline void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
                   uint32_t terms, TileT&, Stores stores = Stores::kByOperation) noexcept {
   TFOLD(dst, src, elements, dtype, op, terms, stores);
 }
 
-// dst = the sum of weights[s] * src[s] in ascending order. Rows have `elements` elements of
+// Every dst = the sum of weight(s) * src[s] in ascending order. Rows have `elements` elements of
 // `dtype`. Without sources, dst is zero.
-template <typename TileT>
-inline void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements,
+template <typename Weight, typename TileT>
+inline void TFOLD_WEIGHTED(const Rows& dst, const Rows& src, const Weight& weight, int64_t elements,
                            DType dtype, TileT&, Stores stores = Stores::kByOperation) noexcept {
-  TFOLD_WEIGHTED(dst, src, weights, elements, dtype, stores);
+  TFOLD_WEIGHTED(dst, src, weightsAt(src.count, weight), elements, dtype, stores);
 }
 // Quantises the row at src by blocks: f8e4m3 elements to every dst, and f32 scales to every row of
 // `scales`.

@@ -53,16 +53,17 @@ void TMOVE_CVT(const Views& dst, const StridedView& src, DType wire, Stores stor
 void TFOLD(const Views& dst, const Views& src, ReduceOp op, DType wire, Stores stores) noexcept;
 
 // Folds any number of rows of `elements` elements of `dtype`: every dst = the left fold of src in
-// ascending order. avg divides by `terms`: src.count, or more if src[0] is already a sum. A dst
-// with the address of a src is not streamed.
+// ascending order. avg divides by `terms`: src.count, or more if src[0] is already a sum. Without
+// sources, dst is the identity of `op`, which is not avg. A dst with the address of a src is not
+// streamed.
 void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
            uint32_t terms, Stores stores) noexcept;
 
-// dst = the sum of weights[s] * src[s] in ascending order, for rows of `elements` floats of
-// `dtype`. Computes in f32, or in f64 for f64. Rounds each product and each sum, and once to the
-// dtype. Without sources, dst is zero. dst overlaps no source.
-void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements, DType dtype,
-                    Stores stores, const VectorTable& table = activeTable()) noexcept;
+// Every dst = the sum of weights[s] * src[s] in ascending order, for rows of `elements` floats of
+// `dtype`. Computes in f32, or in f64 for f64. Rounds each weight, each product and each sum, and
+// once to the dtype. Without sources, dst is zero. A dst may be a source.
+void TFOLD_WEIGHTED(const Rows& dst, const Rows& src, const Weights& weights, int64_t elements,
+                    DType dtype, Stores stores, const VectorTable& table = activeTable()) noexcept;
 
 // Quantises a row of `elements` elements of f32, f16 or bf16 at src. A block has kQuantBlock
 // elements and one scale s = max(the block's largest magnitude, 1e-4) / 448. Writes q = the element

@@ -23,18 +23,20 @@ size_t lesser(int64_t left, int64_t most) {
 
 }  // namespace
 
-void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements, DType dtype,
-                    Stores stores, const VectorTable& table) noexcept {
+void TFOLD_WEIGHTED(const Rows& dst, const Rows& src, const Weights& weights, int64_t elements,
+                    DType dtype, Stores stores, const VectorTable& table) noexcept {
   if (!isFloat(dtype)) __builtin_unreachable();
   const int from = floatIndex(dtype);
   const size_t bytes = sizeOf(dtype);
   const bool past = detail::streams(stores);
-  const auto& casts = past ? table.castStreaming : table.cast;
-  const CastLoop finish = casts[floatIndex(accumulatorOf(dtype))][from];
   const DefaultFloatMode mode;
+  RowList targets(dst);
   RowList sources(src);
+  const bool straight = dst.count == 1;
+  const auto& casts = past && straight ? table.castStreaming : table.cast;
+  const CastLoop finish = casts[floatIndex(accumulatorOf(dtype))][from];
   alignas(64) unsigned char accumulator[kFoldElements * sizeof(double)];
-  auto* to = static_cast<unsigned char*>(dst);
+  alignas(64) unsigned char result[kFoldElements * sizeof(double)];
   if (src.count == 0) __builtin_memset(accumulator, 0, sizeof accumulator);
   for (int64_t start = 0; start < elements; start += kFoldElements) {
     const size_t count = lesser(elements - start, kFoldElements);
@@ -43,7 +45,9 @@ void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t el
       const WeighLoop loop = s == 0 ? table.weigh[from] : table.addWeighed[from];
       loop(accumulator, sources[s] + offset, weights[s], count);
     }
-    finish(to + offset, accumulator, count);
+    finish(straight ? targets[0] + offset : result, accumulator, count);
+    for (uint32_t d = 0; !straight && d < dst.count; ++d)
+      copyOrStream(table, targets[d] + offset, result, count * bytes, past);
   }
   if (past) orderStreamed();
 }

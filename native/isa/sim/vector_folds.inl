@@ -11,6 +11,12 @@ WINDLASS_INLINE T combine(T a, T b) {
     return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
   } else if constexpr (op == ReduceOp::kProduct) {
     return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
+  } else if constexpr (op == ReduceOp::kAnd) {
+    return a & b;
+  } else if constexpr (op == ReduceOp::kOr) {
+    return a | b;
+  } else if constexpr (op == ReduceOp::kXor) {
+    return a ^ b;
   } else if constexpr (!kIsFloat) {
     return (op == ReduceOp::kMax ? a > b : a < b) ? a : b;
   } else {

@@ -70,12 +70,14 @@ constexpr void fillFolds(VectorTable& table) {
   row[static_cast<int>(DType::kI32)] = foldEach<I32, op>;
   row[static_cast<int>(DType::kU64)] = foldEach<U64, op>;
   row[static_cast<int>(DType::kI64)] = foldEach<I64, op>;
-  row[static_cast<int>(DType::kF64)] = foldEach<F64, op>;
-  row[static_cast<int>(DType::kF32)] = foldEach<F32, op>;
-  row[static_cast<int>(DType::kF16)] = foldNarrow<castF16ToF32, 2, op>;
-  row[static_cast<int>(DType::kBF16)] = foldEach<F32, op, U16, asBf16>;
-  row[static_cast<int>(DType::kF8E5M2)] = foldNarrow<castNarrowToF32<E5M2>, 1, op>;
-  row[static_cast<int>(DType::kF8E4M3)] = foldNarrow<castNarrowToF32<E4M3>, 1, op>;
+  if constexpr (!isBitwise(op)) {
+    row[static_cast<int>(DType::kF64)] = foldEach<F64, op>;
+    row[static_cast<int>(DType::kF32)] = foldEach<F32, op>;
+    row[static_cast<int>(DType::kF16)] = foldNarrow<castF16ToF32, 2, op>;
+    row[static_cast<int>(DType::kBF16)] = foldEach<F32, op, U16, asBf16>;
+    row[static_cast<int>(DType::kF8E5M2)] = foldNarrow<castNarrowToF32<E5M2>, 1, op>;
+    row[static_cast<int>(DType::kF8E4M3)] = foldNarrow<castNarrowToF32<E4M3>, 1, op>;
+  }
 }
 
 // Sets the casts from a type that `toF32` widens, exactly or rounded to odd. Casts to and from f32
@@ -121,6 +123,9 @@ constexpr VectorTable makeTable() {
   fillFolds<ReduceOp::kMax>(table);
   fillFolds<ReduceOp::kMin>(table);
   fillFolds<ReduceOp::kProduct>(table);
+  fillFolds<ReduceOp::kAnd>(table);
+  fillFolds<ReduceOp::kOr>(table);
+  fillFolds<ReduceOp::kXor>(table);
   table.divide[0] = divideFloat<F64>;
   table.divide[1] = divideFloat<F32>;
   fillWeighs<true>(table.weigh);

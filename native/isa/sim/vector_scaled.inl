@@ -10,11 +10,11 @@ WINDLASS_INLINE Value weighed(Value accumulator, Value weight, Value src) {
 }
 
 template <typename F, bool first, typename Src = F, auto read = asIs<typename F::Value>>
-WINDLASS_LOOP void weighFloat(void* accumulator, const void* src, float weight, size_t count) {
+WINDLASS_LOOP void weighFloat(void* accumulator, const void* src, double weight, size_t count) {
   using Value = typename F::Value;
   typename F::Any* a = static_cast<typename F::Any*>(accumulator);
   const typename Src::Any* s = static_cast<const typename Src::Any*>(src);
-  const Value w = weight;
+  const auto w = static_cast<Value>(weight);
 #pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
     a[i] = weighed<first>(static_cast<Value>(a[i]), w, read(s[i]));
@@ -22,7 +22,7 @@ WINDLASS_LOOP void weighFloat(void* accumulator, const void* src, float weight, 
 }
 
 template <CastLoop toF32, size_t SrcBytes, bool first>
-WINDLASS_LOOP void weighNarrow(void* accumulator, const void* src, float weight, size_t count) {
+WINDLASS_LOOP void weighNarrow(void* accumulator, const void* src, double weight, size_t count) {
   auto* a = static_cast<unsigned char*>(accumulator);
   inStages<toF32, SrcBytes>(src, count, [&](const uint32_t* stage, size_t at, size_t n) {
     weighFloat<F32, first>(a + at * sizeof(float), stage, weight, n);

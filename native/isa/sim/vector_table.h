@@ -69,8 +69,9 @@ constexpr int64_t kConflictStep = 1024;
 // dst = accumulator op src; dst may be the accumulator.
 using FoldLoop = void (*)(void* dst, const void* accumulator, const void* src, size_t count);
 using DivideLoop = void (*)(void* accumulator, uint32_t divisor, size_t count);
-// accumulator = weight * src, or += weight * src. Each step is rounded.
-using WeighLoop = void (*)(void* accumulator, const void* src, float weight, size_t count);
+// accumulator = weight * src, or += weight * src. Rounds the weight to the accumulator's type, and
+// each step.
+using WeighLoop = void (*)(void* accumulator, const void* src, double weight, size_t count);
 // Writes one block of up to kQuantBlock elements over its scale as f8e4m3. Returns the scale.
 using QuantiseLoop = float (*)(void* dst, const void* src, size_t count);
 
@@ -81,8 +82,6 @@ constexpr int64_t rowsAhead(size_t rowBytes) {
   const auto fits = static_cast<int64_t>(kAheadBytes / rowBytes);
   return fits < kMostRowsAhead ? fits : kMostRowsAhead;
 }
-
-constexpr int kFoldOps = 4;  // avg folds as sum
 
 struct VectorTable {
   CopyLoop copy;
@@ -96,8 +95,9 @@ struct VectorTable {
   TransposeLoop transposeOf(size_t elementBytes) const noexcept {
     return transpose[__builtin_ctzll(elementBytes)];
   }
-  // Indexed [op][dtype of the source]. nullptr if canReduce is false.
-  FoldLoop fold[kFoldOps][kDTypeCount];
+  // Indexed [op][dtype of the source]. nullptr if canReduce is false, and for avg, which folds as
+  // sum.
+  FoldLoop fold[kReduceOpCount][kDTypeCount];
   // For f64 and f32 accumulators, indexed by floatIndex.
   DivideLoop divide[2];
   // Indexed by floatIndex of the source.

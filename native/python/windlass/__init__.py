@@ -2,8 +2,8 @@
 """Windlass for Python ranks: a package over ctypes and the C ABI, for Python 3.8 and later.
 
 A Python rank joins a communicator with the launch variables that JVM ranks read, and at the same
-rendezvous. It takes part in barrier, broadcast and all-reduce. A job of Python ranks sends the
-versions of its tensors to a job of JVMs, which plans and gives each rank its part.
+rendezvous. It takes part in barrier, broadcast, all-reduce and messages. A job of Python ranks
+sends the versions of its tensors to a job of JVMs, which plans and gives each rank its part.
 docs/python.md has the protocol and the limits.
 
     import windlass
@@ -18,7 +18,7 @@ Tensors are numpy arrays, torch CPU tensors, or a `Tensor` over any address; nei
 imported here. Deadlines are seconds. Errors are exceptions with the names of Java's.
 """
 
-from .communicator import Communicator
+from .communicator import ANY, Communicator, Received
 from .errors import (
     AbortedException, ClosedException, DeadlineExceededException, DeviceException,
     InternalException, InvalidArgumentException, MismatchException, PeerLostException,
@@ -32,9 +32,9 @@ from .start import Options
 from .tensors import Tensor, tensor
 
 __all__ = [
-    "ABI", "AbortedException", "ClosedException", "Communicator", "DTYPES",
+    "ABI", "ANY", "AbortedException", "ClosedException", "Communicator", "DTYPES",
     "DeadlineExceededException", "DeviceException", "InternalException",
     "InvalidArgumentException", "Job", "LaunchEnvironment", "Link", "LinkTransferBuilder",
-    "LinkTransfer", "MismatchException", "Options", "PeerLostException", "ResourceException",
-    "Tensor", "UnsupportedException", "VerificationFailedException", "WindlassException",
-    "library_path", "native", "tensor", "versions"]
+    "LinkTransfer", "MismatchException", "Options", "PeerLostException", "Received",
+    "ResourceException", "Tensor", "UnsupportedException", "VerificationFailedException",
+    "WindlassException", "library_path", "native", "tensor", "versions"]

@@ -10,15 +10,15 @@ import os
 import struct
 import time
 from ctypes import byref, c_int32, c_int64, c_void_p
-from typing import Any, Callable, Mapping, TypeVar
+from typing import Any, Callable, Mapping, NamedTuple, TypeVar
 
 from .errors import (
     ClosedException, MismatchException, WindlassException, reading, require, tried)
 from .deadline import Deadline
 from .encoding import Reader, fingerprint, packed, printable
 from .library import (
-    CollectiveCall, DTYPES, OP_ALL_REDUCE, OP_BARRIER, OP_BROADCAST, OP_LINK, REDUCE_OPS, integer,
-    invoke, native, sized)
+    CollectiveCall, DTYPES, Message, OP_ALL_REDUCE, OP_BARRIER, OP_BROADCAST, OP_LINK, OP_RECEIVE,
+    OP_SEND, PREMULTIPLIED_SUM, REDUCE_OPS, RankState, integer, invoke, native, sized)
 from .start import Options, start_from_environment
 from .tensors import Tensor, view
 
@@ -27,6 +27,18 @@ os.register_at_fork(after_in_child=lambda: globals().update(_process=os.getpid()
 
 _Self = TypeVar("_Self")
 _LONGEST_BYTES = 1 << 26  # of what one rank gives in an exchange
+
+ANY = -1
+"""Any source or any tag of a receive."""
+
+
+class Received(NamedTuple):
+    """Result of a receive: the rank that sent the message, its tag, and its elements."""
+
+    source: int
+    tag: int
+    count: int
+
 
 _KEPT = set()
 """Communicators that failed and hold memory which peers may still access."""
@@ -204,12 +216,17 @@ class Communicator(Scope):
         self._submit("broadcast", OP_BROADCAST, _ns(deadline), both, both, root=root)
 
     def all_reduce(self, array: Any, output: Any = None, op: str = "sum",
-                   deadline: float | None = None) -> None:
+                   deadline: float | None = None, factor: float | None = None) -> None:
         """Collective: writes the reduction of all ranks' arrays to `output`, by default `array`.
 
         array, output: contiguous, as `tensor` takes them, of one dtype and size on all ranks.
-        op: sum, max, min, product or avg, applied in ascending order of ranks."""
+        op: sum, max, min, product, avg, and, or or xor, applied in ascending order of ranks.
+        factor: multiplies this rank's array before the sum; every rank has its own factor."""
         require(op in REDUCE_OPS, f"all_reduce: op is {op!r}; known: {' '.join(REDUCE_OPS)}")
+        require(factor is None or op == "sum",
+                f"all_reduce: op is {op!r}; only a sum takes a factor")
+        require(factor is None or isinstance(factor, (int, float)),
+                f"all_reduce: factor is {factor!r}; it must be a number")
         source = view("all_reduce: array", array)
         target = source if output is None else view("all_reduce: output", output)
         require(target.writable,
@@ -218,7 +235,53 @@ class Communicator(Scope):
         require((target.dtype, target.numel) == (source.dtype, source.numel),
                 f"all_reduce: output is {target!r} and array is {source!r}; both must have one"
                 " dtype and one number of elements")
-        self._submit("all_reduce", OP_ALL_REDUCE, _ns(deadline), source, target, op=REDUCE_OPS[op])
+        self._submit("all_reduce", OP_ALL_REDUCE, _ns(deadline), source, target,
+                     op=REDUCE_OPS[op] if factor is None else PREMULTIPLIED_SUM,
+                     factor=0.0 if factor is None else factor)
+
+    def send(self, array: Any, peer: int, tag: int = 0, deadline: float | None = None) -> None:
+        """Sends `array` to rank `peer`, which receives it. The other ranks take no part.
+
+        array: contiguous, as `tensor` takes it. It may be changed afterwards. tag: 0 or more.
+        Arrays of more than 4,096 bytes wait for their receive."""
+        self._messages("send", deadline, self._message("send", OP_SEND, array, peer, tag))
+
+    def receive(self, array: Any, peer: int, tag: int = 0,
+                deadline: float | None = None) -> Received:
+        """Receives a message of rank `peer` into the first elements of `array`.
+
+        array: contiguous, as `tensor` takes it, of the message's dtype. peer, tag: may be ANY."""
+        message = self._message("receive", OP_RECEIVE, array, peer, tag)
+        return self._messages("receive", deadline, message)
+
+    def send_receive(self, array: Any, to: int, output: Any, source: int, tag: int = 0,
+                     deadline: float | None = None) -> Received:
+        """Sends `array` to rank `to` and receives into `output` from rank `source`, together."""
+        return self._messages(
+            "send_receive", deadline, self._message("send_receive", OP_SEND, array, to, tag),
+            self._message("send_receive", OP_RECEIVE, output, source, tag))
+
+    def _message(self, what, operation, array, peer, tag):
+        """Returns a wl_message_t and its tensor."""
+        tensor = view(f"{what}: array", array)
+        require(tensor.is_contiguous, f"{what}: array, {tensor!r}, must be contiguous")
+        require(tensor.writable or operation == OP_SEND,
+                f"{what}: array, {tensor!r}, is read-only; it gets the message")
+        least = ANY if operation == OP_RECEIVE else 0
+        return sized(
+            Message, operation=operation, dtype=DTYPES[tensor.dtype][0], data=tensor.address,
+            elements=tensor.numel, peer=integer(f"{what}: peer", peer, least, self.size - 1),
+            tag=integer(f"{what}: tag", tag, least)), tensor
+
+    def _messages(self, what, deadline, *messages):
+        """Runs messages, and returns the Received of the last."""
+        structs = (Message * len(messages))(*(message for message, _ in messages))
+        self._call(what, "wl_messages", structs, len(messages), _ns(deadline),
+                   holds=[tensor for _, tensor in messages])
+        last = structs[-1]
+        if last.operation == OP_RECEIVE:
+            return Received(last.source, last.found_tag, last.received)
+        return None
 
     def split(self, color: int, key: int | None = None,
               deadline: float | None = None) -> Communicator | None:
@@ -298,6 +361,12 @@ class Communicator(Scope):
         """Returns the exception that every call raises from now on; None if there is none."""
         return tried(lambda: self._handle.use(
             "failure", lambda: invoke("wl_comm_status", self._comm)))[1]
+
+    def _has_closed(self, rank):
+        """Returns whether a rank has left the communicator."""
+        state = sized(RankState)
+        self._handle.use("report", lambda: native().wl_comm_state(self._comm, rank, byref(state)))
+        return state.closed != 0
 
     def abort(self, reason: str) -> None:
         """Ends the communicator. All ranks raise AbortedException with the reason."""

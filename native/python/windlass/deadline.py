@@ -8,7 +8,7 @@ from typing import Iterator
 
 from .errors import require
 
-_LONGEST = 1e9
+LONGEST = 1e9
 
 
 class Deadline:
@@ -18,7 +18,7 @@ class Deadline:
         is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
         require(is_number and 0 < seconds < float("inf"),
                 f"deadline is {seconds!r}; it must be a finite number of seconds, more than 0")
-        self.whole = min(float(seconds), _LONGEST)
+        self.whole = min(float(seconds), LONGEST)
         self._end = time.monotonic() + self.whole
 
     def left(self) -> float:

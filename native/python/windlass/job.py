@@ -24,7 +24,7 @@ from .communicator import Communicator, Scope
 from .link import Link
 from .link_transfer import OFFER_FORMAT, ranks_in_words
 
-LINK_PROTOCOL = 5
+LINK_PROTOCOL = 6
 _OLD_SETTING = "WINDLASS_MEETING"
 PLAN_VERSION = 3
 

@@ -7,22 +7,26 @@ import ctypes
 import operator
 import os
 import re
-from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import (
+    POINTER, byref, c_char, c_char_p, c_double, c_int32, c_int64, c_uint32, c_uint64, c_void_p)
 from typing import Any, Iterable, Mapping
 
 from .encoding import printable
 from .errors import (
     AbortedException, InvalidArgumentException, UnsupportedException, WindlassException, require)
 
-ABI = 14
+ABI = 16
 """Version of the C ABI that this package uses."""
 
 MOST_RANKS = 4096
 MAX_BLOCKS = 64
 OP_BARRIER, OP_BROADCAST, OP_ALL_REDUCE = 1, 3, 10
+OP_SEND, OP_RECEIVE = 41, 42
 OP_LINK, OP_LINK_REGISTER, OP_LINK_MOVE = 23, 24, 25
 NO_VERSION = -2
-REDUCE_OPS = {"sum": 0, "max": 1, "min": 2, "product": 3, "avg": 4}
+REDUCE_OPS = {"sum": 0, "max": 1, "min": 2, "product": 3, "avg": 4, "and": 5, "or": 6, "xor": 7}
+PREMULTIPLIED_SUM = 8
+"""Number in the C ABI of a sum whose terms have factors."""
 DTYPES = {  # the first number in a name is its bits
     name: (code, int(re.search("[0-9]+|$", name)[0] or 8) // 8) for code, name in enumerate(
         "bool u8 i8 f8e5m2 f8e4m3 f8e8m0 i16 u16 f16 bf16 i32 u32 f32 f64 i64 u64 c64 f8e4m3fnuz"
@@ -52,6 +56,11 @@ ErrorStruct = _struct(
 GroupConfig = _struct(
     ranks=c_int32, first_sequence=c_uint32, cores=c_int32, deadline_ns=c_int64, blocks=c_int32,
     adjust_threads=c_int32, device_cores=c_int32, hosts=c_void_p)
+RankState = _struct(
+    busy=c_int32, sequence=c_uint32, operation=c_int32, awaited=c_int32, closed=c_int32,
+    contested=c_uint32, item_owner=c_int32, item_phase=c_int32, item=c_int32, joined=c_int32,
+    lost=c_int32, former=c_int32, pid=c_int32, started=c_uint64, pid_namespace=c_uint64,
+    host=c_int32, elsewhere=c_int32)
 Process = _struct(pid=c_int32, started=c_uint64, pid_namespace=c_uint64)
 TensorStruct = _struct(
     dtype=c_int32, ndim=c_uint32, reserved=c_uint32, data=c_void_p, shape=POINTER(c_int64),
@@ -60,7 +69,10 @@ CollectiveCall = _struct(
     operation=c_int32, in_=c_void_p, in_elements=c_uint64, out=c_void_p, out_elements=c_uint64,
     dtype=c_int32, op=c_int32, algorithm=c_int32, root=c_int32, rows=c_int64, in_counts=c_void_p,
     in_offsets=c_void_p, out_counts=c_void_p, out_offsets=c_void_p, received_counts=c_void_p,
-    deadline_ns=c_int64, ticket=c_void_p, stream=c_uint64)
+    deadline_ns=c_int64, ticket=c_void_p, stream=c_uint64, factor=c_double)
+Message = _struct(
+    operation=c_int32, peer=c_int32, tag=c_int32, dtype=c_int32, source=c_int32, found_tag=c_int32,
+    reserved=c_int32, data=c_void_p, elements=c_uint64, received=c_uint64)
 TransferConfig = _struct(
     reserved=c_uint32, fingerprint=c_uint64, source_bindings=c_void_p,
     source_binding_words=c_uint64, source_binding_count=c_uint32, target_binding_count=c_uint32,
@@ -86,6 +98,7 @@ _SIGNATURES: list[tuple[Any, list[Any], str]] = [  # result, arguments, function
     (c_int32, [c_void_p, c_void_p, c_uint32, _error_p], "wl_group_open_wire"),
     (c_int32, [c_void_p, c_void_p, c_uint64, c_void_p, _error_p], "wl_group_wire_name"),
     (c_int32, [c_void_p, c_int32, c_int32, c_int64, c_void_p, _error_p], "wl_comm_split"),
+    (c_int32, [c_void_p, c_void_p, c_uint32, c_int64, _error_p], "wl_messages"),
     (c_int32, [c_void_p, c_char_p, _error_p], "wl_comm_abort"),
     (c_int32, [c_void_p, c_int32, c_void_p, c_uint32, c_char_p, _error_p], "wl_comm_fail"),
     (c_int32, [c_void_p, c_uint64, c_int64, c_void_p, _error_p], "wl_window_create"),
@@ -94,6 +107,7 @@ _SIGNATURES: list[tuple[Any, list[Any], str]] = [  # result, arguments, function
     (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint64, _error_p], "wl_notify"),
     (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint64, c_void_p, _error_p], "wl_test"),
     (c_int32, [c_void_p, c_void_p, c_int64, c_void_p, _error_p], "wl_transfer_create"),
+    (c_int32, [c_void_p, c_int32, c_void_p], "wl_comm_state"),
     (c_int32, [c_void_p, c_uint64, c_void_p, c_int64, _error_p], "wl_transfer_move"),
 ]
 _ARGUMENTS = {name: types for _, types, names in _SIGNATURES for name in names.split()}

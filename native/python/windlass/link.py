@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import threading
 from ctypes import byref, c_int32, c_int64, c_void_p
 from typing import Iterator
 
 from .errors import (
     AbortedException, ClosedException, DeadlineExceededException, WindlassException, require)
-from .deadline import Deadline
+from .deadline import LONGEST, Deadline
 from .library import DTYPES, OP_LINK_MOVE, TensorStruct, native, sized
 from .communicator import Communicator, Handle, Scope
 from .link_transfer import LinkTransferBuilder
@@ -23,8 +24,9 @@ class Link(Scope):
     `name` is the link's. `communicator` has the ranks of both jobs, the senders' first. After the
     link has failed, the jobs may connect again. One thread at a time calls operations on it."""
 
-    # Numbers of signals, and of the words that senders write at receivers.
-    _ASKED, _CONFIRMED, _WITHDRAWN, _OFFERED, _SIGNALS = 0, 1, 2, 3, 4
+    # Numbers of signals, and of the words that senders write at receivers. Two more signals are for
+    # transfers over several links, which Python ranks don't have.
+    _ASKED, _CONFIRMED, _WITHDRAWN, _OFFERED, _SIGNALS = 0, 1, 2, 3, 6
     _VERSION, _LEFT_NS, _NEWEST, _WAITING, _WORDS = 0, 1, 2, 3, 4
 
     # Outcomes of a handover.
@@ -70,19 +72,29 @@ class Link(Scope):
             self._finished = True
 
     def _tell_end(self, until):
-        """Returns once the receivers have the end, or have left: then this job may leave."""
-        for _ in until.pauses(20e-6, 1e-3):
-            is_alive = self.communicator.failure() is None
-            try:
+        """Returns once the receivers have the end, or have left: then this job may leave.
+
+        At the deadline, ends the link. That also ends a put to another host, which would last
+        longer."""
+        comm = self.communicator
+        late = threading.Timer(until.left(), comm._fail, (
+            AbortedException.code, [self._senders],
+            "the receivers don't get the end of the versions"))
+        late.daemon = True
+        late.start()
+        try:
+            for _ in until.later(LONGEST).pauses(20e-6, 1e-3):
+                is_alive = comm.failure() is None
                 self._move("wl_put", self._senders, self._WAITING, self._FINISHED)
-                if self._move("wl_get", self._senders, self._WAITING, 0) != self._FINISHED:
-                    continue
-            except AbortedException as e:
-                if not is_alive or not e.faulty_ranks or min(e.faulty_ranks) < self._senders:
-                    raise
-            return self._ENDS, 0  # the receivers have the end, or have left
-        self._raise_on_all(AbortedException.code, [self._senders],
-                           "the receivers don't get the end of the versions")
+                if self._move("wl_get", self._senders, self._WAITING, 0) == self._FINISHED:
+                    break
+        except AbortedException as e:
+            if not is_alive or not e.faulty_ranks or not all(
+                    rank >= self._senders and comm._has_closed(rank) for rank in e.faulty_ranks):
+                raise
+        finally:
+            late.cancel()
+        return self._ENDS, 0
 
     def _operation(self, what):
         return f"{what} on link '{self.name}'{self._whose}"

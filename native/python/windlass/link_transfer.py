@@ -20,7 +20,7 @@ from .library import (
 from .tensors import describe_change, memory_of, view
 from .communicator import Handle, Scope
 
-OFFER_FORMAT = 3
+OFFER_FORMAT = 4
 TABLE_FORMAT = 1
 
 _MODES = ("direct", "staged", "gather-broadcast")
@@ -89,8 +89,8 @@ class LinkTransferBuilder:
         self._registered = True
         shared = (MismatchException, UnsupportedException, InvalidArgumentException)
         with link._operating("register", shared):
-            # No checksums, not in place, these tensors to send, and none to receive.
-            offer = (packed("i??i", OFFER_FORMAT, False, False, len(self._sends))
+            # No checksums, not in place, one link, these tensors to send, and none to receive.
+            offer = (packed("i??ii", OFFER_FORMAT, False, False, 1, len(self._sends))
                      + b"".join(self._sends) + packed("i", 0))
             comm._bytes(OP_LINK_REGISTER, until, offer)
             comm._bytes(OP_LINK_REGISTER, until, self._bindings())
@@ -237,15 +237,25 @@ class LinkTransfer(Scope):
 
     def _send(self, version, until):
         link, what = self._link, f"send of version {version}"
-        with link._operating(what, _SHARED):
-            moving = link._offer(self._number, version, until)
-        if moving is None:
-            return (f"{link._operation(what)}: the receivers have not asked for a version when the"
-                    " deadline passed; nothing moved, and the link goes on")
+        moved = _FINISHED
+        while moved == _FINISHED:  # receivers that take a version back ask again
+            with link._operating(what, _SHARED):
+                moving = link._offer(self._number, version, until)
+            if moving is None:
+                return (f"{link._operation(what)}: the receivers have not asked for a version when"
+                        " the deadline passed; nothing moved, and the link goes on")
+            began = time.monotonic()
+            moved = self._move(what, version, moving)
+        link._move_seconds = time.monotonic() - began
+        self._next = (self._next + 1) % len(self._handles)
+        return None
+
+    def _move(self, what, version, moving):
+        """Returns the version that all ranks have moved, or _FINISHED if none."""
+        link = self._link
         change = self._moved()
         # A rank whose tensors changed takes part without a version, so that no rank commits it.
         cell = c_int64(NO_VERSION if change else version)
-        began = time.monotonic()
         shared = () if change else (*_SHARED, UnsupportedException)
         with link._operating(what, shared):
             is_sent = False
@@ -262,11 +272,7 @@ class LinkTransfer(Scope):
                 raise
             finally:
                 link._settle(is_sent, moving)
-        if cell.value == _FINISHED:  # the receivers have taken the version back: nothing moved
-            return self._send(version, until)
-        link._move_seconds = time.monotonic() - began
-        self._next = (self._next + 1) % len(self._handles)
-        return None
+        return cell.value
 
     def _moved(self):
         """Says which tensor is no longer what it was when it was added; None if all are."""

@@ -25,7 +25,6 @@ GroupConfig ofHosts(uint32_t ranks) {
   config.cores = ranks - 1;
   config.spansProcesses = true;
   config.hosts = 2;
-  config.eagerShift = 4;
   return config;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-gather of matrices by columns against a slow reference, bit for bit: ranks x shapes x dtypes,
-// direct and by counted arrivals.
+// All-gather and reduce-scatter of matrices by columns against a slow reference, bit for bit:
+// ranks x shapes x dtypes, direct and by counted arrivals.
 #include <tuple>
 
 #include "tests/native/collective_calls.h"
@@ -70,6 +70,57 @@ TEST_P(Columns, LieSideBySideOnEveryRank) {
           << "written beyond the output";
     });
   }
+}
+
+// Of f32 with exact sums and with factors, otherwise of integers.
+template <class T>
+T elementAt(int rank, uint64_t row, uint64_t column) {
+  return static_cast<T>(byteAt(rank, row, column, 0) % 32);
+}
+double factorOf(int rank) { return 0.5 * (rank + 1); }
+
+template <class T>
+void checkReduced(LocalRanks& ranks, int dtype, int op, bool large) {
+  const int n = ranks.size();
+  const auto all = static_cast<uint64_t>(n);
+  for (const Matrix& shape : shapes(large)) {
+    const auto rows = static_cast<uint64_t>(shape.rows);
+    const uint64_t count = rows * shape.columns;
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      std::vector<T> in(all * count + 1), out(count + 8, T(99)), want(out);
+      for (uint64_t i = 0; i < all * count; ++i)
+        in[i] = elementAt<T>(rank, i / (all * shape.columns), i % (all * shape.columns));
+      for (uint64_t i = 0; i < count; ++i) {
+        const uint64_t column = static_cast<uint64_t>(rank) * shape.columns + i % shape.columns;
+        T sum = 0;
+        for (int from = 0; from < n; ++from) {
+          const T term = elementAt<T>(from, i / shape.columns, column);
+          if (op == WL_PREMULTIPLIED_SUM) sum = static_cast<T>(sum + T(factorOf(from)) * term);
+          if (op == WL_SUM) sum = static_cast<T>(sum + term);
+          if (op == WL_MAX) sum = std::max(sum, term);
+        }
+        want[i] = sum;
+      }
+      wl_call_t call = collectiveOf(WL_OP_REDUCE_SCATTER_DIM, in.data(), all * count, out.data(),
+                                    count, dtype, op, WL_AUTO, 0, shape.rows, 0);
+      call.factor = factorOf(rank);
+      Error error;
+      ASSERT_EQ(WL_OK, wl_submit(comm, &call, &error)) << error.message;
+      std::fill(in.begin(), in.end(), T(98));
+      EXPECT_TRUE(out == want) << "columns of [" << shape.rows << ", " << shape.columns
+                               << "], rank " << rank << " of " << n << ", op " << op;
+    });
+  }
+}
+
+TEST_P(Columns, OfTheReductionGoToEachRank) {
+  const auto [n, cores, dtype] = GetParam();
+  LocalRanks ranks(n, 30'000'000'000, 0xfffffff0u, cores);
+  const bool large = kSlow == 1 && (longForm() || (n == 3 && dtype == WL_F32));
+  if (dtype == WL_U8) checkReduced<uint8_t>(ranks, dtype, WL_MAX, large);
+  if (dtype != WL_F32) return;
+  checkReduced<float>(ranks, dtype, WL_SUM, large);
+  checkReduced<float>(ranks, dtype, WL_PREMULTIPLIED_SUM, false);
 }
 
 INSTANTIATE_TEST_SUITE_P(RanksCoresAndDTypes, Columns,

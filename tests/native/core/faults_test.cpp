@@ -90,6 +90,34 @@ int32_t signalStep(Work& work, Error* error) {
                                  work.round + 1, work.deadlineNs, error);
 }
 
+// A ring of messages: one that travels in its head, and one of ordinary memory that is read.
+int32_t messageStep(Work& work, Error* error) {
+  thread_local std::vector<uint32_t> memory(50'000);
+  const int32_t before = (work.mate.rank + work.size() - 1) % work.size();
+  const int32_t after = (work.mate.rank + 1) % work.size();
+  const auto messageOf = [&](int32_t operation, int32_t peer, int32_t tag, uint64_t at) {
+    wl_message_t message = {};
+    message.struct_size = sizeof message;
+    message.operation = operation;
+    message.peer = peer;
+    message.tag = tag;
+    message.dtype = WL_U32;
+    message.data = memory.data() + at;
+    message.elements = tag == 0 ? 10 : 20'000;
+    return message;
+  };
+  memory[0] = memory[10] = work.round + 1;
+  wl_message_t messages[] = {
+      messageOf(WL_OP_SEND, after, 0, 0), messageOf(WL_OP_SEND, after, 1, 10),
+      messageOf(WL_OP_RECEIVE, before, 0, 20'010), messageOf(WL_OP_RECEIVE, before, 1, 20'020)};
+  const int32_t code = wl_messages(work.mate.comm, messages, 4, work.deadlineNs, error);
+  if (code == WL_OK) {
+    EXPECT_OF_MATE(work.mate, memory[20'010] == work.round + 1);
+    EXPECT_OF_MATE(work.mate, memory[20'020] == work.round + 1);
+  }
+  return code;
+}
+
 struct Kind {
   const char* name;
   Step step;
@@ -108,6 +136,7 @@ const Kind kKinds[] = {
     {"subgroup", subgroupStep, true, false, false},
     {"window creation", windowStep, false, false, false},
     {"notify and wait", signalStep, false, false, false},
+    {"messages around a ring", messageStep, false, false, true},
 };
 
 // Each rank gets what all have at the start of the window, side by side.

@@ -285,10 +285,20 @@ TEST(Items, EveryCollectiveHasItsKernels) {
        {WL_OP_BARRIER, WL_OP_ALL_TO_ALL, WL_OP_BROADCAST, WL_OP_ALL_GATHER,
         WL_OP_ALL_GATHER_DIM, WL_OP_REDUCE_SCATTER, WL_OP_ALL_REDUCE, WL_OP_SCATTER,
         WL_OP_GATHER, WL_OP_REDUCE, WL_OP_ALL_TO_ALL_V, WL_OP_ALL_GATHER_V,
-        WL_OP_REDUCE_SCATTER_V}) {
+        WL_OP_REDUCE_SCATTER_V, WL_OP_SCAN, WL_OP_EXCLUSIVE_SCAN, WL_OP_REDUCE_SCATTER_DIM}) {
     const windlass::Collective* collective = windlass::collectiveOf(operation);
     ASSERT_NE(nullptr, collective) << operation;
-    EXPECT_EQ(collective->eagerBytes > 0, static_cast<bool>(collective->eager)) << operation;
+    for (uint32_t ranks = 0; ranks < windlass::kWaysToRun; ++ranks) {
+      windlass::GroupConfig config;
+      config.ranks = 2;
+      config.cores = ranks == windlass::kThreadsOnCores || ranks == windlass::kProcessesOnCores ? 2 : 1;
+      config.spansProcesses = ranks >= windlass::kProcessesOnCores;
+      config.hosts = ranks == windlass::kOnSeveralHosts ? 2 : 1;
+      EXPECT_EQ(ranks, config.ranksAre());
+      const uint64_t most = collective->limits.bytes(config.ranksAre());
+      EXPECT_TRUE(most == 0 || collective->eager) << operation;
+      EXPECT_LE(most, config.eagerBytes()) << operation;
+    }
     EXPECT_TRUE(collective->algorithms[0].kernel) << operation;
     for (const windlass::Algorithm& algorithm : collective->algorithms)
       for (const auto& executor : algorithm.kernel.run)
@@ -297,6 +307,44 @@ TEST(Items, EveryCollectiveHasItsKernels) {
 }
 
 // ---- what a rank says between operations --------------------------------------------------------
+
+TEST(Items, ProcessesCountAsThreadsOnceAllNameWindowsAlone) {
+  windlass::GroupConfig config;
+  config.ranks = 2;
+  config.cores = 2;
+  config.spansProcesses = true;
+  const auto group = windlass::Group::create(config);
+  alignas(64) static unsigned char window[2][4096];
+  alignas(64) static unsigned char plain[4096];
+  group->windows().hold(2, nullptr, window, sizeof window[0], sizeof window[0]);
+  windlass::Operation ranks[] = {{*group, 0}, {*group, 1}};
+  const auto enter = [&](uint64_t count, void* inOfRank1, void* outOfRank1) {
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      Call call = Call::of(Descriptor::of(WL_OP_ALL_GATHER, count, WL_F32), 0, nullptr);
+      call.args = {rank == 0 ? window[0] : inOfRank1, rank == 0 ? window[0] : outOfRank1, nullptr};
+      call.inBytes = call.outBytes = 256;
+      ranks[rank].count();
+      ranks[rank].seePrevious();
+      ranks[rank].fillEntry(call, true, true);
+      ranks[rank].publishEntry();
+    }
+  };
+  const auto expect = [&](windlass::RanksAre are) {
+    for (const windlass::Operation& rank : ranks) EXPECT_EQ(are, rank.ranksAre());
+  };
+  enter(64, window[1], window[1]);
+  expect(windlass::kProcessesOnCores);
+  enter(64, plain, window[1]);  // an operation counts once all have entered the next one
+  expect(windlass::kThreadsOnCores);
+  enter(64, window[1], plain);
+  expect(windlass::kProcessesOnCores);
+  enter(64, window[1], window[1]);
+  expect(windlass::kProcessesOnCores);
+  enter(8, plain, plain);
+  expect(windlass::kThreadsOnCores);
+  enter(0, nullptr, nullptr);
+  expect(windlass::kThreadsOnCores);  // few elements say nothing
+}
 
 TEST(Items, ARankThatOpensAPhaseSaysAfterwardsThatItWaitsForNobody) {
   Comms ranks(2, 1);

@@ -153,6 +153,11 @@ class EveryCollective {
     });
     check(WL_OP_REDUCE_SCATTER, WL_AUTO, count,
           [&](uint64_t i) { return sum(me_ * count + i); });
+    check(WL_OP_REDUCE_SCATTER_DIM, WL_AUTO, count, [&](uint64_t i) {
+      return sum(i / columns * n_ * columns + me_ * columns + i % columns);
+    });
+    check(WL_OP_SCAN, WL_AUTO, count, [&](uint64_t i) { return sum(i, me_ + 1); });
+    check(WL_OP_EXCLUSIVE_SCAN, WL_AUTO, count, [&](uint64_t i) { return sum(i, me_); });
     for (const int32_t algorithm :
          {WL_AUTO, WL_ONE_PHASE, WL_TWO_PHASE, WL_RING, WL_BIDIRECTIONAL_RING}) {
       check(WL_OP_ALL_REDUCE, algorithm, count, [&](uint64_t i) { return sum(i); });
@@ -214,9 +219,11 @@ class EveryCollective {
   uint32_t own(uint64_t rank, uint64_t i) const {
     return valueOf(round_, static_cast<uint32_t>(rank), i);
   }
-  uint32_t sum(uint64_t i) const {
+  uint32_t sum(uint64_t i) const { return sum(i, n_); }
+  // Of the first ranks.
+  uint32_t sum(uint64_t i, uint32_t ranks) const {
     uint32_t sum = 0;
-    for (uint32_t rank = 0; rank < n_; ++rank) sum += own(rank, i);
+    for (uint32_t rank = 0; rank < ranks; ++rank) sum += own(rank, i);
     return sum;
   }
 

@@ -3,6 +3,7 @@
 // sizes x dtypes x ops x algorithms x in place or not, direct and by counted arrivals.
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "tests/native/collective_calls.h"
@@ -38,9 +39,26 @@ T combine(T a, T b, int op) {
       return static_cast<T>(static_cast<U>(uint64_t{static_cast<U>(a)} * static_cast<U>(b)));
     if (op == WL_MAX) return a > b ? a : b;
     if (op == WL_MIN) return a < b ? a : b;
+    if (op == WL_AND) return static_cast<T>(a & b);
+    if (op == WL_OR) return static_cast<T>(a | b);
+    if (op == WL_XOR) return static_cast<T>(a ^ b);
     return static_cast<T>(static_cast<U>(uint64_t{static_cast<U>(a)} + static_cast<U>(b)));
   }
 }
+
+// What an exclusive scan gives on rank 0.
+template <class T>
+T identity(int op) {
+  using Limits = std::numeric_limits<T>;
+  if (op == WL_PRODUCT) return 1;
+  if (op == WL_AND) return static_cast<T>(-1);
+  if (op == WL_MAX) return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  if (op == WL_MIN) return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  return 0;
+}
+
+// The factor of a rank in a premultiplied sum, which f32 rounds.
+double factorOf(int rank) { return 1.0 / (3 + rank); }
 
 template <class T>
 struct Typed;
@@ -108,6 +126,26 @@ struct Reference {
     return op == WL_AVG ? static_cast<T>(result / static_cast<T>(n)) : result;
   }
 
+  // A left fold of one element over the first ranks.
+  T prefix(uint64_t index, int ranks, int op) const {
+    if (ranks == 0) return identity<T>(op);
+    T result = inputs[0][index];
+    for (int rank = 1; rank < ranks; ++rank)
+      result = combine(result, inputs[static_cast<size_t>(rank)][index], op);
+    return result;
+  }
+
+  // A premultiplied sum of one element over the first ranks.
+  T premultiplied(uint64_t index, int ranks) const {
+    T result = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const T product =
+          static_cast<T>(factorOf(rank)) * inputs[static_cast<size_t>(rank)][index];
+      result = rank == 0 ? product : result + product;
+    }
+    return result;
+  }
+
   // A ring's order: a chunk starts at its own rank's right neighbour's left, and travels one way
   // round.
   T ringFold(uint64_t index, uint64_t start, uint64_t length, bool right, int op) const {
@@ -130,6 +168,51 @@ void compare(const T* got, const T* want, uint64_t count, const std::string& wha
       ADD_FAILURE() << what << ": element " << i << " is " << +got[i] << ", not " << +want[i];
       return;
     }
+  }
+}
+
+// Scans, and premultiplied sums of each operation that has them.
+template <class T>
+void checkScans(const Reference<T>& want, wl_comm_t* comm, int rank, uint64_t count,
+                const std::string& where) {
+  const auto n = static_cast<uint64_t>(want.n);
+  const int dtype = Typed<T>::kDType;
+  const std::vector<T>& in = want.inputs[static_cast<size_t>(rank)];
+  const bool hasSums = wl_dtype_can_reduce(dtype, WL_SUM) != 0;
+  std::vector<T> out(count + 1), expected(count + 1);
+  const auto check = [&](wl_operation operation, int op, uint64_t inCount, uint64_t elements,
+                         auto&& element) {
+    wl_call_t call = collectiveOf(operation, in.data(), inCount, out.data(), count, dtype, op,
+                                  WL_AUTO, want.n - 1, 0, 0);
+    call.factor = factorOf(rank);
+    std::fill(out.begin(), out.end(), T(77));
+    Error error;
+    ASSERT_EQ(WL_OK, wl_submit(comm, &call, &error)) << error.message;
+    for (uint64_t i = 0; i < elements; ++i) expected[i] = element(i);
+    expected[elements] = T(77);
+    compare(out.data(), expected.data(), elements + 1,
+            std::string(wl_operation_name(operation)) + ", op " + std::to_string(op) + ", " +
+                where);
+  };
+  for (int op = 0; op < WL_REDUCE_OP_COUNT; ++op) {
+    if (wl_dtype_can_reduce(dtype, op) == 0 || op == WL_AVG) continue;
+    check(WL_OP_SCAN, op, count, count, [&](uint64_t i) { return want.prefix(i, rank + 1, op); });
+    check(WL_OP_EXCLUSIVE_SCAN, op, count, count,
+          [&](uint64_t i) { return want.prefix(i, rank, op); });
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!hasSums) return;
+    const int op = WL_PREMULTIPLIED_SUM;
+    const uint64_t before = count * static_cast<uint64_t>(rank);
+    const auto ofAll = [&](uint64_t i) { return want.premultiplied(i, want.n); };
+    check(WL_OP_SCAN, op, count, count,
+          [&](uint64_t i) { return want.premultiplied(i, rank + 1); });
+    check(WL_OP_EXCLUSIVE_SCAN, op, count, count,
+          [&](uint64_t i) { return want.premultiplied(i, rank); });
+    check(WL_OP_ALL_REDUCE, op, count, count, ofAll);
+    check(WL_OP_REDUCE, op, count, rank == want.n - 1 ? count : 0, ofAll);
+    check(WL_OP_REDUCE_SCATTER, op, count * n, count,
+          [&](uint64_t i) { return ofAll(before + i); });
   }
 }
 
@@ -215,6 +298,7 @@ void checkAll(LocalRanks& ranks, const std::vector<uint64_t>& counts) {
                     "all-reduce by algorithm " + std::to_string(algorithm) + ", " + which);
           }
         }
+        if (!inPlace) checkScans(want, comm, rank, count, where);
         EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error))
             << "buffers are read until every rank is done";
       });
@@ -369,6 +453,37 @@ TEST(LongReductions, KeepTheirBitsInTurnWithOthers) {
   }
 }
 
+// Values whose sums are exact in any order, so that rings are held to them too.
+TEST(LongReductions, PremultipliedSumsAreOfEveryRanksFactor) {
+  if (wl_dtype_can_reduce(WL_F32, WL_SUM) == 0) return;
+  for (const int n : rankCounts()) {
+    LocalRanks ranks(n);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      for (const uint64_t count : {3u, 2'000u, 60'000u}) {
+        for (const int algorithm :
+             {WL_AUTO, WL_ONE_PHASE, WL_TWO_PHASE, WL_RING, WL_BIDIRECTIONAL_RING}) {
+          std::vector<float> in(count), out(count);
+          for (uint64_t i = 0; i < count; ++i)
+            in[i] = static_cast<float>(i % 100 + static_cast<uint64_t>(rank));
+          wl_call_t call = collectiveOf(WL_OP_ALL_REDUCE, in.data(), count, out.data(), count,
+                                        WL_F32, WL_PREMULTIPLIED_SUM, algorithm, 0, 0, 0);
+          call.factor = 0.25 * (rank + 1);
+          Error error;
+          ASSERT_EQ(WL_OK, wl_submit(comm, &call, &error)) << error.message;
+          for (uint64_t i = 0; i < count; ++i) {
+            float sum = 0;
+            for (int from = 0; from < n; ++from)
+              sum += 0.25f * static_cast<float>(from + 1) *
+                     static_cast<float>(i % 100 + static_cast<uint64_t>(from));
+            ASSERT_EQ(sum, out[i]) << "element " << i << " of " << count << ", algorithm "
+                                   << algorithm << ", rank " << rank << " of " << n;
+          }
+        }
+      }
+    });
+  }
+}
+
 TEST(ReductionArguments, AreCheckedBeforeAnythingIsSent) {
   LocalRanks ranks(1);
   wl_comm_t* comm = ranks.comms[0];
@@ -378,9 +493,38 @@ TEST(ReductionArguments, AreCheckedBeforeAnythingIsSent) {
             allReduce(comm, buffer, buffer + 32, 4, WL_I32, WL_AVG, 0, 0, &error));
   EXPECT_EQ(WL_UNSUPPORTED,
             allReduce(comm, buffer, buffer + 32, 4, WL_BOOL, WL_SUM, 0, 0, &error));
+  const auto refused = [&](int code, wl_operation operation, float* out, int dtype, int op,
+                           const std::string& says) {
+    EXPECT_EQ(code, callCollective(comm, operation, buffer, 4, out, 4, dtype, op, 0, 0, 2, 0,
+                                   &error));
+    EXPECT_TRUE(contains(error.message, says));
+  };
+  float* const other = buffer + 32;
+  for (const int op : {WL_AND, WL_OR, WL_XOR}) {
+    refused(WL_UNSUPPORTED, WL_OP_ALL_REDUCE, other, WL_F32, op,
+            std::string("allReduce: dtype f32 doesn't reduce with ") +
+                (op == WL_AND ? "and" : op == WL_OR ? "or" : "xor"));
+    refused(WL_UNSUPPORTED, WL_OP_SCAN, other, WL_BOOL, op, "scan: dtype bool doesn't reduce");
+    if (wl_dtype_can_reduce(WL_I32, op) == 0) {
+      refused(WL_UNSUPPORTED, WL_OP_ALL_REDUCE, other, WL_I32, op,
+              std::string(wl_target()) + " has no bitwise instructions");
+    }
+  }
+  refused(WL_UNSUPPORTED, WL_OP_ALL_REDUCE, other, WL_I32, WL_PREMULTIPLIED_SUM,
+          "dtype i32 doesn't reduce with premultiplied-sum");
+  refused(WL_UNSUPPORTED, WL_OP_SCAN, other, WL_F32, WL_AVG, "scan: avg does not scan");
+  refused(WL_UNSUPPORTED, WL_OP_EXCLUSIVE_SCAN, other, WL_F32, WL_AVG,
+          "exclusiveScan: avg does not scan");
+  refused(WL_INVALID_ARGUMENT, WL_OP_SCAN, buffer, WL_F32, WL_SUM, "does not work in place");
+  refused(WL_INVALID_ARGUMENT, WL_OP_REDUCE_SCATTER_DIM, buffer, WL_F32, WL_SUM,
+          "does not work in place");
+  const int64_t four[] = {4};
+  EXPECT_EQ(WL_UNSUPPORTED, callReduceScatterV(comm, buffer, 4, other, 4, four, WL_F32,
+                                               WL_PREMULTIPLIED_SUM, 0, &error));
+  EXPECT_TRUE(contains(error.message, "dtype f32 doesn't reduce with premultiplied-sum"));
   EXPECT_EQ(WL_UNSUPPORTED, reduce(comm, buffer, buffer + 32, 4, WL_C64, WL_SUM, 0, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT,
-            allReduce(comm, buffer, buffer + 32, 4, WL_F32, 5, 0, 0, &error));
+            allReduce(comm, buffer, buffer + 32, 4, WL_F32, WL_REDUCE_OP_COUNT, 0, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT,
             allReduce(comm, buffer, buffer + 32, 4, WL_F32, WL_SUM, WL_PUSH, 0, &error));
   EXPECT_EQ(WL_INVALID_ARGUMENT,

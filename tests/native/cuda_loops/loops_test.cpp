@@ -281,11 +281,11 @@ TEST_F(CudaLoops, FoldRowsInPlaceAsSimDoes) {
     const auto op = static_cast<ReduceOp>(under(kReduceOpCount));
     if (!canReduce(dtype, op)) continue;
     const auto elements = static_cast<int64_t>(under(under(6) == 0 ? 30000 : 200));
-    const auto terms = static_cast<uint32_t>(1 + under(8));
+    const auto terms = static_cast<uint32_t>(op == ReduceOp::kAvg ? 1 + under(8) : under(9));
     const auto divisor = static_cast<uint32_t>(terms + under(3));
     const uint64_t bytes = static_cast<uint64_t>(elements) * sizeOf(dtype);
     const uint64_t offset = offsetOf(dtype);
-    std::vector<Bytes> rows(terms, Bytes(bytes + 16));
+    std::vector<Bytes> rows(std::max(1u, terms), Bytes(bytes + 16));
     for (Bytes& row : rows)
       fill(row.data() + offset, dtype, static_cast<uint64_t>(elements), random_);
     std::vector<Bytes> expected = rows;
@@ -309,17 +309,21 @@ TEST_F(CudaLoops, WeighAsSimDoes) {
     const uint64_t bytes = static_cast<uint64_t>(elements) * sizeOf(dtype);
     const uint64_t offset = offsetOf(dtype);
     std::vector<Bytes> rows(terms, Bytes(bytes + 16));
-    float weights[8];
-    for (float& weight : weights) weight = static_cast<float>(under(2000)) / 512 - 1;
+    double weights[8];
+    for (double& weight : weights) weight = static_cast<double>(under(2000)) / 300 - 1;
     for (Bytes& row : rows)
       fill(row.data() + offset, dtype, static_cast<uint64_t>(elements), random_);
-    Bytes expected(bytes + 16);
-    Bytes target(bytes + 16);
+    const auto count = static_cast<uint32_t>(1 + under(2));
+    std::vector<Bytes> expected(count, Bytes(bytes + 16));
+    std::vector<Bytes> target = expected;
     const auto row = [&](uint32_t i) { return rows[i].data() + offset; };
-    TFOLD_WEIGHTED(expected.data() + offset, rowsAt(terms, row), weights, elements, dtype,
-                   Stores::kCached);
+    const auto weight = [&](uint32_t i) { return weights[i]; };
+    const auto ofSim = [&](uint32_t i) { return expected[i].data() + offset; };
+    const auto ofGpu = [&](uint32_t i) { return target[i].data() + offset; };
+    TFOLD_WEIGHTED(rowsAt(count, ofSim), rowsAt(terms, row), weightsAt(terms, weight), elements,
+                   dtype, Stores::kCached);
     NoTile tile;
-    gpu::TFOLD_WEIGHTED(target.data() + offset, gpu::rowsAt(terms, row), weights, elements, dtype,
+    gpu::TFOLD_WEIGHTED(gpu::rowsAt(count, ofGpu), gpu::rowsAt(terms, row), weight, elements, dtype,
                         tile);
     ASSERT_EQ(target, expected) << "seed " << seed_ << " " << nameOf(dtype);
   }

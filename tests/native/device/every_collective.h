@@ -124,7 +124,10 @@ class EveryCollective {
                                    {WL_OP_ALL_REDUCE, false, false, WL_BIDIRECTIONAL_RING},
                                    {WL_OP_SCATTER, true, false, WL_AUTO},
                                    {WL_OP_GATHER, false, true, WL_AUTO},
-                                   {WL_OP_REDUCE, false, false, WL_AUTO}};
+                                   {WL_OP_REDUCE, false, false, WL_AUTO},
+                                   {WL_OP_REDUCE_SCATTER_DIM, true, false, WL_AUTO},
+                                   {WL_OP_SCAN, false, false, WL_AUTO},
+                                   {WL_OP_EXCLUSIVE_SCAN, false, false, WL_AUTO}};
   static constexpr size_t kCases = sizeof kEach / sizeof kEach[0];
   static constexpr size_t kPartCases = 3;
 

@@ -69,7 +69,8 @@ TEST(GridTable, TakesEveryOperationThatDevicesRun) {
   for (const char* name :
        {"all-to-all", "broadcast", "all-gather", "all-gather-dim", "reduce-scatter",
         "all-reduce", "scatter", "gather", "reduce", "all-to-all-v", "all-gather-v",
-        "reduce-scatter-v", "transfer", "expert-dispatch", "expert-combine"}) {
+        "reduce-scatter-v", "reduce-scatter-dim", "scan", "exclusive-scan", "transfer",
+        "expert-dispatch", "expert-combine"}) {
     const std::string text =
         std::string("windlass-cuda-grids 1\n9.0 132 ") + name + " 2 2 0 4 1\nend 1\n";
     EXPECT_EQ(tableOf(text).rowsOf({9, 0, 132}), 1u);

@@ -28,7 +28,9 @@
 #include "kernels/one_sided.h"
 #include "kernels/reduce.h"
 #include "kernels/reduce_scatter.h"
+#include "kernels/reduce_scatter_columns.h"
 #include "kernels/reduce_scatter_v.h"
+#include "kernels/scan.h"
 #include "kernels/scatter.h"
 #include "windlass/kernel_list.h"
 
@@ -299,6 +301,17 @@ TEST_P(InLineKernels, MoveColumns) {
   };
   run<AllGatherColumns>("all-gather-dim", rows, kColumns);
   run<Eager<AllGatherColumnsPull>>("all-gather-dim, eager", rows, kColumns);
+  const Expected reduced = [](const Operation& of, const auto& in, uint32_t rank, Values& out) {
+    const uint64_t columns = of.elements / of.launch.rows();
+    for (uint64_t i = 0; i < of.elements; ++i) {
+      const uint64_t at = (i / columns * of.ranks + rank) * columns + i % columns;
+      uint32_t sum = 0;
+      for (uint32_t p = 0; p < of.ranks; ++p) sum += static_cast<uint32_t>(in[p][at]);
+      out[i] = static_cast<int32_t>(sum);
+    }
+  };
+  run<ReduceScatterColumns>("reduce-scatter-dim", rows, reduced);
+  run<Eager<ReduceScatterColumns>>("reduce-scatter-dim, eager", rows, reduced);
 }
 
 TEST_P(InLineKernels, Reduce) {
@@ -314,6 +327,16 @@ TEST_P(InLineKernels, Reduce) {
   };
   run<windlass::Reduce>("reduce", atRoot);
   run<Eager<windlass::Reduce>>("reduce, eager", atRoot);
+  const auto ofFirst = [](uint32_t own) {
+    return [own](const Operation& of, const auto& in, uint32_t rank, Values& out) {
+      std::fill_n(out.begin(), of.elements, 0);
+      for (uint32_t p = 0; p < rank + own; ++p) add(in[p], 0, of.elements, out, false);
+    };
+  };
+  run<Scan>("scan", ofFirst(1));
+  run<Eager<Scan>>("scan, eager", ofFirst(1));
+  run<ExclusiveScan>("exclusive-scan", ofFirst(0));
+  run<Eager<ExclusiveScan>>("exclusive-scan, eager", ofFirst(0));
 }
 
 TEST_P(InLineKernels, MoveUnequalParts) {

@@ -8,7 +8,8 @@ namespace windlass {
 namespace fold_test {
 
 constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kProduct,
-                             ReduceOp::kAvg};
+                             ReduceOp::kAvg, ReduceOp::kAnd, ReduceOp::kOr,  ReduceOp::kXor,
+                             ReduceOp::kPremultipliedSum};
 
 struct Sources {
   DType dtype;
@@ -209,6 +210,46 @@ TEST(Fold, InPlaceIntoAnySource) {
   }
 }
 
+// A fold of no rows, and of the same with one more row, which the identity does not change.
+TEST(Fold, OfNoRowsIsTheIdentity) {
+  std::mt19937_64 random(13);
+  for (int type = 0; type < kDTypeCount; ++type) {
+    const auto dtype = static_cast<DType>(type);
+    for (const ReduceOp op : kOps) {
+      if (!canReduce(dtype, op) || op == ReduceOp::kAvg) continue;
+      for (const int64_t count : {0, 1, 1025, 2500}) {
+        Sources input(dtype, count, 1, random);
+        const Sources before = input;
+        const size_t bytes = sizeOf(dtype);
+        // For bools, only 0 and 1 are values.
+        if (dtype == DType::kBool)
+          for (auto& each : input.data[0]) each &= 1;
+        const Sources given = input;
+        std::vector<unsigned char> identity(before.data[0].size() + 4, 0xa5);
+        const auto none = [](uint32_t) -> void* { return nullptr; };
+        const auto target = [&](uint32_t) { return identity.data(); };
+        TFOLD(rowsAt(1, target), rowsAt(0, none), count, dtype, op, 0, Stores::kCached);
+        for (size_t i = identity.size() - 4; i < identity.size(); ++i) ASSERT_EQ(identity[i], 0xa5);
+        std::vector<unsigned char> out(before.data[0].size());
+        const auto both = [&](uint32_t s) {
+          return s == 0 ? identity.data() : input.data[0].data();
+        };
+        const auto result = [&](uint32_t) { return out.data(); };
+        TFOLD(rowsAt(1, result), rowsAt(2, both), count, dtype, op, 2, Stores::kCached);
+        for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+          // -0 + 0 is 0.
+          const uint64_t alone = given.expected(i, op);
+          const uint64_t sum = reference::loadElement(&out[i * bytes], bytes);
+          const bool isZero = isFloat(dtype) && (alone << (65 - 8 * bytes)) == 0;
+          ASSERT_TRUE(sum == alone || (isZero && sum == 0))
+              << "dtype " << type << " op " << static_cast<int>(op) << ": " << sum << ", not "
+              << alone;
+        }
+      }
+    }
+  }
+}
+
 TEST(Fold, OrderIsTheSources) {
   // In f32, (1e8 + 1) - 1e8 = 0 and (1e8 - 1e8) + 1 = 1.
   float big = 1e8f;
@@ -232,7 +273,10 @@ TEST(Fold, CanReduceFollowsTheTypes) {
       bool expected = dtype != DType::kC64 && dtype != DType::kF8E8M0 &&
                       dtype != DType::kF8E4M3FNUZ && dtype != DType::kF8E5M2FNUZ;
       if (dtype == DType::kBool) expected = op == ReduceOp::kMax || op == ReduceOp::kMin;
-      if (reference::formatOf(dtype) == nullptr && op == ReduceOp::kAvg) expected = false;
+      const bool isOfFloats = reference::formatOf(dtype) != nullptr;
+      if (!isOfFloats && op == ReduceOp::kAvg) expected = false;
+      if (isOfFloats && isBitwise(op)) expected = false;
+      if (op == ReduceOp::kPremultipliedSum) expected = false;
       EXPECT_EQ(canReduce(dtype, op), expected) << type << " " << static_cast<int>(op);
     }
   }

@@ -137,6 +137,8 @@ F combineFloat(F a, F b, ReduceOp op) {
       if (a != a || b != b) return a + b;
       if (a == b) return std::signbit(a) ? a : b;
       return a < b ? a : b;
+    default:
+      break;
   }
   return a;
 }
@@ -172,7 +174,16 @@ uint64_t foldIntegers(const std::vector<uint64_t>& codes, ReduceOp op) {
       case ReduceOp::kMin:
         value = next < value ? next : value;
         break;
-      case ReduceOp::kAvg:
+      case ReduceOp::kAnd:
+        value = static_cast<T>(value & next);
+        break;
+      case ReduceOp::kOr:
+        value = static_cast<T>(value | next);
+        break;
+      case ReduceOp::kXor:
+        value = static_cast<T>(value ^ next);
+        break;
+      default:
         break;
     }
   }

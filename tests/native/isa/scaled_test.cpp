@@ -84,8 +84,17 @@ TEST(Scaled, SumsOfWeightedRowsMatchReference) {
         for (const auto& [path, table] : reference::availablePaths()) {
           for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
             std::vector<unsigned char> out(static_cast<size_t>(count) * bytes + 4, 0xa5);
-            TFOLD_WEIGHTED(out.data(), rowsAt(static_cast<uint32_t>(sources), row), weights.data(),
-                           count, dtype, stores, *table);
+            std::vector<unsigned char> second = out;
+            const auto target = [&](uint32_t d) { return d == 0 ? out.data() : second.data(); };
+            const auto weight = [&](uint32_t s) { return weights[s]; };
+            const auto terms = static_cast<uint32_t>(sources);
+            TFOLD_WEIGHTED(rowsAt(1, target), rowsAt(terms, row), weightsAt(terms, weight), count,
+                           dtype, stores, *table);
+            std::vector<unsigned char> first = out;
+            TFOLD_WEIGHTED(rowsAt(2, target), rowsAt(terms, row), weightsAt(terms, weight), count,
+                           dtype, stores, *table);
+            ASSERT_EQ(first, out);
+            ASSERT_EQ(first, second);
             for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
               ASSERT_EQ(reference::loadElement(&out[i * bytes], bytes), wanted[i])
                   << format.name << ", element " << i << " of " << count << " of " << sources

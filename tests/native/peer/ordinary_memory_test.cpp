@@ -53,6 +53,7 @@ struct Operation {
   bool isPacked = false;  // of all-to-all-v
   DType dtype;
   ReduceOp op;
+  bool isPremultiplied;
   int algorithm;
   int root;
   bool inPlace;
@@ -64,19 +65,23 @@ struct Operation {
         WL_OP_ALL_TO_ALL,     WL_OP_BROADCAST, WL_OP_ALL_GATHER, WL_OP_ALL_GATHER_DIM,
         WL_OP_REDUCE_SCATTER, WL_OP_ALL_REDUCE, WL_OP_ALL_REDUCE, WL_OP_SCATTER,
         WL_OP_GATHER,         WL_OP_REDUCE,    WL_OP_ALL_TO_ALL_V, WL_OP_ALL_TO_ALL_V,
-        WL_OP_ALL_GATHER_V,   WL_OP_REDUCE_SCATTER_V};
+        WL_OP_ALL_GATHER_V,   WL_OP_REDUCE_SCATTER_V, WL_OP_SCAN, WL_OP_EXCLUSIVE_SCAN,
+        WL_OP_REDUCE_SCATTER_DIM};
     what = kAll[random() % std::size(kAll)];
     isPacked = random() % 2 == 0;
     do {
       dtype = static_cast<DType>(random() % windlass::kDTypeCount);
       op = static_cast<ReduceOp>(random() % windlass::kReduceOpCount);
-    } while (reduces() && !windlass::canReduce(dtype, op));
+      isPremultiplied = what != WL_OP_REDUCE_SCATTER_V && isFloat(dtype) && random() % 4 == 0;
+      if (isPremultiplied) op = ReduceOp::kPremultipliedSum;
+    } while (reduces() && !isPremultiplied &&
+             (!windlass::canReduce(dtype, op) || (scans() && op == ReduceOp::kAvg)));
     root = static_cast<int>(random() % static_cast<unsigned>(ranks));
     algorithm = WL_AUTO;
     if (what == WL_OP_ALL_TO_ALL) algorithm = random() % 2 == 0 ? WL_PUSH : WL_PULL;
     if (what == WL_OP_ALL_REDUCE) {
       // Rings promise the canonical order for no operation that rounds.
-      const bool isExact = wl_dtype_can_reduce(static_cast<int>(dtype), WL_AVG) == 0;
+      const bool isExact = !isFloat(dtype);
       constexpr int kAlgorithms[] = {WL_AUTO, WL_ONE_PHASE, WL_TWO_PHASE, WL_RING,
                                      WL_BIDIRECTIONAL_RING};
       algorithm = kAlgorithms[random() % (isExact ? 5 : 3)];
@@ -96,8 +101,10 @@ struct Operation {
   uint64_t elementBytes() const { return sizeOf(dtype); }
   bool reduces() const {
     return what == WL_OP_REDUCE_SCATTER || what == WL_OP_ALL_REDUCE || what == WL_OP_REDUCE ||
-           what == WL_OP_REDUCE_SCATTER_V;
+           what == WL_OP_REDUCE_SCATTER_V || what == WL_OP_REDUCE_SCATTER_DIM || scans();
   }
+  bool scans() const { return what == WL_OP_SCAN || what == WL_OP_EXCLUSIVE_SCAN; }
+  double factor(uint64_t rank) const { return 1.0 / static_cast<double>(3 + rank); }
   uint64_t ranks() const { return elements.size(); }
   // Of parts that differ in size, what `from` has for `to`; in all-gather-v what `from` has, in
   // reduce-scatter-v what is for `to`.
@@ -199,6 +206,7 @@ class Call {
         set(of_.count, all);
         break;
       case WL_OP_REDUCE_SCATTER:
+      case WL_OP_REDUCE_SCATTER_DIM:
         set(all, of_.count);
         break;
       case WL_OP_SCATTER:
@@ -323,18 +331,45 @@ class Call {
       return callReduceScatterV(member_.comm, in_, inElements_, out_, outElements_, sent.data(),
                                 dtype, op, 0, error);
     }
-    return callCollective(member_.comm, of_.what, in_, inElements_, out_, outElements_, dtype, op,
-                          of_.algorithm, of_.root, of_.rows(), 0, error);
+    wl_call_t call = collectiveOf(of_.what, in_, inElements_, out_, outElements_, dtype, op,
+                                  of_.algorithm, of_.root, of_.rows(), 0);
+    call.factor = of_.factor(me_);
+    return wl_submit(member_.comm, &call, error);
+  }
+
+  // The ranks whose inputs are folded: the first ones.
+  uint64_t terms() const {
+    return of_.what == WL_OP_SCAN ? me_ + 1 : of_.what == WL_OP_EXCLUSIVE_SCAN ? me_ : n_;
+  }
+
+  // What the first ranks' elements fold to, with the identity of the operation for none.
+  uint64_t fold(std::vector<uint64_t> codes) const {
+    const DType wide = of_.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+    const bool isFloat = windlass::isFloat(of_.dtype);
+    if (of_.isPremultiplied) {
+      using namespace windlass::reference;
+      for (uint64_t rank = 0; rank < codes.size(); ++rank) {
+        const uint64_t code = cast(of_.dtype, wide, codes[rank]);
+        codes[rank] = wide == DType::kF64
+                          ? toBits(of_.factor(rank) * fromBits<double>(code))
+                          : toBits(static_cast<float>(of_.factor(rank)) * fromBits<float>(code));
+      }
+      if (codes.empty()) codes.push_back(0);
+      return cast(wide, of_.dtype, windlass::reference::fold(wide, codes, ReduceOp::kSum));
+    }
+    if (!codes.empty()) return windlass::reference::fold(of_.dtype, codes, of_.op);
+    const uint64_t bits = windlass::identityBits(isFloat ? wide : of_.dtype, of_.op);
+    return isFloat ? windlass::reference::cast(wide, of_.dtype, bits) : bits;
   }
 
   uint64_t folded(uint64_t i) {
     i %= kPeriod;
     for (uint64_t next = folds_.size(); next < kPeriod; ++next) {
       std::vector<uint64_t> codes;
-      for (uint64_t rank = 0; rank < n_; ++rank) codes.push_back(of_.element(rank, next));
+      for (uint64_t rank = 0; rank < terms(); ++rank) codes.push_back(of_.element(rank, next));
       const uint64_t bits = 8 * of_.elementBytes();
       const uint64_t mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-      folds_.push_back(windlass::reference::fold(of_.dtype, codes, of_.op) & mask);
+      folds_.push_back(fold(codes) & mask);
     }
     return folds_[i];
   }
@@ -360,6 +395,10 @@ class Call {
         return of_.element(root, me_ * count + i);
       case WL_OP_REDUCE_SCATTER:
         return folded(me_ * count + i);
+      case WL_OP_REDUCE_SCATTER_DIM: {
+        const uint64_t columns = count / static_cast<uint64_t>(of_.rows());
+        return folded((i / columns * n_ + me_) * columns + i % columns);
+      }
       case WL_OP_ALL_TO_ALL_V:
         while (i >= of_.part(from, me_)) i -= of_.part(from++, me_);
         for (uint64_t rank = 0; rank < me_; ++rank) before += of_.part(from, rank);

@@ -128,7 +128,7 @@ struct Plan {
       for (uint64_t i = 0; i < kPeriod + 7 * kVersions; ++i)
         own.push_back(windlass::reference::randomElement(dtype, random));
     }
-    const bool folds = windlass::canReduce(dtype, op) && limits.hasReduce(dtype);
+    const bool folds = windlass::canReduce(dtype, op) && limits.hasReduce(dtype, op);
     for (int rank = 0; rank < ranks; ++rank) {
       auto& own = pieces.emplace_back();
       for (int64_t row = 0; row < targetShape[0];) {

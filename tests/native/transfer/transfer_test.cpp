@@ -443,7 +443,7 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
       {"target binding", 2, 1, -1, WL_INVALID_ARGUMENT},
       {"wire", 2, 2, 40, WL_INVALID_ARGUMENT},
       {"wire", 2, 2, WL_I32, WL_UNSUPPORTED},
-      {"op", 2, 3, 5, WL_INVALID_ARGUMENT},
+      {"op", 2, 3, WL_REDUCE_OP_COUNT, WL_INVALID_ARGUMENT},
       {"dimensions", 2, 4, 3, WL_INVALID_ARGUMENT},
       {"sources", 2, 5, 0, WL_INVALID_ARGUMENT},
       {"sources", 2, 5, 2, WL_INVALID_ARGUMENT},

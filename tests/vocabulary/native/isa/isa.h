@@ -101,9 +101,11 @@ STUB Rows rowsAt(uint32_t count, const At& at) {
 template <typename TileT>
 STUB void TFOLD(const Rows&, const Rows&, int64_t, DType, ReduceOp, uint32_t, TileT&,
                 Stores = Stores::kByOperation) {}
-template <typename TileT>
-STUB void TFOLD_WEIGHTED(void*, const Rows&, const float*, int64_t, DType, TileT&,
-                         Stores = Stores::kByOperation) {}
+template <typename Weight, typename TileT>
+STUB void TFOLD_WEIGHTED(const Rows&, const Rows&, const Weight& weight, int64_t, DType, TileT&,
+                         Stores = Stores::kByOperation) {
+  weight(0);
+}
 template <typename TileT>
 STUB void TQUANT(const Rows&, const Rows&, const void*, int64_t, DType, TileT&,
                  Stores = Stores::kByOperation) {}

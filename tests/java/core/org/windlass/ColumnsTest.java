@@ -10,7 +10,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
-import org.windlass.error.UnsupportedException;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
 
@@ -103,6 +102,7 @@ class ColumnsTest {
     ranks.run(
         communicator -> {
           refuses(communicator, new long[] {6}, new long[] {3, 4}, "dim is 1");
+          refuses(communicator, new long[] {3, 2, 1}, new long[] {3, 4}, "but for dim 1");
           refuses(communicator, new long[] {3, 2}, new long[] {12}, "but for dim 1");
           refuses(communicator, new long[] {3, 2}, new long[] {2, 6}, "but for dim 1");
           refuses(communicator, new long[] {3, 2}, new long[] {3, 5}, "must have 2 times as many");
@@ -124,7 +124,7 @@ class ColumnsTest {
   }
 
   @OnRanks(2)
-  void dimensionZeroIsTheOrdinaryOneAndOthersAreRefused(Ranks ranks) {
+  void dimensionZeroIsTheOrdinaryOneAndOthersJoinInnerOnes(Ranks ranks) {
     ranks.run(
         communicator -> {
           int rank = communicator.rank();
@@ -137,9 +137,12 @@ class ColumnsTest {
           assertThatThrownBy(() -> communicator.allGather(in, out.reshape(1, 4, 1), 0))
               .isInstanceOf(InvalidArgumentException.class)
               .hasMessageContainingAll("allGather", "but for dim 0");
-          assertThatThrownBy(() -> communicator.allGather(in, out.reshape(1, 4, 1), 1))
-              .isInstanceOf(UnsupportedException.class)
-              .hasMessageContaining("dim 0 of any tensor and dim 1 of a matrix are supported");
+          assertThatThrownBy(() -> communicator.allGather(in, out, 3))
+              .isInstanceOf(InvalidArgumentException.class)
+              .hasMessageContainingAll("allGather", "dim is 3");
+          communicator.allGather(in, out.reshape(1, 2, 2), 2);
+          out.copyTo(found);
+          assertThat(found).containsExactly(0, 1, 10, 11);
         });
   }
 

@@ -16,6 +16,7 @@ import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Bucket;
+import org.windlass.plan.Hosts;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
@@ -31,7 +32,7 @@ class CopiesTest {
     Region region = new Region(dimensions);
     bounds[1] = 9;
     dimensions[0] = new long[] {0, 7};
-    assertThat(region).isEqualTo(Region.whole(2));
+    assertThat(region).isEqualTo(new Region(new long[] {0, 2}));
     int[] numbers = {2, 3};
     DeviceMesh named = DeviceMesh.of(List.of("a", "b"), numbers);
     DeviceMesh mesh = DeviceMesh.of(numbers);
@@ -55,7 +56,7 @@ class CopiesTest {
     assertThat(tensor.shape()).containsExactly(2, 2);
     assertThat(plan.shape()).containsExactly(2, 2);
     assertThat(spec.extents()).containsExactly(2, 2);
-    assertThat(plan.routes().get(0).region()).isEqualTo(Region.whole(2, 2));
+    assertThat(plan.routes().get(0).region()).isEqualTo(new Region(new long[] {0, 2}, new long[] {0, 2}));
   }
 
   @Test
@@ -65,7 +66,7 @@ class CopiesTest {
     List<Long> shape = new ArrayList<>(List.of(2L));
     TensorSpec spec = new TensorSpec("w", shape, DType.F32, layout, shape);
     List<Traffic.Link> links = new ArrayList<>(List.of(new Traffic.Link(0, 1, 8)));
-    Traffic traffic = new Traffic(links, 8, 0, links, 8);
+    Traffic traffic = new Traffic(links, links);
     List<Integer> faultyRanks = new ArrayList<>(List.of(1));
     DeadlineExceededException timeout =
         new DeadlineExceededException("late", null, "barrier", faultyRanks);
@@ -93,14 +94,14 @@ class CopiesTest {
               TensorSpec.of("w", DType.F32, Layout.parse("4x2:R,S0"), 8, 8),
               TensorSpec.of("w", DType.F32, Layout.parse(target), 8, 8),
               DType.F32,
-              PlanOptions.defaults().withRanksPerHost(4));
+              PlanOptions.defaults().withHosts(Hosts.ofEach(4)));
       assertThat(plan.routes()).isNotEmpty();
       for (Route route : plan.routes()) {
         for (List<?> list : List.of(route.sources(), route.targets())) {
           assertThatThrownBy(list::clear).isInstanceOf(UnsupportedOperationException.class);
         }
       }
-      for (Bucket bucket : plan.buckets()) {
+      for (Bucket bucket : Bucket.pack(List.of(plan))) {
         assertThatThrownBy(bucket.entries()::clear)
             .isInstanceOf(UnsupportedOperationException.class);
       }

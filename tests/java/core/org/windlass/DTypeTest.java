@@ -50,13 +50,15 @@ class DTypeTest {
   void reductionsAreThoseOfTheContract() {
     for (DType dtype : CASTABLE) {
       for (ReduceOp op : ReduceOp.values()) {
-        assertThat(dtype.canReduce(op)).isTrue();
+        assertThat(dtype.canReduce(op)).isEqualTo(!op.isBitwise());
       }
     }
     assertThat(DType.I32.canReduce(ReduceOp.SUM)).isTrue();
     assertThat(DType.U8.canReduce(ReduceOp.AVG)).isFalse();
     assertThat(DType.BOOL.canReduce(ReduceOp.MAX)).isTrue();
     assertThat(DType.BOOL.canReduce(ReduceOp.SUM)).isFalse();
+    assertThat(DType.BOOL.canReduce(ReduceOp.AND)).isFalse();
+    assertThat(DType.I64.canReduce(ReduceOp.XOR)).isTrue();
     assertThat(DType.C64.canReduce(ReduceOp.SUM)).isFalse();
     assertThat(DType.F8E8M0.canReduce(ReduceOp.MAX)).isFalse();
   }

@@ -80,7 +80,7 @@ class HandoffTest {
     try (LocalGroup group = LocalGroup.of(1)) {
       Throwable failure =
           new ForkJoinPool(1)
-              .submit(() -> catchThrowable(() -> group.communicator(0).broadcast(null, 0)))
+              .submit(() -> catchThrowable(() -> group.communicator(0).broadcast((Tensor) null, 0)))
               .get();
       assertThat(failure)
           .isInstanceOf(NullPointerException.class)

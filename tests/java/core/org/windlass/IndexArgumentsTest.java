@@ -19,7 +19,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
-import org.windlass.layout.Region;
 import org.windlass.testing.PublicApi;
 
 /** Indices before the first, one past the last and far out, for every parameter that is one. */
@@ -47,12 +46,9 @@ class IndexArgumentsTest {
           "Chunk(rank)",
           "DeviceMesh.ranks(ranks)",
           "Hosts.hostOf(rank)",
-          "Plan.bucketsFor(rank)",
           "Plan.chunksFor(rank)",
           "Plan.routesFor(rank)",
           "Plan.stagingBytes(rank)",
-          "Plan.stagingBytesFor(rank)",
-          "Plan.trafficFor(rank)",
           "Report.Rank(rank)",
           "Totals.of(rank)",
           "Traffic.ofPlans(rank)");
@@ -70,8 +66,7 @@ class IndexArgumentsTest {
       Set.of(
           "DeviceMesh.contains(rank)",
           "DeviceMesh.coordinates(rank)",
-          "DeviceMesh.placeOf(rank)",
-          "Region.contains(index)");
+          "DeviceMesh.placeOf(rank)");
 
   private static final Set<String> COUNTS_OF_RANKS =
       Set.of(
@@ -159,12 +154,6 @@ class IndexArgumentsTest {
 
   @Test
   void coordinatesAreOneForEachDimension() {
-    Region region = Region.whole(2, 2);
-    for (long[] index : new long[][] {{}, {0}, {0, 0, 0}}) {
-      assertThatThrownBy(() -> region.contains(index))
-          .isInstanceOf(InvalidArgumentException.class)
-          .hasMessageContaining("index has " + index.length);
-    }
     assertThatThrownBy(() -> DeviceMesh.of(2, 2).rankAt(1))
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("1 coordinates");

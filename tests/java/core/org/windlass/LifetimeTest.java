@@ -477,7 +477,7 @@ class LifetimeTest {
       List<LogRecord> records =
           logged(
               () -> {
-                communicator.runAsync(c -> c.broadcast(null, 0));
+                communicator.runAsync(c -> c.broadcast((Tensor) null, 0));
                 communicator.barrier();
               },
               () -> true);
@@ -496,9 +496,9 @@ class LifetimeTest {
       List<LogRecord> records =
           logged(
               () -> {
-                Operation<Void> awaited = communicator.runAsync(c -> c.broadcast(null, 0));
+                Operation<Void> awaited = communicator.runAsync(c -> c.broadcast((Tensor) null, 0));
                 assertThatThrownBy(awaited::await).isInstanceOf(NullPointerException.class);
-                communicator.runAsync(c -> c.broadcast(null, 0)).toCompletableFuture();
+                communicator.runAsync(c -> c.broadcast((Tensor) null, 0)).toCompletableFuture();
                 communicator.runAsync(Collectives::barrier);
                 last.set(new WeakReference<>(communicator.runAsync(Collectives::barrier)));
                 communicator.abort("over"); // which every later call says

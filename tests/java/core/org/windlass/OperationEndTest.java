@@ -229,7 +229,7 @@ class OperationEndTest {
       after.get(20, TimeUnit.SECONDS);
       assertThat(ranOn.get()).isEqualTo("windlass-calls-0");
 
-      Operation<Void> failing = communicator.runAsync(c -> c.broadcast(null, 0));
+      Operation<Void> failing = communicator.runAsync(c -> c.broadcast((Tensor) null, 0));
       assertThat(failing.toCompletableFuture())
           .failsWithin(ofSeconds(20))
           .withThrowableThat()

@@ -215,7 +215,7 @@ class OperationTest {
   void awaitThrowsWhatTheCallThrew() {
     try (LocalGroup group = LocalGroup.of(1)) {
       Communicator communicator = group.communicator(0);
-      assertThatThrownBy(communicator.runAsync(c -> c.broadcast(null, 0))::await)
+      assertThatThrownBy(communicator.runAsync(c -> c.broadcast((Tensor) null, 0))::await)
           .isInstanceOf(NullPointerException.class)
           .hasMessage("tensor");
       for (Throwable thrown :

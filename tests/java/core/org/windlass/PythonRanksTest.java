@@ -180,6 +180,23 @@ class PythonRanksTest {
       }
       calls.allReduce(own, ReduceOp.MAX);
       requireFilled(own, 13, size - 1 + round);
+      fill(own, 13, 4 * comm.rank());
+      if (dtype.isFloating()) {
+        calls.allReduce(own, total, 0.5 * (comm.rank() + 1));
+      } else {
+        for (ReduceOp op : List.of(ReduceOp.AND, ReduceOp.OR, ReduceOp.XOR)) {
+          calls.allReduce(own, total, op);
+        }
+      }
+      for (int i = 0; i < count; i++) {
+        double sum = 0;
+        int xor = 0;
+        for (int rank = 0; rank < size; rank++) {
+          sum += 0.5 * (rank + 1) * (i % 13 + 4 * rank);
+          xor ^= i % 13 + 4 * rank;
+        }
+        assertThat(total.getDouble(i)).isEqualTo(dtype.isFloating() ? sum : xor);
+      }
       for (int root = 0; root < size; root++) {
         fill(own, 7, comm.rank() == root ? root : 0);
         calls.broadcast(own, root);

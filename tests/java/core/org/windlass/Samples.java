@@ -82,7 +82,7 @@ final class Samples extends SampleValues {
     put(HostTraffic.class, () -> plan().totals().hosts());
     put(PlanOptions.class, PlanOptions::defaults);
     put(Plan.class, Samples::plan);
-    put(Region.class, () -> Region.whole(2, 2));
+    put(Region.class, () -> new Region(new long[] {0, 2}, new long[] {0, 2}));
     put(Route.class, () -> plan().routes().get(0));
     generic(
         "List<org.windlass.layout.Placement>",
@@ -164,6 +164,10 @@ final class Samples extends SampleValues {
     put(LocalGroup.class, group);
     put(Communicator.class, one);
     put(Collectives.class, one);
+    put(PointToPoint.class, one);
+    put(Reductions.class, one);
+    put(ArrayCollectives.class, one);
+    put(MessageGroup.class, MessageGroup::new);
     put(StreamCollectives.class, () -> one.get().onStream(0));
     put(Window.class, window);
     put(MemoryPool.class, pool);
@@ -200,6 +204,7 @@ final class Samples extends SampleValues {
     generic("java.util.function.Consumer<? super org.windlass.Collectives>", () -> nothing);
     generic(
         "java.util.function.Function<? super org.windlass.Collectives, ? extends T>", () -> same);
+    generic("java.util.function.Consumer<? super org.windlass.MessageGroup>", () -> nothing);
     generic("org.windlass.RankBody<E>", () -> body);
     generic("org.windlass.RankFunction<T, E>", () -> rank);
   }

@@ -95,6 +95,15 @@ class StreamCollectivesTest {
     // Of what they come to, once more.
     operations.add(stream.allReduce(onDevice(sums), ReduceOp.SUM));
     operations.add(stream.allGather(onDevice(in), onDevice(all)));
+    Tensor upTo = Tensor.allocate(DType.I32, COUNT);
+    operations.add(stream.scan(onDevice(in), onDevice(upTo), ReduceOp.SUM));
+    Tensor before = Tensor.allocate(DType.I32, COUNT);
+    operations.add(stream.exclusiveScan(onDevice(in), onDevice(before), ReduceOp.MAX));
+    Tensor columns = Tensor.allocate(DType.I32, RANKS, COUNT / RANKS);
+    operations.add(stream.reduceScatter(onDevice(all), onDevice(columns), ReduceOp.SUM, 1));
+    Tensor floats = Tensor.allocate(DType.F32, COUNT).fill(4.0);
+    double factor = 0.5 * (comm.rank() + 1);
+    operations.add(stream.allReduce(onDevice(floats), onDevice(floats), factor));
     operations.add(stream.barrier());
     operations.get(operations.size() - 1).await(LIMIT);
     for (Operation<Void> each : operations) {
@@ -102,6 +111,20 @@ class StreamCollectivesTest {
       each.await(LIMIT);
     }
 
+    for (int i = 0; i < COUNT; i++) {
+      int scanned = 0;
+      for (int rank = 0; rank <= comm.rank(); rank++) {
+        scanned += value(rank, i);
+      }
+      assertThat(upTo.getLong(i)).isEqualTo(scanned);
+      assertThat(before.getLong(i))
+          .isEqualTo(comm.rank() == 0 ? Integer.MIN_VALUE : value(comm.rank() - 1, i));
+      assertThat(floats.getDouble(i)).isEqualTo(20);
+      int row = i / (COUNT / RANKS);
+      int column = i % (COUNT / RANKS);
+      assertThat(columns.getLong(row, column))
+          .isEqualTo(RANKS * value(row, comm.rank() * (COUNT / RANKS) + column));
+    }
     int[] summed = new int[COUNT];
     sums.copyTo(summed);
     int[] gathered = new int[RANKS * COUNT];

@@ -129,7 +129,7 @@ class CheckpointTest {
         arguments("{\"weight_map\":{\"a\":\"x\\u0000.safetensors\"}}", "is not the name of a file"),
         arguments("{\"weight_map\":{\"a\":\"x.bin\"}}", "does not end in .safetensors"),
         arguments("{\"weight_map\":{\"a\":\"gone.safetensors\"}}", "which is not in the folder"),
-        arguments("{\"weight_map\":{\"a\":\"x.safetensors\"},\"rest\":1}", "unknown key \"rest\""),
+        arguments("{\"weight_map\":{\"a\":\"x.safetensors\"},\"rest\":1}", "the key \"rest\" is unknown; known are weight_map, metadata"),
         arguments(
             "{\"weight_map\":{\"a\":\"x.safetensors\",\"a\":\"x.safetensors\"}}", "stands twice"),
         arguments("{\"weight_map\":{\"b\":\"x.safetensors\"}}", "holds no tensor \"b\""));
@@ -364,27 +364,27 @@ class CheckpointTest {
         arguments("{\"version\":1}", "tensors is missing"),
         arguments("{\"version\":2,\"tensors\":{}}", "version is 2; only 1 is known"),
         arguments("{\"version\":\"1\",\"tensors\":{}}", "version is the string \"1\", not an integer"),
-        arguments("{\"version\":1,\"tensors\":{},\"x\":1}", "unknown key \"x\""),
-        arguments("{\"version\":1,\"tensors\":{\"a\":{}}}", "tensor \"a\": shape is missing"),
+        arguments("{\"version\":1,\"tensors\":{},\"x\":1}", "the key \"x\" is unknown; known are version, tensors"),
+        arguments("{\"version\":1,\"tensors\":{\"a\":{}}}", "tensor \"a\".shape is missing"),
         arguments(
             "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[-1]}}}", "shape[0] is -1, which is negative"),
         arguments(
             "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[1],\"dtype\":\"float\"}}}",
-            "tensor \"a\": dtype: 'float' is no dtype"),
+            "tensor \"a\".dtype: 'float' is no dtype"),
         arguments(
             "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[1],\"layout\":\"4\"}}}",
-            "tensor \"a\": layout: "),
+            "tensor \"a\".layout: "),
         arguments(
-            "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[1],\"rank\":1}}}", "unknown key \"rank\""),
+            "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[1],\"rank\":1}}}", "tensor \"a\": the key \"rank\" is unknown; known are shape, dtype, layout"),
         arguments(parts("1,\"extents\":[6]", ""), "tensor \"a\": parts: dim is 1, and the shape [6]"),
         arguments(parts("0,\"extents\":[4,1]", ""), "parts: extents [4, 1] do not add up to 6"),
-        arguments(parts("0", ""), "tensor \"a\": parts: extents is missing"),
+        arguments(parts("0", ""), "tensor \"a\".parts.extents is missing"),
         arguments(
             parts("0,\"extents\":[4,2]", ",\"layout\":\"2:S0\""),
             "tensor \"a\": layout is 2:S0 and there are parts"),
         arguments(
             parts("0,\"extents\":[4,2],\"layout\":[\"2:S0\",\"3:S0\"]", "").replace("\"layout\":\"2:S0\",", ""),
-            "tensor \"a\": parts: 2:S0 and 3:S0 are not on the same ranks"),
+            "tensor \"a\".parts: 2:S0 and 3:S0 are not on the same ranks"),
         arguments(
             parts("0,\"extents\":[4,2]", ",\"padded\":[8]"),
             "tensor \"a\": padded is [8], which does not hold the shape [6], or stands beside parts"),

@@ -112,7 +112,7 @@ class WorkFolderTest {
       try (CheckpointWriter writer = CheckpointWriter.begin(folder.resolve("out"), false)) {
         writer.file("a.safetensors", items, Map.of()).write("x", 0, ByteBuffer.allocate(1));
         Path work = writer.staged().getParent();
-        FileTree.remove(work.resolve(removed));
+        WorkFolder.removeTree(work.resolve(removed));
         if (removed.isEmpty()) {
           assertThatThrownBy(() -> writer.text("b", new byte[1]))
               .isInstanceOf(ResourceException.class);
@@ -139,7 +139,7 @@ class WorkFolderTest {
         WorkFolder.create(folder, "out").remove();
         return;
       }
-      FileTree.remove(Files.createDirectories(folder.resolve("warm/up")).getParent());
+      WorkFolder.removeTree(Files.createDirectories(folder.resolve("warm/up")).getParent());
       List<InputStream> open = new ArrayList<>();
       try {
         while (true) {
@@ -147,7 +147,7 @@ class WorkFolderTest {
         }
       } catch (IOException full) {
         try {
-          FileTree.remove(folder.resolve("tree"));
+          WorkFolder.removeTree(folder.resolve("tree"));
         } catch (DirectoryNotEmptyException silent) {
           System.exit(2);
         } catch (IOException told) {

@@ -86,6 +86,8 @@ class BenchCommandTest {
     "all-reduce, bidirectional-ring, plain, 3",
     "put, auto, window, 2",
     "put, auto, plain, 5",
+    "send-receive, auto, window, 2",
+    "send-receive, auto, plain, 5",
     "accumulate, auto, window, 3",
     "accumulate, auto, plain, 2",
     "cast, auto, plain, 2",
@@ -122,7 +124,7 @@ class BenchCommandTest {
       long received =
           switch (op) {
             case "all-to-all", "all-gather", "reduce-scatter", "accumulate" -> (ranks - 1) * sizes[i];
-            case "broadcast", "put" -> sizes[i];
+            case "broadcast", "put", "send-receive" -> sizes[i];
             case "all-reduce" -> 2 * (ranks - 1) * sizes[i] / ranks;
             default -> 0;
           };

@@ -44,6 +44,25 @@ class DocumentsTest {
   }
 
   @Test
+  void theNumbersThatTwoEndsCompareAreThoseOfTheSources() throws IOException {
+    Pattern row =
+        Pattern.compile("\\| [a-zA-Z ]+ \\| (\\d+) \\| [^|]+ \\| `(?:(\\w+)\\.)?(\\w+)` \\|");
+    List<MatchResult> rows =
+        row.matcher(Files.readString(ROOT.resolve("docs/compatibility.md"))).results().toList();
+    assertThat(rows).hasSize(7);
+    for (MatchResult each : rows) {
+      String number = each.group(1);
+      String name = each.group(3);
+      String header = all(sources("native", "/windlass.h"));
+      String declared =
+          each.group(2) == null
+              ? header.replace("#define " + name + " " + number + "u", name + " = " + number + ";")
+              : all(sources("java", "/" + each.group(2) + ".java"));
+      assertThat(declared).as(each.group()).contains(name + " = " + number + ";");
+    }
+  }
+
+  @Test
   void everyQuotedMessageStandsInTheSources() throws IOException {
     List<Path> files = new ArrayList<>(sources("java", ".java"));
     files.addAll(sources("native", ".cpp", ".h", ".py"));

@@ -251,10 +251,10 @@ class PlanCommandTest {
     String[][] cases = {
       {"{}", "the whole is an object, not a list"},
       {"[1]", "[0] is 1, not an object"},
-      {"[{\"name\":\"a\"}]", "[0].shape: is missing"},
+      {"[{\"name\":\"a\"}]", "[0].shape is missing"},
       {"[{\"name\":\"a\",\"shape\":[-1],\"dtype\":\"u8\"}]", "[0].shape[0] is -1"},
       {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\",\"count\":0}]", "[0].count: 0 is not in"},
-      {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\",\"x\":0}]", "[0].x: unknown key"},
+      {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\",\"x\":0}]", "[0]: the key \"x\" is unknown; known are name, shape"},
       {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\"}] 1", "something follows"},
       {"[{\"name\":\"a\",\"name\":\"b\"}]", "\"name\" stands twice in [0]"},
       {"[{\"name\":\"a\",\"shape\":[1],\"dtype\":\"u8\",\"count\":1000001}]", "[0].count: 1000001 is not"},

@@ -382,6 +382,43 @@ class HostLinksTest {
     }
   }
 
+  /** Receivers whose hosts stand still don't hold up a source that finishes. */
+  @Test
+  void finishLastsNoLongerThanItsDeadline() throws Exception {
+    String rendezvous = "test-" + UUID.randomUUID();
+    try (Processes source = processes(2).with("WINDLASS_HOST_SILENCE", "0");
+        Processes target = processes(2).with("WINDLASS_HOST_SILENCE", "0")) {
+      List<Processes.Rank> trainers = start(source, "ab", rendezvous, "trainer", "finishesLate");
+      List<Processes.Rank> fleet = start(target, "cd", rendezvous, "inference", "receives");
+      for (Processes.Rank rank : fleet) {
+        rank.await("received 1");
+        rank.signal("STOP");
+      }
+      for (Processes.Rank rank : trainers) {
+        assertThat(rank.ended()).contains("the receivers don't get the end of the versions");
+      }
+    }
+  }
+
+  static void finishesLate() throws Exception {
+    Layout layout = SENDERS.layout(Placement.shard(1));
+    try (Job job = Job.fromEnvironment("trainer", OPTIONS, SOON);
+        Link link = job.connect("policy", Role.SOURCE, SOON);
+        Tensor own =
+            Tensor.allocate(DType.F32, layout.localShape(SHAPE, job.communicator().rank()));
+        LinkTransfer transfer =
+            link.transferBuilder().add("t", SHAPE, own, layout).register(SOON)) {
+      own.fill(1);
+      transfer.send(1, SOON);
+      Thread.sleep(2000); // the receivers stop
+      long startNs = System.nanoTime();
+      System.out.println(
+          catchThrowableOfType(
+              AbortedException.class, () -> transfer.finish(Duration.ofSeconds(1))));
+      assertThat(Duration.ofNanos(System.nanoTime() - startNs)).isLessThan(Duration.ofSeconds(20));
+    }
+  }
+
   private static long most(Communicator comm, long own) {
     try (Tensor tensor = Tensor.allocate(DType.I64, 1)) {
       tensor.fill(own);

@@ -27,8 +27,8 @@ import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.rendezvous.LinkSearch;
-import org.windlass.internal.transfer.Until;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransfer;
 import org.windlass.link.LinkTransferBuilder;
@@ -489,7 +489,7 @@ class JobFinishTest {
                 own.copyFrom(JobEnd.part(ROWS, job.communicator().rank(), 1));
                 assertThat(followers.send(1, SOON)).allMatch(each -> each.lag() == 0);
                 sent.countDown();
-                Until until = new Until(SOON.toNanos());
+                Deadline until = Deadline.of(SOON);
                 while (job.search("policy", until, LinkSearch::open).isEmpty()) {
                   Thread.sleep(10);
                 }

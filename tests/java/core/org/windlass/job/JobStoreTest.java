@@ -39,11 +39,11 @@ import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Token;
 import org.windlass.internal.transfer.StepsMemo;
-import org.windlass.internal.transfer.Until;
 import org.windlass.link.Link;
 import org.windlass.link.LinkedJobs;
 import org.windlass.testing.RandomSeeds;
@@ -250,7 +250,7 @@ class JobStoreTest {
               both.close();
               return;
             }
-            Until until = new Until(Duration.ofMillis(300).toNanos());
+            Deadline until = Deadline.of(Duration.ofMillis(300));
             StepsMemo memo = new StepsMemo();
             LinkedJobs jobs = new LinkedJobs("", 1, false, null, null);
             assertThatThrownBy(() -> Link.between("policy", jobs, both, side, memo, until))
@@ -274,7 +274,7 @@ class JobStoreTest {
               () ->
                   group.run(
                       comm -> {
-                        Until until = new Until(FOREVER.toNanos());
+                        Deadline until = Deadline.of(FOREVER);
                         try (JobRanks own = new JobRanks("alone", comm, until);
                             JobStore store =
                                 new JobStore("alone", own, jobs.withToken(jobs.token()))) {
@@ -307,7 +307,7 @@ class JobStoreTest {
             1,
             job -> {
               try (JobRanks own =
-                      new JobRanks("alone", job.communicator(), new Until(SOON.toNanos()));
+                      new JobRanks("alone", job.communicator(), Deadline.of(SOON));
                   JobStore none = new JobStore("alone", own, jobs.withToken(jobs.token()))) {
                 assertThat(none.store()).isEmpty();
                 none.remove(new Round.Presence("somebody", new byte[] {1}));

@@ -31,7 +31,7 @@ import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
-import org.windlass.internal.transfer.Until;
+import org.windlass.internal.Deadline;
 import org.windlass.layout.Layout;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransferBuilder;
@@ -82,7 +82,7 @@ class JobTest {
     JobThreads.end(source, target);
   }
 
-  /** Until it is open, and some time more; null is open. */
+  /** Deadline it is open, and some time more; null is open. */
   private static void wait(CountDownLatch latch) throws InterruptedException {
     if (latch != null) {
       latch.await();
@@ -246,7 +246,7 @@ class JobTest {
                     if (isFirst) {
                       job.connect("policy", SOURCE, SOON);
                     } else {
-                      job.requireSameSearch("policy", new Until(SOON.toNanos()));
+                      job.requireSameSearch("policy", Deadline.of(SOON));
                     }
                   },
                   "rank 1 of job 'trainer' calls look for followers of link 'policy'");

@@ -425,6 +425,22 @@ class PythonJobsTest {
     finish(isWaiting, List.of("", ""), "");
   }
 
+  @Test
+  void receiversThatHaveLeftAreNoFailureOfFinish() throws Exception {
+    List<Processes.Rank> pythonRanks = pythonRanks("finishes alone");
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              try (Link link = job.connect("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, tensors(2))) {
+                assertThat(transfer.receive(SOON)).isEqualTo(1);
+                assertThat(transfer.receive(SOON)).isEqualTo(2);
+              }
+            });
+    requireDone(fleet, pythonRanks);
+  }
+
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
   void receiversOnOtherHostsGetTheEndOfPythonRanks(boolean isWaiting) throws Exception {

@@ -27,8 +27,8 @@ import org.windlass.error.AbortedException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Shapes;
-import org.windlass.internal.transfer.Until;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -105,7 +105,7 @@ class ChecksumTest {
             try (Transfer transfer = builder.register()) {
               transfer.run(1);
               Checksums checksums = new Checksums(comm, transfer);
-              Until until = new Until(Duration.ofSeconds(30).toNanos());
+              Deadline until = Deadline.of(Duration.ofSeconds(30));
               assertThat(checksums.verify(1, until)).isNull();
               Tensor wrong = targets.get(wrongTensor);
               boolean empty =

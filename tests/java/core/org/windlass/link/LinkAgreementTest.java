@@ -303,6 +303,7 @@ class LinkAgreementTest {
         new Offer(
             true,
             false,
+            3,
             List.of(
                 new Offer.Sent(
                     TensorSpec.of("w\u00fc", DType.F32, SENT, SQUARE),

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 import org.windlass.Communicator;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
-import org.windlass.internal.transfer.Until;
+import org.windlass.internal.Deadline;
 import org.windlass.job.JobEnd;
 import org.windlass.job.JobThreads;
 import org.windlass.job.Role;
@@ -41,8 +41,8 @@ class LinkOutcomeTest {
                       .hasMessageContaining("ranks [1] have not sent it");
                 } else {
                   LinkPart part = TakenBack.part(end.transfer());
-                  Until soon = new Until(SOON.toNanos());
-                  Until moving = Tickets.take(List.of(part), 2, soon).until();
+                  Deadline soon = Deadline.of(SOON);
+                  Deadline moving = Tickets.take(List.of(part), 0, 2, soon).until();
                   part.transfer(1).move(0, 2, new long[1], moving.leftNs());
                   end.link().handover().moved(false, 0, moving);
                 }

@@ -21,8 +21,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.LocalGroup;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
-import org.windlass.internal.transfer.Until;
 import org.windlass.job.JobEnd;
 import org.windlass.job.JobThreads;
 import org.windlass.job.Role;
@@ -127,7 +127,7 @@ class LinkSideTest {
             move(end);
           }
           try {
-            Until soon = new Until(Duration.ofMillis(100).toNanos());
+            Deadline soon = Deadline.of(Duration.ofMillis(100));
             end.link().handover().side().words(soon, Native.WL_OP_LINK_MOVE, 1);
           } finally {
             over.countDown();
@@ -185,7 +185,7 @@ class LinkSideTest {
           comm -> {
             try (Link link = Link.open(comm, "back", two.at(2), two)) {
               if (comm.rank() == 2) {
-                Until soon = new Until(Duration.ofMillis(100).toNanos());
+                Deadline soon = Deadline.of(Duration.ofMillis(100));
                 WindlassException failure =
                     catchThrowableOfType(
                         WindlassException.class,

@@ -28,7 +28,6 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
-import org.windlass.internal.transfer.Until;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -231,7 +230,7 @@ class LinkStepsTest {
       group.run(
           communicator -> {
             int step = Native.WL_OP_LINK_REGISTER;
-            Until until = new Until(Deadline.DEFAULT);
+            Deadline until = Deadline.of(Deadline.DEFAULT);
             if (communicator.rank() == 1) {
               Gathered.words(communicator, until::leftNs, step, 17, length);
             } else {

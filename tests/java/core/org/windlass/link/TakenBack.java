@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.lang.reflect.Field;
 import java.time.Duration;
 import java.util.List;
-import org.windlass.internal.transfer.Until;
+import org.windlass.internal.Deadline;
 import org.windlass.transfer.Transfer;
 
 /** Takes a version back over one link, as a rank does whose other links have none. */
@@ -16,8 +16,8 @@ public final class TakenBack {
   /** The first version of the transfer. */
   public static void takeBack(LinkTransfer transfer, Duration deadline) {
     LinkPart part = part(transfer);
-    Until until = new Until(deadline.toNanos());
-    Tickets tickets = Tickets.take(List.of(part), 1, until);
+    Deadline until = Deadline.of(deadline);
+    Tickets tickets = Tickets.take(List.of(part), 0, 1, until);
     assertThat(tickets.moves()).isEqualTo(1);
     long[] version = {Transfer.ANY_VERSION};
     part.move(0, Transfer.FINISHED, version, tickets.until());

@@ -46,7 +46,7 @@ class HostTrafficTest {
             "BROADCAST 0 -> [2, 3, 4, 5] [0,512)", "BROADCAST 1 -> [2, 3, 4, 5] [512,1024)");
     HostTraffic traffic = plan.totals().hosts();
     assertThat(traffic.between())
-        .containsExactly(new HostTraffic.Link(0, 1, 4096), new HostTraffic.Link(0, 2, 4096));
+        .containsExactly(new Traffic.Link(0, 1, 4096), new Traffic.Link(0, 2, 4096));
     assertThat(traffic.within())
         .containsExactly(new HostTraffic.Within(1, 3 * 4096), new HostTraffic.Within(2, 4096));
     assertThat(traffic.crossBytes()).isEqualTo(8192);
@@ -91,9 +91,9 @@ class HostTrafficTest {
         PlanTest.inMode(TransferMode.GATHER_BROADCAST, plan).totals().hosts();
     assertThat(gathered.between())
         .containsExactly(
-            new HostTraffic.Link(0, 1, 4096),
-            new HostTraffic.Link(0, 2, 4096),
-            new HostTraffic.Link(1, 0, 2048));
+            new Traffic.Link(0, 1, 4096),
+            new Traffic.Link(0, 2, 4096),
+            new Traffic.Link(1, 0, 2048));
   }
 
   /** Elements that a host needs and has not, each once, are what crosses. */

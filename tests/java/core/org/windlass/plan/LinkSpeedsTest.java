@@ -22,15 +22,15 @@ class LinkSpeedsTest {
       """;
 
   private static void predicts(
-      double seconds, String bound, List<HostTraffic.Within> within, HostTraffic.Link... between) {
+      double seconds, String bound, List<HostTraffic.Within> within, Traffic.Link... between) {
     LinkSpeeds.Prediction found =
         LinkSpeeds.parse(TABLE).predict(new HostTraffic(List.of(between), within));
     assertThat(found.seconds()).isEqualTo(seconds, within(1e-12));
     assertThat(found.bound()).isEqualTo(bound);
   }
 
-  private static HostTraffic.Link link(int source, int target, long bytes) {
-    return new HostTraffic.Link(source, target, bytes);
+  private static Traffic.Link link(int source, int target, long bytes) {
+    return new Traffic.Link(source, target, bytes);
   }
 
   @Test
@@ -55,21 +55,21 @@ class LinkSpeedsTest {
     refused("{\"within\": {\"GBps\": 1}}", "links: between is missing");
     refused("{\"within\": 3}", "within is 3, not an object");
     refused("{\"within\": {}}", "within.GBps is missing, in 10^9 bytes a second");
-    refused("{\"within\": {\"GBps\": 1, \"us\": 1}}", "within.us: unknown key");
+    refused("{\"within\": {\"GBps\": 1, \"us\": 1}}", "within: the key \"us\" is unknown; known are GBps");
     refused("{\"between\": {\"GBps\": 0}}", "between.GBps is 0.0; it is a byte a second, 1e-9, or more");
     refused("{\"between\": {\"GBps\": 1e-320}}", "between.GBps is 1.0E-320; it is a byte");
     refused("{\"between\": {\"GBps\": -1}}", "between.GBps is -1, which is negative");
     refused("{\"between\": {\"GBps\": 1e400}}", "between.GBps is 1e400, which is too large");
     refused("{\"between\": {\"GBps\": \"1\"}}", "between.GBps is the string \"1\", not a number");
     refused("{\"between\": {\"GBps\": 1, \"us\": null}}", "between.us is null, not a number");
-    refused("{\"speed\": 1}", "unknown key \"speed\"; a table has within, between and pairs");
+    refused("{\"speed\": 1}", "links: the key \"speed\" is unknown; known are within, between, pairs");
     refused("{\"pairs\": {}}", "pairs is an object, not a list");
     refused("{\"pairs\": [1]}", "pairs[0] is 1, not an object");
     refused("{\"pairs\": [{\"src\": 0, \"GBps\": 1}]}", "pairs[0].dst is missing: the number of a host");
     refused("{\"pairs\": [{\"src\": 0, \"dst\": 1}]}", "pairs[0].GBps is missing");
     refused("{\"pairs\": [{\"src\": 1, \"dst\": 1, \"GBps\": 1}]}", "pairs[0] goes from host 1 to itself");
     refused("{\"pairs\": [{\"src\": -1}]}", "pairs[0].src is -1, which is negative");
-    refused("{\"pairs\": [{\"src\": 9999999999}]}", "pairs[0].src is 9999999999, no number of a host");
+    refused("{\"pairs\": [{\"src\": 9999999999}]}", "pairs[0].src is 9999999999, more than 2147483647");
     String pair = "{\"src\": 0, \"dst\": 1, \"GBps\": 1}";
     refused(
         "{\"pairs\": [" + pair + ", " + pair + "]}", "pairs[1] is the second from host 0 to host 1");

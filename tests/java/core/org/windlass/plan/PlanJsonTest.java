@@ -87,7 +87,7 @@ class PlanJsonTest {
     refused(
         json.replace("\"dtype\":\"f32\"", "\"padded_to\":[9,12],\"dtype\":\"f32\""),
         "fingerprint is");
-    refused(json.replace("\"turn\":3", "\"turns\":3"), "unknown key \"turns\"");
+    refused(json.replace("\"turn\":3", "\"turns\":3"), "the key \"turns\" is unknown; known are version, from, to");
     refused(json.replace("\"turn\":3,", ""), "turn is missing");
     refused(json.replace("[8,12]", "[8,-12]"), "shape[1] is -12, which is negative");
     refused(json.replace("[8,12]", "[8,12.0]"), "shape[1] is 12.0, not an integer");

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -89,6 +91,39 @@ class PlanScaleTest {
         targets ? "target" : "source", routes[0], seconds, allocated / 1_000_000);
     assertThat(seconds).isLessThan(FAR_TOO_LONG);
     assertThat(allocated).isLessThan(200_000_000);
+  }
+
+  /** The first plans of a JVM, which loads and compiles classes meanwhile; wall-clock time. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void soTheyDoBetweenManyMoreRanksInAFreshJvm(boolean targets) throws Exception {
+    Process process =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                System.getProperty("java.class.path"),
+                FreshJvm.class.getName(),
+                Boolean.toString(targets))
+            .redirectErrorStream(true)
+            .start();
+    String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(process.waitFor()).as(said).isZero();
+    System.out.print(said);
+    assertThat(said).contains(targets ? "826970 routes" : "190658 routes");
+  }
+
+  /** Makes the plans of one rank as the first work of its JVM. */
+  static final class FreshJvm {
+    private FreshJvm() {}
+
+    public static void main(String[] arguments) {
+      boolean targets = Boolean.parseBoolean(arguments[0]);
+      long start = System.nanoTime();
+      long routes = routes(131_072, 0, targets);
+      System.out.printf(
+          "1,000 tensors, 131,072 + 131,072 ranks, one %s, fresh JVM: %d routes in %.3f s%n",
+          targets ? "target" : "source", routes, (System.nanoTime() - start) / 1e9);
+    }
   }
 
   @ParameterizedTest

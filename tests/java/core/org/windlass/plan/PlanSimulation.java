@@ -7,6 +7,8 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
+import org.windlass.internal.Shapes;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.testing.DistributionReference;
@@ -29,7 +31,7 @@ final class PlanSimulation {
     this.plan = plan;
     this.shape = plan.shape();
     this.terms = DistributionReference.group(plan.from(), plan.from().mesh().rankAtPlace(0)).size();
-    this.expected = new long[Math.toIntExact(Region.whole(shape).numel())];
+    this.expected = new long[Math.toIntExact(Shapes.numel(shape))];
     Arrays.setAll(expected, this::expected);
     for (int rank : plan.from().mesh().ranks()) {
       int term = terms == 1 ? 0 : DistributionReference.group(plan.from(), rank).indexOf(rank);
@@ -93,7 +95,7 @@ final class PlanSimulation {
     for (int i = 0; i < values.length; i++) {
       local[targets[i]] = values[i];
       writes[targets[i]]++;
-      if (!region.contains(coordinates(elements[targets[i]]))) {
+      if (!contains(region, coordinates(elements[targets[i]]))) {
         throw new AssertionError(elements[targets[i]] + " is not in " + region + " of " + plan);
       }
     }
@@ -135,6 +137,14 @@ final class PlanSimulation {
       elements = longer;
     }
     return elements;
+  }
+
+  private static boolean contains(Region region, long[] index) {
+    return IntStream.range(0, index.length)
+        .allMatch(
+            d ->
+                region.intervals(d).stream()
+                    .anyMatch(part -> part.start() <= index[d] && index[d] < part.end()));
   }
 
   private long[] coordinates(long element) {

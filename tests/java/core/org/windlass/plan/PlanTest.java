@@ -82,7 +82,7 @@ class PlanTest {
   void aReplicaOnTheSameHostComesBeforeOthers() {
     Layout from = Layout.parse("4@[0,1,4,5]:R");
     Layout to = Layout.parse("6@[2,3,6,7,8,9]:R");
-    PlanOptions options = PlanOptions.defaults().withRanksPerHost(4);
+    PlanOptions options = PlanOptions.defaults().withHosts(Hosts.ofEach(4));
     assertThat(routes(hosted(from, to, options, 8)))
         .containsExactlyInAnyOrder(
             "P2P 0 -> [2] [0,8)",
@@ -103,7 +103,7 @@ class PlanTest {
   void theLargestTurnIsOne() {
     Layout from = Layout.parse("4@[0,1,4,5]:R");
     Layout to = Layout.parse("6@[2,3,6,7,8,9]:R");
-    PlanOptions options = PlanOptions.defaults().withRanksPerHost(4);
+    PlanOptions options = PlanOptions.defaults().withHosts(Hosts.ofEach(4));
     // 2^31 - 1 is 1 of 2 and 3 of 4.
     Plan last = hosted(from, to, options.withTurn(Integer.MAX_VALUE), 8);
     assertThat(routes(last)).isEqualTo(routes(hosted(from, to, options.withTurn(3), 8)));
@@ -168,7 +168,7 @@ class PlanTest {
   void scalarsAndEmptyTensors() {
     assertThat(routes("1:R", "2:R")).containsExactly("BROADCAST 0 -> [1, 2] scalar");
     assertThat(plan("1:R", "2:R").chunksFor(2).get(0).boxes()).hasSize(1);
-    assertThat(plan("1:R", "2:R").traffic().sentBytes()).isEqualTo(8);
+    assertThat(plan("1:R", "2:R").totals().sentBytes()).isEqualTo(8);
     assertThat(routes("2:S0", "2:S1", 0, 5)).isEmpty();
   }
 
@@ -215,17 +215,19 @@ class PlanTest {
             new long[] {4, 8},
             DType.F32,
             DType.BF16,
-            DType.BF16);
+            DType.BF16,
+            PlanOptions.defaults());
     Traffic traffic = plan.traffic();
-    assertThat(traffic.sentBytes() + traffic.localBytes()).isEqualTo(2 * 32 * 2);
-    assertThat(traffic.localBytes()).isEqualTo(16 * 2);
-    assertThat(traffic.reduceBytes()).isEqualTo(2 * 32 * 4);
+    Totals totals = plan.totals();
+    assertThat(totals.sentBytes() + totals.localBytes()).isEqualTo(2 * 32 * 2);
+    assertThat(totals.localBytes()).isEqualTo(16 * 2);
+    assertThat(totals.reduceBytes()).isEqualTo(2 * 32 * 4);
     assertThat(traffic.links().stream().mapToLong(Traffic.Link::bytes).sum()).isEqualTo(128);
     // Ranks 3 and 4 each sum all rows themselves: of two terms one is on a link, one a read.
     assertThat(traffic.reads().stream().mapToLong(Traffic.Link::bytes).sum())
-        .isEqualTo(traffic.reduceBytes());
+        .isEqualTo(totals.reduceBytes());
     assertThat(traffic.reads()).allMatch(read -> read.source() < 4 && read.target() >= 3);
-    assertThat(plan.trafficFor(4).sentBytes()).isEqualTo(64);
+    assertThat(Totals.of(List.of(plan), 4).sentBytes()).isEqualTo(64);
     assertThat(plan.stagingBytes()).isZero();
     // The other rows and terms go to rank 0, and all rows in bf16 to ranks 3 and 4.
     Traffic gathered = inMode(TransferMode.GATHER_BROADCAST, plan).traffic();
@@ -235,14 +237,16 @@ class PlanTest {
             new Traffic.Link(0, 3, 64),
             new Traffic.Link(0, 4, 64),
             new Traffic.Link(1, 0, 32));
-    assertThat(gathered.sentBytes()).isEqualTo(160);
-    assertThat(gathered.reduceBytes()).isEqualTo(32 * 4);
+    Totals sums = inMode(TransferMode.GATHER_BROADCAST, plan).totals();
+    assertThat(sums.sentBytes()).isEqualTo(160);
+    assertThat(sums.reduceBytes()).isEqualTo(32 * 4);
     assertThat(gathered.reads())
         .containsExactly(new Traffic.Link(2, 0, 64), new Traffic.Link(3, 0, 64));
     // In a bucket the sum is there once for all that get it, and its source has made it.
     Traffic staged = inMode(TransferMode.STAGED, plan).traffic();
     assertThat(staged.reads()).noneMatch(read -> read.target() == 4);
-    assertThat(inMode(TransferMode.GATHER_BROADCAST, plan).trafficFor(1).links())
+    List<Plan> gathering = List.of(inMode(TransferMode.GATHER_BROADCAST, plan));
+    assertThat(Traffic.ofPlans(gathering, 1).links())
         .containsExactly(new Traffic.Link(1, 0, 32));
   }
 
@@ -288,8 +292,8 @@ class PlanTest {
     // One bucket to each peer, all in the first of two phases.
     Plan staged = inMode(TransferMode.STAGED, plan);
     assertThat(staged.stagingBytes()).isEqualTo(2 * 2 * 64);
-    assertThat(staged.stagingBytesFor(1)).isEqualTo(2 * 64);
-    assertThat(staged.stagingBytesFor(2)).isZero();
+    assertThat(Plan.stagingBytes(List.of(staged), 1)).isEqualTo(2 * 64);
+    assertThat(Plan.stagingBytes(List.of(staged), 2)).isZero();
     // In pieces of two rows, which take whole lines and turns.
     assertThat(withBucketBytes(32, List.of(staged)).get(0).stagingBytes())
         .isEqualTo(2 * 2 * 2 * 64);
@@ -303,8 +307,9 @@ class PlanTest {
             inMode(TransferMode.STAGED, plan("1:R", "1:R", 8)));
     assertThat(Plan.stagingBytes(both)).isEqualTo(64);
     // The whole on the root and on each target.
-    assertThat(inMode(TransferMode.GATHER_BROADCAST, plan).stagingBytes()).isEqualTo(3 * 256);
-    assertThat(inMode(TransferMode.GATHER_BROADCAST, plan).stagingBytesFor(1)).isZero();
+    List<Plan> gathering = List.of(inMode(TransferMode.GATHER_BROADCAST, plan));
+    assertThat(Plan.stagingBytes(gathering)).isEqualTo(3 * 256);
+    assertThat(Plan.stagingBytes(gathering, 1)).isZero();
   }
 
   /** 67 million elements: a bucket each would be as many turns, and steps as many. */
@@ -450,7 +455,7 @@ class PlanTest {
     PlanOptions options = PlanOptions.defaults();
     refused(InvalidArgumentException.class, "bucketBytes", () -> options.withBucketBytes(0));
     refused(InvalidArgumentException.class, "turn", () -> options.withTurn(-1));
-    refused(InvalidArgumentException.class, "ranksPerHost", () -> options.withRanksPerHost(0));
+    refused(InvalidArgumentException.class, "ranksPerHost", () -> Hosts.ofEach(0));
     Layout from = Layout.parse("2:P:avg");
     Layout to = Layout.parse("2@2:S0");
     long[] shape = {4};
@@ -461,18 +466,18 @@ class PlanTest {
     refused(
         UnsupportedException.class,
         "f32 does not cast to i32",
-        () -> Plan.of(to, to, shape, DType.F32, DType.F32, DType.I32));
+        () -> Plan.of(to, to, shape, DType.F32, DType.F32, DType.I32, options));
     refused(
         UnsupportedException.class,
         "inside a byte",
         () -> Plan.of(to, to, new long[] {6}, DType.F4));
-    assertThat(Plan.of(to, to, new long[] {8}, DType.F4).traffic().localBytes()).isEqualTo(4);
+    assertThat(Plan.of(to, to, new long[] {8}, DType.F4).totals().localBytes()).isEqualTo(4);
     // A third of these elements fills no whole number of bytes; what each replica sends does.
     Plan shared =
         Plan.of(
             Layout.parse("3:R"), Layout.parse("1@3:R"), new long[] {2, 9_000_002}, DType.F4);
     assertThat(shared.traffic().links()).hasSize(3);
-    assertThat(shared.traffic().sentBytes()).isEqualTo(9_000_002);
+    assertThat(shared.totals().sentBytes()).isEqualTo(9_000_002);
   }
 
   @Test

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.error.InvalidArgumentException;
@@ -16,6 +17,9 @@ import org.windlass.plan.Hosts;
 
 /** Random layouts and shapes; the same seed gives the same ones. */
 public final class RandomLayouts {
+  private static final List<ReduceOp> OPS =
+      Stream.of(ReduceOp.values()).filter(DType.F32::canReduce).toList();
+
   private final Random random;
   private final int maxRanks;
 
@@ -108,7 +112,7 @@ public final class RandomLayouts {
       sizes.add(size);
       room /= size;
     }
-    ReduceOp op = ReduceOp.values()[random.nextInt(ReduceOp.values().length)];
+    ReduceOp op = OPS.get(random.nextInt(OPS.size()));
     boolean partial = isSource && random.nextInt(3) == 0;
     Placement[] placements = new Placement[meshDims];
     for (int m = 0; m < meshDims; m++) {

@@ -112,6 +112,9 @@ public final class ScalarReference {
             case PRODUCT -> total * term;
             case MIN -> less ? term : total;
             case MAX -> less ? total : term;
+            case AND -> total & term;
+            case OR -> total | term;
+            case XOR -> total ^ term;
             case AVG -> throw new IllegalArgumentException("avg of integers");
           };
       total = extend(dtype, total);
@@ -136,6 +139,7 @@ public final class ScalarReference {
             case PRODUCT -> total * term;
             case MIN -> Math.min(total, term);
             case MAX -> Math.max(total, term);
+            case AND, OR, XOR -> throw new IllegalArgumentException(op + " of floats");
           };
     }
     return encode(DType.F64, op == ReduceOp.AVG ? total / terms.length : total);
@@ -151,6 +155,7 @@ public final class ScalarReference {
             case PRODUCT -> total * term;
             case MIN -> Math.min(total, term);
             case MAX -> Math.max(total, term);
+            case AND, OR, XOR -> throw new IllegalArgumentException(op + " of floats");
           };
     }
     return encode(dtype, op == ReduceOp.AVG ? total / terms.length : total);

@@ -21,12 +21,12 @@ public final class BoundViews {
       return host;
     }
     Memory memory = Memory.ofDevice(host.address(), Views.span(host), host);
-    return Views.at(memory, host.address(), host);
+    return host.at(memory, host.address());
   }
 
   /** A view in a device's memory as this process reads its elements. */
   public static Tensor onHost(Tensor view) {
     Memory memory = Memory.of(view.address(), Views.span(view), true, view);
-    return Views.at(memory, view.address(), view);
+    return view.at(memory, view.address());
   }
 }

@@ -270,6 +270,9 @@ class RoutesTest {
             case PRODUCT -> value * term;
             case MAX -> Math.max(value, term);
             case MIN -> Math.min(value, term);
+            case AND -> value & term;
+            case OR -> value | term;
+            case XOR -> value ^ term;
             default -> throw new AssertionError(route.op());
           };
     }

@@ -133,6 +133,7 @@ public final class ReferenceNumbers {
               case PRODUCT -> sum * next;
               case MAX -> Math.max(sum, next);
               case MIN -> Math.min(sum, next);
+              case AND, OR, XOR -> throw new AssertionError(op);
             };
       }
       return encode(dtype, op == ReduceOp.AVG ? sum / terms.length : sum);
@@ -146,6 +147,7 @@ public final class ReferenceNumbers {
             case PRODUCT -> sum * next;
             case MAX -> Math.max(sum, next);
             case MIN -> Math.min(sum, next);
+            case AND, OR, XOR -> throw new AssertionError(op);
           };
     }
     return encode(dtype, op == ReduceOp.AVG ? sum / terms.length : sum);
@@ -163,6 +165,9 @@ public final class ReferenceNumbers {
                 case PRODUCT -> result.multiply(next);
                 case MAX -> result.max(next);
                 case MIN -> result.min(next);
+                case AND -> result.and(next);
+                case OR -> result.or(next);
+                case XOR -> result.xor(next);
                 case AVG -> throw new AssertionError(op);
               };
     }

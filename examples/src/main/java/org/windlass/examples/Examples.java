@@ -40,8 +40,7 @@ public final class Examples {
 
   private static final List<Example> ALL =
       List.of(
-          new Example(
-              "all-to-all", "every rank sends one row to every other", AllToAllExample::run),
+          new Example("all-to-all", "each rank sends one row to each other", AllToAllExample::run),
           new Example("broadcast", "one rank's buffer reaches all", BroadcastExample::run),
           new Example("all-gather", "all ranks get what each one has", AllGatherExample::run),
           new Example(
@@ -102,7 +101,11 @@ public final class Examples {
           new Example(
               "own-kernel",
               "a kernel in C++ of one's own, launched on every rank",
-              OwnKernelExample::run));
+              OwnKernelExample::run),
+          new Example(
+              "pipeline-parallel",
+              "a layer on each rank, micro-batches by send and receive",
+              PipelineParallelExample::run));
 
   private Examples() {}
 

@@ -108,27 +108,31 @@ final class Arguments {
             + Objects.requireNonNull(out).dtype + "; they must agree");
   }
 
-  /** Throws for wrong tensors of an all-gather along {@code dim}. Returns its C ABI operation. */
-  static int alongDim(Tensor in, Tensor out, int dim) {
-    int ndim = Objects.requireNonNull(in, "in").shape.length;
-    long[] expected = Objects.requireNonNull(out, "out").shape.clone();
+  /**
+   * Throws unless {@code part} and {@code whole}, which has the parts of all ranks, differ only
+   * along {@code dim}. Returns the number of rows of a part as a matrix, or 0 if {@code dim} is 0.
+   */
+  static long rowsAlong(
+      String what, String partName, Tensor part, String wholeName, Tensor whole, int dim) {
+    int ndim = Objects.requireNonNull(part, partName).shape.length;
+    long[] expected = Objects.requireNonNull(whole, wholeName).shape.clone();
     if (dim < 0 || dim >= ndim) {
-      throw new InvalidArgumentException(Shapes.badDimension("allGather", "dim", dim, ndim));
-    }
-    if (dim > 0 && ndim != 2) {
-      throw new UnsupportedException(
-          "allGather: dim is " + dim + " of in (" + in + "); dim 0 of any tensor and dim 1 of a"
-              + " matrix are supported");
+      throw new InvalidArgumentException(Shapes.badDimension(what, "dim", dim, ndim));
     }
     if (expected.length == ndim) {
-      expected[dim] = in.shape[dim];
+      expected[dim] = part.shape[dim];
     }
-    if (!Arrays.equals(expected, in.shape)) {
+    if (!Arrays.equals(expected, part.shape)) {
       throw refused(
-          "allGather",
-          "in is " + in + ", out " + out + "; they must have one shape, but for dim " + dim);
+          what,
+          partName + " is " + part + ", " + wholeName + " " + whole
+              + "; they must have one shape, but for dim " + dim);
     }
-    return dim == 0 ? Native.WL_OP_ALL_GATHER : Native.WL_OP_ALL_GATHER_DIM;
+    long rows = 1;
+    for (int d = 0; d < dim; d++) {
+      rows *= part.shape[d];
+    }
+    return dim == 0 ? 0 : rows;
   }
 
   static void list(String what, String name, long[] list, int size) {
@@ -137,6 +141,19 @@ final class Arguments {
       throw refused(
           what, name + " has " + list.length + " values; it must have one for each of " + size
               + " ranks");
+    }
+  }
+
+  /** Throws for a wrong tensor of a send or a receive. */
+  static void message(String what, boolean sends, Tensor tensor) {
+    if (!Objects.requireNonNull(tensor, "tensor").contiguous
+        || tensor.memory.onDevice
+        || (!sends && tensor.memory.readOnly)) {
+      requireContiguous(what, "tensor", tensor);
+      if (tensor.memory.onDevice) {
+        throw tensor.memory.notOfHost(what + ": tensor (" + tensor + ")");
+      }
+      writable(what, "tensor", tensor);
     }
   }
 

@@ -13,18 +13,22 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Shapes;
 
 /**
- * Copies elements between Java arrays and tensors, through a staging buffer of limited size. float
- * and double elements are cast. Integer arrays hold the bits of a dtype of the same width.
+ * Copies elements between Java arrays and tensors. float and double elements are cast. Integer
+ * arrays hold the bits of a dtype of the same width. Elements of a contiguous tensor that need no
+ * cast are copied once. Others go through a staging buffer of limited size.
  */
 final class ArrayCopy {
   private static final int STAGING_BYTES = 64 << 10;
 
+  /** Most bytes of a tensor that are copied at a time without a staging buffer. */
+  private static final int STRAIGHT_BYTES = 1 << 30;
+
   private ArrayCopy() {}
 
-  /** Copies elements between the array, from index {@code start} on, and the staging buffer. */
+  /** Copies elements between the array, from index {@code start} on, and a buffer. */
   @FunctionalInterface
   private interface Part {
-    void move(ByteBuffer staging, int start, int count);
+    void move(ByteBuffer buffer, int start, int count);
   }
 
   static void from(Tensor tensor, float[] values) {
@@ -133,6 +137,10 @@ final class ArrayCopy {
   private static void run(String what, Tensor tensor, DType staged, boolean write, Part part) {
     Elements.hold(what, "the tensor", tensor, write);
     try (Scratch scratch = Scratch.take()) {
+      if (tensor.contiguous && tensor.dtype == staged && !tensor.memory.onDevice) {
+        straight(tensor, part);
+        return;
+      }
       long bytes = Math.min(tensor.numel * staged.bytes(), STAGING_BYTES);
       ByteBuffer staging = ByteBuffer.allocateDirect((int) bytes).order(ByteOrder.nativeOrder());
       Pass pass = new Pass(staged, write, part, staging, NativeMemory.address(staging), scratch);
@@ -140,6 +148,16 @@ final class ArrayCopy {
       Reference.reachabilityFence(staging);
     } finally {
       Elements.release(tensor);
+    }
+  }
+
+  private static void straight(Tensor tensor, Part part) {
+    long size = tensor.dtype.bytes();
+    long most = STRAIGHT_BYTES / size;
+    for (long at = 0; at < tensor.numel; at += most) {
+      long count = Math.min(most, tensor.numel - at);
+      ByteBuffer buffer = NativeMemory.buffer(tensor.address + at * size, count * size);
+      part.move(buffer, (int) at, (int) count);
     }
   }
 

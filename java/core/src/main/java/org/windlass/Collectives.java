@@ -5,6 +5,7 @@ import java.lang.ref.Reference;
 import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
@@ -28,27 +29,9 @@ import org.windlass.kernel.Kernel;
  * once. Integers wrap. Max and min return NaN if any rank has it. So the result has the same bits
  * in every run.
  */
-public sealed class Collectives permits Communicator {
-  final Endpoint endpoint;
-  private final long deadlineNs;
-
-  /** Keeps the native handle alive while an operation runs. */
-  private final Object owner;
-
+public sealed class Collectives extends ArrayCollectives permits Communicator {
   Collectives(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
-    this.endpoint = endpoint;
-    this.deadlineNs = deadlineNs;
-    this.owner = owner == null ? this : owner;
-  }
-
-  /** Returns this rank's number, from 0. */
-  public final int rank() {
-    return endpoint.rank;
-  }
-
-  /** Returns the number of ranks. */
-  public final int size() {
-    return endpoint.size;
+    super(endpoint, deadlineNs, owner);
   }
 
   /** Blocks until every rank has called this method. */
@@ -89,7 +72,7 @@ public sealed class Collectives permits Communicator {
    */
   public final void allToAll(Tensor in, Tensor out, Algorithm algorithm) {
     int code = code(algorithm);
-    run(Native.WL_OP_ALL_TO_ALL, given(in, "in"), given(out, "out"), 0, 0, 0, code);
+    run(Native.WL_OP_ALL_TO_ALL, given(in, "in"), given(out, "out"), 0, 0, 0, 0, code);
   }
 
   /** Copies {@code tensor} of rank {@code root} to {@code tensor} of every rank. */
@@ -117,7 +100,7 @@ public sealed class Collectives permits Communicator {
   public final void broadcast(@Nullable Tensor in, Tensor out, int root, Algorithm algorithm) {
     int code = code(algorithm);
     Tensor from = rank() == root ? given(in, "in") : null;
-    run(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, 0, code);
+    run(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, 0, root, 0, code);
   }
 
   /**
@@ -126,7 +109,7 @@ public sealed class Collectives permits Communicator {
    * own part of {@code out}.
    */
   public final void allGather(Tensor in, Tensor out) {
-    run(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0);
+    run(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0, 0);
   }
 
   /**
@@ -135,47 +118,14 @@ public sealed class Collectives permits Communicator {
    * Dimension 1 joins matrices by their columns: those of rank {@code s} begin at column {@code s *
    * columns}.
    *
-   * @param in the same shape on every rank; not in place if {@code dim} is 1
+   * @param in the same shape on every rank; not in place unless {@code dim} is 0
    * @param out the shape of {@code in}, except that {@code dim} is {@link #size()} times as long
-   * @throws UnsupportedException if {@code dim} is neither 0 nor dimension 1 of a matrix
+   * @throws InvalidArgumentException if the shapes do not match
    */
   public final void allGather(Tensor in, Tensor out, int dim) {
-    run(Arguments.alongDim(in, out, dim), in, out, 0, 0, dim == 0 ? 0 : in.shape[0], 0);
-  }
-
-  /**
-   * Reduces {@code in} of all ranks and writes part {@code r} of the result to {@code out} of rank
-   * {@code r}. The number of elements of {@code in} is {@link #size()} times that of {@code out}.
-   * In place, {@code out} is this rank's own part of {@code in}.
-   */
-  public final void reduceScatter(Tensor in, Tensor out, ReduceOp op) {
-    run(Native.WL_OP_REDUCE_SCATTER, given(in, "in"), given(out, "out"), code(op), 0, 0, 0);
-  }
-
-  /** Replaces {@code tensor} on every rank with its reduction over all ranks. */
-  public final void allReduce(Tensor tensor, ReduceOp op) {
-    Arguments.inPlace(Native.WL_OP_ALL_REDUCE, tensor);
-    allReduce(tensor, tensor, op, Algorithm.AUTO);
-  }
-
-  /**
-   * Writes the reduction of {@code in} over all ranks to {@code out} of every rank. In place, they
-   * are one tensor.
-   */
-  public final void allReduce(Tensor in, Tensor out, ReduceOp op) {
-    allReduce(in, out, op, Algorithm.AUTO);
-  }
-
-  /**
-   * Runs {@link #allReduce(Tensor, Tensor, ReduceOp)} with a given algorithm. {@link
-   * Algorithm#RING} and {@link Algorithm#BIDIRECTIONAL_RING} add in ring order and round at each
-   * rank. In place, {@link Algorithm#ONE_PHASE} supports only small tensors.
-   *
-   * @throws InvalidArgumentException for an algorithm of another operation
-   */
-  public final void allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
-    int code = code(algorithm);
-    run(Native.WL_OP_ALL_REDUCE, given(in, "in"), given(out, "out"), code(op), 0, 0, code);
+    long rows = Arguments.rowsAlong("allGather", "in", in, "out", out, dim);
+    int operation = dim == 0 ? Native.WL_OP_ALL_GATHER : Native.WL_OP_ALL_GATHER_DIM;
+    run(operation, in, out, 0, 0, 0, rows, 0);
   }
 
   /**
@@ -187,7 +137,7 @@ public sealed class Collectives permits Communicator {
    */
   public final void scatter(@Nullable Tensor in, Tensor out, int root) {
     Tensor from = rank() == root ? given(in, "in") : null;
-    run(Native.WL_OP_SCATTER, from, given(out, "out"), 0, root, 0, 0);
+    run(Native.WL_OP_SCATTER, from, given(out, "out"), 0, 0, root, 0, 0);
   }
 
   /**
@@ -199,17 +149,7 @@ public sealed class Collectives permits Communicator {
    */
   public final void gather(Tensor in, @Nullable Tensor out, int root) {
     Tensor to = rank() == root ? given(out, "out") : null;
-    run(Native.WL_OP_GATHER, given(in, "in"), to, 0, root, 0, 0);
-  }
-
-  /**
-   * Writes the reduction of {@code in} over all ranks to {@code out} on {@code root}.
-   *
-   * @param out written only on the root; may be null on other ranks. In place, it is {@code in}
-   */
-  public final void reduce(Tensor in, @Nullable Tensor out, ReduceOp op, int root) {
-    Tensor to = rank() == root ? given(out, "out") : null;
-    run(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), root, 0, 0);
+    run(Native.WL_OP_GATHER, given(in, "in"), to, 0, 0, root, 0, 0);
   }
 
   /**
@@ -413,24 +353,37 @@ public sealed class Collectives permits Communicator {
     return new StreamCollectives(endpoint, stream, deadlineNs, owner);
   }
 
-  private void run(
+  @Override
+  final void run(
       int operation,
       @Nullable Tensor in,
       @Nullable Tensor out,
       int op,
+      double factor,
       int root,
       long rows,
       int algorithm) {
     Arguments.buffers(operation, in, out);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
-      handOff(() -> run(operation, in, out, op, root, rows, algorithm));
+      handOff(() -> run(operation, in, out, op, factor, root, rows, algorithm));
       return;
     }
     Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
-        .equalParts(op, root, rows, algorithm);
+        .equalParts(op, root, rows, algorithm)
+        .factor(factor);
     Collective.end(endpoint, endpoint.submit(), in, out);
     Reference.reachabilityFence(owner);
+  }
+
+  @Override
+  final boolean isRank(int root) {
+    return rank() == root;
+  }
+
+  /** Runs {@code call}, which makes several calls, without a queued call between them. */
+  final <T> T inOrder(Supplier<T> call) {
+    return endpoint.mustHandOff(Thread.currentThread()) ? endpoint.handOff(call) : call.get();
   }
 
   /** Runs {@code call} on the communicator's own thread, after queued calls. Waits for its end. */
@@ -441,14 +394,6 @@ public sealed class Collectives permits Communicator {
           return null;
         });
     Reference.reachabilityFence(owner);
-  }
-
-  private static Tensor given(@Nullable Tensor tensor, String name) {
-    return Objects.requireNonNull(tensor, name);
-  }
-
-  private static int code(ReduceOp op) {
-    return Objects.requireNonNull(op, "op").code();
   }
 
   private static int code(Algorithm algorithm) {

@@ -147,7 +147,7 @@ public enum DType {
   public boolean canReduce(ReduceOp op) {
     Objects.requireNonNull(op, "op");
     if (isArithmetic()) {
-      return true;
+      return !op.isBitwise();
     }
     if (isInteger()) {
       return op != ReduceOp.AVG;

@@ -236,7 +236,7 @@ final class EnvironmentStart {
 
   private OwnStore open(RendezvousFile.Place place) {
     try {
-      return OwnStore.open(place, Native.wl_version());
+      return new OwnStore(place, Native.wl_version());
     } catch (ResourceException e) {
       String given = variables.getOrDefault("WINDLASS_RENDEZVOUS", "");
       throw new ResourceException(

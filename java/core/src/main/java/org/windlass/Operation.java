@@ -8,13 +8,13 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.call.QueuedCall;
+import org.windlass.internal.call.PendingCall;
 
 /**
  * An operation in progress, which a caller awaits or cancels. A method whose name ends in {@code
- * Async}, such as {@link Collectives#runAsync}, submits an operation and returns it. The methods of
- * {@link StreamCollectives} enqueue one on a stream. All methods are legal from any thread at any
- * time.
+ * Async} submits an operation and returns it. Examples are {@link Collectives#runAsync} and {@link
+ * PointToPoint#sendAsync}. The methods of {@link StreamCollectives} enqueue one on a stream. All
+ * methods are legal from any thread at any time.
  *
  * <pre>{@code
  * var sum = comm.runAsync(c -> c.allReduce(gradients, ReduceOp.SUM));
@@ -29,9 +29,9 @@ import org.windlass.internal.call.QueuedCall;
  * @param <T> type of the operation's result
  */
 public final class Operation<T extends @Nullable Object> {
-  private final QueuedCall<T> call;
+  private final PendingCall<T> call;
 
-  Operation(QueuedCall<T> call) {
+  Operation(PendingCall<T> call) {
     this.call = call;
     call.reportUnlessAsked(this);
   }

@@ -19,7 +19,13 @@ public enum ReduceOp {
   /** Multiplies; integers wrap. */
   PRODUCT(3),
   /** Divides the sum by the number of ranks. Floating dtypes only. */
-  AVG(4);
+  AVG(4),
+  /** Combines bits by "and". Integer dtypes only, without bool, whose minimum is the same. */
+  AND(5),
+  /** Combines bits by "or". Integer dtypes only, without bool, whose maximum is the same. */
+  OR(6),
+  /** Combines bits by "exclusive or". Integer dtypes only, without bool. */
+  XOR(7);
 
   private final int code;
 
@@ -32,9 +38,14 @@ public enum ReduceOp {
     return code;
   }
 
+  /** Returns true for {@link #AND}, {@link #OR} and {@link #XOR}. */
+  public boolean isBitwise() {
+    return this == AND || this == OR || this == XOR;
+  }
+
   /**
    * Returns the operation with a name as in layout strings: {@code sum}, {@code avg}, {@code max},
-   * {@code min} or {@code product}.
+   * {@code min}, {@code product}, {@code and}, {@code or} or {@code xor}.
    *
    * @throws InvalidArgumentException if there is no such operation
    */
@@ -46,7 +57,7 @@ public enum ReduceOp {
       }
     }
     throw new InvalidArgumentException(
-        "'" + name + "' is no reduce operation; known: sum avg max min product");
+        "'" + name + "' is no reduce operation; known: sum avg max min product and or xor");
   }
 
   @Override

@@ -75,7 +75,7 @@ public final class StreamCollectives {
 
   /** Enqueues {@link Collectives#barrier}, which ends when all ranks' streams have reached it. */
   public Operation<Void> barrier() {
-    return enqueue(Native.WL_OP_BARRIER, null, null, 0, 0, 0, 0);
+    return enqueue(Native.WL_OP_BARRIER, null, null, 0, 0, 0, 0, 0);
   }
 
   /** Enqueues {@link Collectives#allToAll(Tensor, Tensor)}. */
@@ -86,7 +86,7 @@ public final class StreamCollectives {
   /** Enqueues {@link Collectives#allToAll(Tensor, Tensor, Algorithm)}. */
   public Operation<Void> allToAll(Tensor in, Tensor out, Algorithm algorithm) {
     return enqueue(
-        Native.WL_OP_ALL_TO_ALL, given(in, "in"), given(out, "out"), 0, 0, 0, code(algorithm));
+        Native.WL_OP_ALL_TO_ALL, given(in, "in"), given(out, "out"), 0, 0, 0, 0, code(algorithm));
   }
 
   /** Enqueues {@link Collectives#broadcast(Tensor, int)}. */
@@ -98,24 +98,36 @@ public final class StreamCollectives {
   /** Enqueues {@link Collectives#broadcast(Tensor, Tensor, int)}. */
   public Operation<Void> broadcast(@Nullable Tensor in, Tensor out, int root) {
     Tensor from = endpoint.rank == root ? given(in, "in") : null;
-    return enqueue(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, root, 0, 0);
+    return enqueue(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, 0, root, 0, 0);
   }
 
   /** Enqueues {@link Collectives#allGather(Tensor, Tensor)}. */
   public Operation<Void> allGather(Tensor in, Tensor out) {
-    return enqueue(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0);
+    return enqueue(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0, 0);
   }
 
   /** Enqueues {@link Collectives#allGather(Tensor, Tensor, int)}. */
   public Operation<Void> allGather(Tensor in, Tensor out, int dim) {
-    int operation = Arguments.alongDim(in, out, dim);
-    return enqueue(operation, in, out, 0, 0, dim == 0 ? 0 : in.shape[0], 0);
+    long rows = Arguments.rowsAlong("allGather", "in", in, "out", out, dim);
+    int operation = dim == 0 ? Native.WL_OP_ALL_GATHER : Native.WL_OP_ALL_GATHER_DIM;
+    return enqueue(operation, in, out, 0, 0, 0, rows, 0);
   }
 
-  /** Enqueues {@link Collectives#reduceScatter}. */
+  /** Enqueues {@link Collectives#reduceScatter(Tensor, Tensor, ReduceOp)}. */
   public Operation<Void> reduceScatter(Tensor in, Tensor out, ReduceOp op) {
-    return enqueue(
-        Native.WL_OP_REDUCE_SCATTER, given(in, "in"), given(out, "out"), code(op), 0, 0, 0);
+    return reduce(Native.WL_OP_REDUCE_SCATTER, in, out, code(op), 0);
+  }
+
+  /** Enqueues {@link Collectives#reduceScatter(Tensor, Tensor, double)}. */
+  public Operation<Void> reduceScatter(Tensor in, Tensor out, double factor) {
+    return reduce(Native.WL_OP_REDUCE_SCATTER, in, out, Reductions.PREMULTIPLIED, factor);
+  }
+
+  /** Enqueues {@link Collectives#reduceScatter(Tensor, Tensor, ReduceOp, int)}. */
+  public Operation<Void> reduceScatter(Tensor in, Tensor out, ReduceOp op, int dim) {
+    long rows = Arguments.rowsAlong("reduceScatter", "out", out, "in", in, dim);
+    int operation = dim == 0 ? Native.WL_OP_REDUCE_SCATTER : Native.WL_OP_REDUCE_SCATTER_DIM;
+    return enqueue(operation, in, out, code(op), 0, 0, rows, 0);
   }
 
   /** Enqueues {@link Collectives#allReduce(Tensor, ReduceOp)}. */
@@ -133,25 +145,57 @@ public final class StreamCollectives {
   public Operation<Void> allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
     int by = code(algorithm);
     return enqueue(
-        Native.WL_OP_ALL_REDUCE, given(in, "in"), given(out, "out"), code(op), 0, 0, by);
+        Native.WL_OP_ALL_REDUCE, given(in, "in"), given(out, "out"), code(op), 0, 0, 0, by);
+  }
+
+  /** Enqueues {@link Collectives#allReduce(Tensor, Tensor, double)}. */
+  public Operation<Void> allReduce(Tensor in, Tensor out, double factor) {
+    return reduce(Native.WL_OP_ALL_REDUCE, in, out, Reductions.PREMULTIPLIED, factor);
+  }
+
+  /** Enqueues {@link Collectives#scan(Tensor, Tensor, ReduceOp)}. */
+  public Operation<Void> scan(Tensor in, Tensor out, ReduceOp op) {
+    return reduce(Native.WL_OP_SCAN, in, out, code(op), 0);
+  }
+
+  /** Enqueues {@link Collectives#scan(Tensor, Tensor, double)}. */
+  public Operation<Void> scan(Tensor in, Tensor out, double factor) {
+    return reduce(Native.WL_OP_SCAN, in, out, Reductions.PREMULTIPLIED, factor);
+  }
+
+  /** Enqueues {@link Collectives#exclusiveScan(Tensor, Tensor, ReduceOp)}. */
+  public Operation<Void> exclusiveScan(Tensor in, Tensor out, ReduceOp op) {
+    return reduce(Native.WL_OP_EXCLUSIVE_SCAN, in, out, code(op), 0);
+  }
+
+  /** Enqueues {@link Collectives#exclusiveScan(Tensor, Tensor, double)}. */
+  public Operation<Void> exclusiveScan(Tensor in, Tensor out, double factor) {
+    return reduce(Native.WL_OP_EXCLUSIVE_SCAN, in, out, Reductions.PREMULTIPLIED, factor);
   }
 
   /** Enqueues {@link Collectives#scatter}. */
   public Operation<Void> scatter(@Nullable Tensor in, Tensor out, int root) {
     Tensor from = endpoint.rank == root ? given(in, "in") : null;
-    return enqueue(Native.WL_OP_SCATTER, from, given(out, "out"), 0, root, 0, 0);
+    return enqueue(Native.WL_OP_SCATTER, from, given(out, "out"), 0, 0, root, 0, 0);
   }
 
   /** Enqueues {@link Collectives#gather}. */
   public Operation<Void> gather(Tensor in, @Nullable Tensor out, int root) {
     Tensor to = endpoint.rank == root ? given(out, "out") : null;
-    return enqueue(Native.WL_OP_GATHER, given(in, "in"), to, 0, root, 0, 0);
+    return enqueue(Native.WL_OP_GATHER, given(in, "in"), to, 0, 0, root, 0, 0);
   }
 
-  /** Enqueues {@link Collectives#reduce}. */
+  /** Enqueues {@link Collectives#reduce(Tensor, Tensor, ReduceOp, int)}. */
   public Operation<Void> reduce(Tensor in, @Nullable Tensor out, ReduceOp op, int root) {
     Tensor to = endpoint.rank == root ? given(out, "out") : null;
-    return enqueue(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), root, 0, 0);
+    return enqueue(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), 0, root, 0, 0);
+  }
+
+  /** Enqueues {@link Collectives#reduce(Tensor, Tensor, double, int)}. */
+  public Operation<Void> reduce(Tensor in, @Nullable Tensor out, double factor, int root) {
+    Tensor to = endpoint.rank == root ? given(out, "out") : null;
+    int op = Reductions.PREMULTIPLIED;
+    return enqueue(Native.WL_OP_REDUCE, given(in, "in"), to, op, factor, root, 0, 0);
   }
 
   /** Enqueues {@link Collectives#allToAllv(Tensor, long[], Tensor, long[])}. */
@@ -239,25 +283,32 @@ public final class StreamCollectives {
     Arguments.list(operation, name, list, endpoint.size);
   }
 
+  private Operation<Void> reduce(
+      int operation, Tensor in, Tensor out, int op, double factor) {
+    return enqueue(operation, given(in, "in"), given(out, "out"), op, factor, 0, 0, 0);
+  }
+
   private Operation<Void> enqueue(
       int operation,
       @Nullable Tensor in,
       @Nullable Tensor out,
       int op,
+      double factor,
       int root,
       long rows,
       int algorithm) {
     Arguments.onStream(operation, in, out, root, endpoint.size);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
-      return endpoint.handOff(() -> enqueue(operation, in, out, op, root, rows, algorithm));
+      return endpoint.handOff(() -> enqueue(operation, in, out, op, factor, root, rows, algorithm));
     }
     if (in == null && out == null) {
       endpoint.begin(thread);
       endpoint.call.of(operation, 0, deadlineNs);
     } else {
       Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
-          .equalParts(op, root, rows, algorithm);
+          .equalParts(op, root, rows, algorithm)
+          .factor(factor);
     }
     return Collective.enqueue(endpoint, stream, in, out, owner);
   }

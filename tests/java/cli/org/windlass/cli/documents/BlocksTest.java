@@ -79,9 +79,10 @@ class BlocksTest {
       case "text" -> texts.treat(block);
       case "json" -> data.json(block);
       case "xml" -> data.xml(block);
+      case "kotlin" -> data.gradle(block);
       case "" ->
           fail(
-              "%s: no language behind the ```; write java, sh, text, json, xml, cpp or cmake, and"
+              "%s: no language behind the ```; write java, sh, text, json, xml, kotlin, cpp or cmake, and"
                   + " see BlocksTest",
               block);
       default ->

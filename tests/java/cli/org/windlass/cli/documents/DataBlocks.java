@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.regex.Pattern;
 import javax.xml.parsers.DocumentBuilderFactory;
 import org.w3c.dom.Document;
 import org.w3c.dom.Element;
@@ -178,6 +179,30 @@ final class DataBlocks {
       assertThat(text(shown, property)).as("%s: %s", block, property).isEqualTo(java);
     }
     return new Treatment(READ, "as tests/consumer/pom.xml, which suite consumer builds by");
+  }
+
+  /** Dependencies of Gradle: each is one of the bill of versions, in this version or without one. */
+  Treatment gradle(Block block) throws Exception {
+    Document bom =
+        document(new InputSource(Pages.ROOT.resolve("java/bom/pom.xml").toUri().toString()));
+    String version = child(document(
+        new InputSource(Pages.ROOT.resolve("pom.xml").toUri().toString())).getDocumentElement(),
+        "version");
+    List<String> known = new ArrayList<>(List.of("windlass-bom:"));
+    for (List<String> each : dependencies(bom)) {
+      known.add(each.get(1) + ":" + each.get(3));
+    }
+    var named =
+        Pattern.compile("\"org\\.windlass:([a-z-]+)(?::([0-9.]*))?(?::([a-z0-9_-]+))?\"")
+            .matcher(block.text());
+    int count = 0;
+    for (; named.find(); count++) {
+      String classifier = named.group(3) == null ? "" : named.group(3);
+      assertThat(known).as("%s", block).contains(named.group(1) + ":" + classifier);
+      assertThat(named.group(2)).as("%s", block).isIn(null, "", version);
+    }
+    assertThat(count).as("%s: dependencies", block).isPositive();
+    return new Treatment(READ, "as java/bom/pom.xml has them");
   }
 
   private static Document document(InputSource source) throws Exception {

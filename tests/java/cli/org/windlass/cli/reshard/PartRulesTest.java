@@ -333,6 +333,66 @@ class PartRulesTest {
     assertThat(TestFile.read(whole).tensors()).isEqualTo(tensors);
   }
 
+  /** Reads OUT again with a shape that is too small, and expects the index of a lost value. */
+  private void losing(String index, String rules, Path in, Object... more) throws IOException {
+    Path whole = folder.resolve("whole");
+    List<Object> arguments = new ArrayList<>(List.of("reshard", in, whole, "--to", "1@0:R"));
+    arguments.addAll(List.of("--rules", Files.writeString(folder.resolve("r"), rules.replace('\'', '"'))));
+    arguments.addAll(List.of(more));
+    Cli failed = Cli.run(arguments.toArray());
+    assertThat(failed.status()).as(failed.err()).isEqualTo(2);
+    assertThat(failed.err()).contains(index, "is not zero; correct");
+    assertThat(whole).doesNotExist();
+  }
+
+  @Test
+  void paddingThatIsLeftOutMustBeZero() throws IOException {
+    tensors.add(
+        new TestFile.Tensor("w", DType.I8, new int[] {3, 5}, LongStream.range(1, 16).toArray()));
+    Path out = reshard("[{'match': 'w', 'to': '2x2:S0,S1', 'pad_to': 4}]", "--from", "1:R", "--to", "4:R");
+    Path file = out.resolve("layout.json");
+    String stored = Files.readString(file);
+    // A wrong shape in layout.json, along either dimension.
+    Files.writeString(file, stored.replaceFirst("\\[ *3, *5 *\\]", "[2, 5]"));
+    losing("indices from 2 of dimension 0 would be left out as padding, and the value at [2, 0]", "[]", out);
+    Files.writeString(file, stored.replaceFirst("\\[ *3, *5 *\\]", "[3, 4]"));
+    losing("indices from 4 of dimension 1 would be left out as padding, and the value at [0, 4]", "[]", out);
+    // A wrong shape in a rule.
+    Files.delete(file);
+    String rule = "[{'match': 'w', 'pad_to': 4, 'shape': [%s]}]";
+    losing("tensor \"w\": its shape is [1, 5] by its rule or layout.json, so indices from 1", String.format(rule, "1, 5"), out, "--from", "2x2:S0,S1");
+    Cli right = run(String.format(rule, "3, 5"), out, folder.resolve("right.safetensors"), "--from", "2x2:S0,S1", "--to", "1@0:R");
+    assertThat(right.status()).as(right.err()).isZero();
+    assertThat(TestFile.read(folder.resolve("right.safetensors")).tensors()).isEqualTo(tensors);
+    // Without pad_to nothing is left out.
+    Cli all = run("[]", out, folder.resolve("all.safetensors"), "--from", "2x2:S0,S1", "--to", "1@0:R");
+    assertThat(all.status()).as(all.err()).isZero();
+    assertThat(TestFile.read(folder.resolve("all.safetensors")).tensors().get(0).shape()).containsExactly(4, 8);
+  }
+
+  @Test
+  void paddingOfEveryKindOfSourceMustBeZero() throws IOException {
+    String rule = "[{'match': 'w', 'pad_to': 6, 'shape': [%d]}]";
+    // The second piece of each third of a strided shard, and of elements of less than a byte.
+    tensors.add(new TestFile.Tensor("w", DType.F4, new int[] {24}, LongStream.range(1, 25).map(i -> i % 15 + 1).toArray()));
+    Path strided = reshard("[{'match': 'w', 'to': '2:SS0/3'}]", "--from", "1:R", "--to", "2:R");
+    Files.delete(strided.resolve("layout.json"));
+    losing("the value at [20] is not zero", String.format(rule, 20), strided, "--from", "2:SS0/3");
+    // Two terms, of which only the second has a value where the padding would be.
+    Path terms = Files.createDirectory(folder.resolve("terms"));
+    for (int r = 0; r < 2; r++) {
+      long[] bits = {1, 2, 3, 4, 5, 6L * r};
+      TestFile.Tensor term = new TestFile.Tensor("w", DType.I32, new int[] {6}, bits);
+      TestFile.write(terms.resolve("rank-0000" + r + ".safetensors"), List.of(term), Map.of());
+    }
+    losing("the value at [5] is not zero", String.format(rule, 5), terms, "--from", "2x1:P,S0");
+    // Negative zero is not all bits zero.
+    Path one = Files.createDirectory(folder.resolve("one"));
+    TestFile.Tensor negative = new TestFile.Tensor("w", DType.F32, new int[] {6}, new long[] {1, 2, 3, 4, 5, 0x80000000L});
+    TestFile.write(one.resolve("rank-00000.safetensors"), List.of(negative), Map.of());
+    losing("the value at [5] is not zero", String.format(rule, 5), one, "--from", "1:S0");
+  }
+
   @Test
   void onlyDimensionsThatAreCutArePadded() throws IOException {
     rows("w", 1, 5);

@@ -89,13 +89,13 @@ class ReshardRulesTest {
         "[                                               | rules.json: not valid JSON",
         "[] 1                                            | rules.json: something follows the JSON",
         "[3]                                             | [0] is 3, not an object",
-        "[{'match':'*'},{}]                              | [1].match: is missing",
+        "[{'match':'*'},{}]                              | [1].match is missing",
         "[{'match':1}]                                   | [0].match is 1, not a string",
         "[{'match':'{a'}]                                | [0].match: the brace at character 0 of \"{a\"",
         "[{'match':'a}'}]                                | [0].match: the brace at character 1",
         "[{'match':'{a}.{a}'}]                           | [0].match: {a} stands twice",
         "[{'match':'*','match':'*'}]                     | the key \"match\" stands twice in [0]",
-        "[{'match':'*','form':'2:R'}]                    | [0].form: unknown key",
+        "[{'match':'*','form':'2:R'}]                    | [0]: the key \"form\" is unknown; known are match, from, to",
         "[{'match':'*','from':'2:Q'}]                    | [0].from: ",
         "[{'match':'*','from':2}]                        | [0].from is 2, not a string",
         "[{'match':'*','to':'2'}]                        | [0].to: ",
@@ -112,7 +112,7 @@ class ReshardRulesTest {
         "[{'match':'*','transpose':false}]               | [0].transpose is false, not a list",
         "[{'match':'*','transpose':[0,2]}]               | [0].transpose: [0, 2] does not name dimension 1",
         "[{'match':'*','transpose':[0,-1]}]              | [0].transpose[1] is -1, which is negative",
-        "[{'match':'{p}','as':'a','parts':['q']}]        | [0].dim: is missing",
+        "[{'match':'{p}','as':'a','parts':['q']}]        | [0].dim is missing",
         "[{'match':'{p}','as':'a','dim':0}]              | [0].dim: has no parts",
         "[{'match':'{p}','as':'a','parts':'q','dim':0}]  | [0].parts is the string \"q\", not a list",
         "[{'match':'{p}','parts':['q'],'dim':0}]         | [0].as: is missing",
@@ -126,7 +126,7 @@ class ReshardRulesTest {
         "[{'match':'{p}','as':'a','stack':true,'uneven':1}] | [0].uneven: is true where it is given",
         "[{'match':'{p}','as':'a','stack':99}]           | [0].stack: 99 is no dimension",
         "[{'match':'{p}','as':'a','stack':true,'parts':['q'],'dim':0}] | [0].stack: stands beside parts",
-        "[{'match':'*','split':[1,1]}]                   | [0].dim: is missing",
+        "[{'match':'*','split':[1,1]}]                   | [0].dim is missing",
         "[{'match':'*','split':2,'dim':0}]               | [0].split is 2, not a list",
         "[{'match':'*','split':[2],'dim':0}]             | [0].split: is [2]; give the sizes of two",
         "[{'match':'*','split':[1,0],'dim':0}]           | [0].split[1]: 0 is no number of indices or groups",
@@ -145,8 +145,8 @@ class ReshardRulesTest {
         "[{'match':'*','split':[1,1],'dim':0,'as':['{x}a','{y}b']}] | [0].as[1]: match does not capture {y}",
         "[{'match':'*','to':['1:R','1:R']}]              | [0].to: has 2 layouts, and split has 0 parts",
         "[{'match':'*','groups':2}]                      | [0].groups: has no parts or split that it is of",
-        "[{'match':'{p}','as':'a','parts':[{'to':'1:R'}],'dim':0}] | [0].parts[0].name: is missing",
-        "[{'match':'{p}','as':'a','parts':[{'name':'q','from':'1:R'}],'dim':0}] | [0].parts[0].from: unknown key",
+        "[{'match':'{p}','as':'a','parts':[{'to':'1:R'}],'dim':0}] | [0].parts[0].name is missing",
+        "[{'match':'{p}','as':'a','parts':[{'name':'q','from':'1:R'}],'dim':0}] | [0].parts[0]: the key \"from\" is unknown; known are name, to",
         "[{'match':'{p}','as':'a','parts':[{'name':'q','to':'1:P'}],'dim':0}] | [0].parts[0].to: 1:P: a target",
         "[{'match':'{p}','as':'a','parts':['q',{'name':'q'}],'dim':0}] | [0].parts: \"q\" stands twice",
         "[{'match':'*','pad_to':0}]                      | [0].pad_to: 0 is no number",
@@ -552,7 +552,7 @@ class ReshardRulesTest {
   void whatARuleShardsMustBeThere() throws IOException {
     refused("[{'match':'w','to':'2:S1'}]", "S1 cuts dimension 1, and tensor \"w\" has 1 dimension;", tensor("w", 0, 4));
     refused("[{'match':'w','from':'2:S1'}]", "S1 cuts dimension 1, and tensor \"w\" has 1 dimension;", tensor("w", 0, 4));
-    refused("[{'match':'w','from':'2:P'}]", "tensor \"w\": its source layout 2:P holds P", tensor("w", 0, 4));
+    refused("[{'match':'w','from':'2:P'}]", "[0].from 2:P holds P", tensor("w", 0, 4));
   }
 
   @Test

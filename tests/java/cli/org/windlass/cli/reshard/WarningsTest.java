@@ -194,7 +194,7 @@ class WarningsTest {
     warns(1, words, "", "--to", "2:R", "--dtype", "bf16");
     warns(1, words, "", "--to", "2:R", "--wire", "bf16");
     warns(0, "", "[{'match':'*step','dtype':'f32'}]", "--to", "2:R", "--dtype", "bf16");
-    warns(1, "tensor \"state.1.step\": values are larger than f16 has them", "", "--to", "2:R", "--dtype", "f16");
+    warns(1, "tensor \"state.1.step\": one value is larger than f16 has them", "", "--to", "2:R", "--dtype", "f16");
     warns(1, "2 tensors", "", "--to", "2:R", "--dtype", "f8e4m3");
     warns(0, "", "", "--to", "2:R");
   }
@@ -206,7 +206,7 @@ class WarningsTest {
     f32("w", new int[] {3}, -1.3f, -Float.parseFloat(words[1]), Float.POSITIVE_INFINITY);
     warns(0, "", "", "--to", "1:R", "--dtype", words[0]);
     f32("v", new int[] {3}, 1.4f, Float.NaN, -Float.parseFloat(words[2]));
-    warns(1, "tensor \"v\": values are larger than " + words[0], "", "--to", "1:R", "--dtype", words[0]);
+    warns(1, "tensor \"v\": one value is larger than " + words[0], "", "--to", "1:R", "--dtype", words[0]);
   }
 
   @Test

@@ -24,15 +24,15 @@ class OwnStoreTest {
 
   @Test
   void whoClosesItsPartTwiceClosesNobodyElses() {
-    OwnStore any = OwnStore.open(new RendezvousFile.Place(StoreServer.loopback(), Token.random()), "1");
+    OwnStore any = new OwnStore(new RendezvousFile.Place(StoreServer.loopback(), Token.random()), "1");
     InetSocketAddress address = any.place().address();
     any.close();
     RendezvousFile.Place place = new RendezvousFile.Place(address, Token.random());
-    try (OwnStore first = OwnStore.open(place, "1")) {
+    try (OwnStore first = new OwnStore(place, "1")) {
       // A store serves one start at a time.
-      Failure.assertFails(Native.WL_RESOURCE, () -> OwnStore.open(place, "1"));
+      Failure.assertFails(Native.WL_RESOURCE, () -> new OwnStore(place, "1"));
       first.started();
-      OwnStore second = OwnStore.open(place, "1");
+      OwnStore second = new OwnStore(place, "1");
       assertThat(second.place().address()).isEqualTo(address);
       second.close();
       second.close();

@@ -34,7 +34,7 @@ class TransferWordsTest {
       TensorSpec.of("w", DType.F32, Layout.parse("3:S1"), 7, 5);
 
   private static TransferWords.Binding binding(Tensor view) {
-    Memory memory = Views.memory(view);
+    Memory memory = view.memory();
     return new TransferWords.Binding(
         DType.F32.code(),
         view.address(),

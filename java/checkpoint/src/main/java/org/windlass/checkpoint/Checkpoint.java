@@ -6,8 +6,8 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -35,34 +35,18 @@ public final class Checkpoint implements AutoCloseable {
   private static final Pattern RANK_FILE = Pattern.compile("rank-([0-9]+)\\.safetensors");
 
   private final Path path;
-  private final Optional<Path> index;
-  private final List<SafetensorsFile> files;
-  private final Map<String, SafetensorsFile> whole;
-  private final SortedMap<Integer, SafetensorsFile> ranks;
-  private final Optional<LayoutFile> layouts;
-  private final Set<String> names;
-  private final Map<String, String> metadata;
-  private final List<String> notes;
+  private final List<SafetensorsFile> files = new ArrayList<>();
+  private final SortedMap<Integer, SafetensorsFile> ranks = new TreeMap<>();
+  private final Map<String, String> metadata = new LinkedHashMap<>();
+  private final List<String> notes = new ArrayList<>();
+  private Optional<Path> index = Optional.empty();
+  private Optional<LayoutFile> layouts = Optional.empty();
+  private Set<String> names = Set.of();
+  /** File of each tensor, by the index. */
+  private Map<String, SafetensorsFile> indexed = Map.of();
 
-  private Checkpoint(
-      Path path,
-      Optional<Path> index,
-      List<SafetensorsFile> files,
-      Map<String, SafetensorsFile> whole,
-      SortedMap<Integer, SafetensorsFile> ranks,
-      Optional<LayoutFile> layouts,
-      Set<String> names,
-      List<String> notes) {
+  private Checkpoint(Path path) {
     this.path = path;
-    this.index = index;
-    this.files = List.copyOf(files);
-    this.whole = Collections.unmodifiableMap(whole);
-    this.ranks = Collections.unmodifiableSortedMap(ranks);
-    this.layouts = layouts;
-    this.names = Collections.unmodifiableSet(names);
-    List<String> odd = new ArrayList<>(notes);
-    this.metadata = Collections.unmodifiableMap(metadata(files, odd));
-    this.notes = List.copyOf(odd);
   }
 
   /**
@@ -73,41 +57,44 @@ public final class Checkpoint implements AutoCloseable {
    * @throws org.windlass.error.ResourceException if a file cannot be read
    */
   public static Checkpoint open(Path path) {
-    Objects.requireNonNull(path, "path");
-    List<SafetensorsFile> opened = new ArrayList<>();
+    Checkpoint checkpoint = new Checkpoint(Objects.requireNonNull(path, "path"));
+    boolean isRead = false;
     try {
-      Checkpoint checkpoint = Files.isDirectory(path) ? folder(path, opened) : file(path, path, opened);
-      opened = List.of();
+      checkpoint.read();
+      isRead = true;
       return checkpoint;
     } catch (IOException fault) {
       throw FileFault.reading(path, fault);
     } finally {
-      opened.forEach(SafetensorsFile::close);
+      if (!isRead) {
+        checkpoint.close();
+      }
     }
   }
 
-  private static Checkpoint file(Path path, Path one, List<SafetensorsFile> opened) {
-    SafetensorsFile file = SafetensorsFile.open(one);
-    opened.add(file);
-    Map<String, SafetensorsFile> whole = new LinkedHashMap<>();
-    file.header().tensors().forEach(entry -> whole.put(entry.name(), file));
-    return new Checkpoint(
-        path, Optional.empty(), opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet(), List.of());
-  }
-
-  private static Checkpoint folder(Path path, List<SafetensorsFile> opened) throws IOException {
-    SortedMap<Integer, Path> ranks = rankFiles(path);
-    Optional<Path> index = SafetensorsIndex.find(path);
-    if (index.isPresent() && !ranks.isEmpty()) {
+  private void read() throws IOException {
+    boolean isFolder = Files.isDirectory(path);
+    SortedMap<Integer, Path> found = isFolder ? rankFiles(path) : new TreeMap<>();
+    index = isFolder ? SafetensorsIndex.find(path) : index;
+    if (index.isPresent() && !found.isEmpty()) {
       throw new InvalidArgumentException(
-          path + ": holds both " + index.get().getFileName() + " and rank files; which one counts?");
+          path + ": holds both " + index.get().getFileName()
+              + " and rank files; move away those that do not count");
     }
     if (index.isPresent()) {
-      return index(path, index.get(), opened);
+      readIndexed(index.get());
+    } else if (found.isEmpty()) {
+      names = open(isFolder ? only(path) : path, files).header().names();
+    } else {
+      readRanks(found);
     }
-    return ranks.isEmpty()
-        ? file(path, only(path), opened)
-        : rankFolder(path, ranks, opened);
+    readMetadata();
+  }
+
+  private static SafetensorsFile open(Path path, List<SafetensorsFile> files) {
+    SafetensorsFile file = SafetensorsFile.open(path);
+    files.add(file);
+    return file;
   }
 
   /** Returns the only safetensors file of a folder. Throws if it is not the whole checkpoint. */
@@ -140,28 +127,26 @@ public final class Checkpoint implements AutoCloseable {
     }
   }
 
-  private static Checkpoint index(Path path, Path indexFile, List<SafetensorsFile> opened)
-      throws IOException {
+  private void readIndexed(Path indexFile) throws IOException {
     SafetensorsIndex index = SafetensorsIndex.read(indexFile);
     requireOnly(path, indexFile, index);
-    Map<String, SafetensorsFile> files = new LinkedHashMap<>();
+    Map<String, SafetensorsFile> byName = new LinkedHashMap<>();
     for (String name : index.files().values()) {
-      if (!files.containsKey(name)) {
-        SafetensorsFile file = SafetensorsFile.open(path.resolve(name));
-        opened.add(file);
-        files.put(name, file);
+      if (!byName.containsKey(name)) {
+        byName.put(name, open(path.resolve(name), files));
       }
     }
-    Map<String, SafetensorsFile> whole = new LinkedHashMap<>();
+    indexed = new LinkedHashMap<>();
     index
         .files()
         .forEach(
             (tensor, name) -> {
-              Objects.requireNonNull(files.get(name)).entry(tensor);
-              whole.put(tensor, files.get(name));
+              SafetensorsFile file = Objects.requireNonNull(byName.get(name));
+              file.entry(tensor);
+              indexed.put(tensor, file);
             });
-    List<String> notes = new ArrayList<>();
-    files.forEach(
+    names = indexed.keySet();
+    byName.forEach(
         (name, file) -> {
           List<String> ignored =
               file.header().tensors().stream()
@@ -178,8 +163,6 @@ public final class Checkpoint implements AutoCloseable {
                         : "no such tensor"));
           }
         });
-    return new Checkpoint(
-        path, Optional.of(indexFile), opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet(), notes);
   }
 
   /** Throws if the folder holds a safetensors file that the index should list but does not. */
@@ -205,29 +188,25 @@ public final class Checkpoint implements AutoCloseable {
     }
   }
 
-  private static Checkpoint rankFolder(
-      Path path, SortedMap<Integer, Path> files, List<SafetensorsFile> opened) throws IOException {
-    SortedMap<Integer, SafetensorsFile> ranks = new TreeMap<>();
-    Set<String> names = new LinkedHashSet<>();
-    for (Map.Entry<Integer, Path> entry : files.entrySet()) {
-      SafetensorsFile file = SafetensorsFile.open(entry.getValue());
-      opened.add(file);
+  private void readRanks(SortedMap<Integer, Path> found) throws IOException {
+    names = new LinkedHashSet<>();
+    for (Map.Entry<Integer, Path> entry : found.entrySet()) {
+      SafetensorsFile file = open(entry.getValue(), files);
       ranks.put(entry.getKey(), file);
-      file.header().tensors().forEach(tensor -> names.add(tensor.name()));
+      names.addAll(file.header().names());
     }
-    Path layouts = path.resolve(LayoutFile.NAME);
-    Optional<LayoutFile> layout =
-        Files.exists(layouts) ? Optional.of(LayoutFile.read(layouts)) : Optional.empty();
-    if (layout.isPresent()) {
-      for (String name : layout.get().tensors().keySet()) {
-        if (!names.contains(name)) {
-          throw new InvalidArgumentException(
-              layouts + ": lists tensor " + JsonText.quoted(name) + ", which no rank file holds");
-        }
+    Path layoutFile = path.resolve(LayoutFile.NAME);
+    if (!Files.exists(layoutFile)) {
+      return;
+    }
+    layouts = Optional.of(LayoutFile.read(layoutFile));
+    for (String name : layouts.get().tensors().keySet()) {
+      if (!names.contains(name)) {
+        throw new InvalidArgumentException(
+            layoutFile + ": lists tensor " + JsonText.quoted(name)
+                + ", which no rank file holds; remove its entry");
       }
     }
-    return new Checkpoint(
-        path, Optional.empty(), opened, Map.of(), ranks, layout, names, List.of());
   }
 
   private static SortedMap<Integer, Path> rankFiles(Path folder) throws IOException {
@@ -242,7 +221,8 @@ public final class Checkpoint implements AutoCloseable {
               || !rankFile(rank).equals(entry.getFileName().toString())) {
             throw new InvalidArgumentException(
                 entry + ": ranks are below " + DeviceMesh.MAX_RANKS
-                    + " and written with five digits or more, as in rank-00008.safetensors");
+                    + " and written with five digits or more, as in rank-00008.safetensors;"
+                    + " rename it");
           }
           files.put(rank, entry);
         }
@@ -261,17 +241,15 @@ public final class Checkpoint implements AutoCloseable {
   }
 
   /** Merges the files' metadata. Omits a key whose values differ, and adds a note about it. */
-  private static Map<String, String> metadata(
-      Collection<SafetensorsFile> files, List<String> notes) {
-    Map<String, String> all = new LinkedHashMap<>();
-    Map<String, Path> first = new LinkedHashMap<>();
+  private void readMetadata() {
+    Map<String, Path> first = new HashMap<>();
     Set<String> differing = new HashSet<>();
     for (SafetensorsFile file : files) {
       file.header()
           .metadata()
           .forEach(
               (key, value) -> {
-                String before = all.putIfAbsent(key, value);
+                String before = metadata.putIfAbsent(key, value);
                 if (before != null && !before.equals(value) && differing.add(key)) {
                   notes.add(
                       file.path() + ": __metadata__ " + JsonText.quoted(key) + " is "
@@ -281,8 +259,7 @@ public final class Checkpoint implements AutoCloseable {
                 first.putIfAbsent(key, file.path());
               });
     }
-    all.keySet().removeAll(differing);
-    return all;
+    metadata.keySet().removeAll(differing);
   }
 
   /** Returns the path of the checkpoint. */
@@ -297,7 +274,7 @@ public final class Checkpoint implements AutoCloseable {
 
   /** Returns every tensor's name, in the order of the file, the index, or the rank files. */
   public Set<String> names() {
-    return names;
+    return Collections.unmodifiableSet(names);
   }
 
   /** Returns the path of the index, if the checkpoint has one. */
@@ -307,17 +284,17 @@ public final class Checkpoint implements AutoCloseable {
 
   /** Returns notes for a user about unusual files. The checkpoint is readable despite them. */
   public List<String> notes() {
-    return notes;
+    return Collections.unmodifiableList(notes);
   }
 
   /** Returns the {@code __metadata__} of all files. A key whose values differ is left out. */
   public Map<String, String> metadata() {
-    return metadata;
+    return Collections.unmodifiableMap(metadata);
   }
 
   /** Returns the rank files, keyed by rank. The map is empty if the tensors are whole. */
   public SortedMap<Integer, SafetensorsFile> ranks() {
-    return ranks;
+    return Collections.unmodifiableSortedMap(ranks);
   }
 
   /** Returns the folder's {@code layout.json}, if there is one. */
@@ -331,16 +308,15 @@ public final class Checkpoint implements AutoCloseable {
    * @throws InvalidArgumentException if no file does
    */
   public SafetensorsFile whole(String name) {
-    SafetensorsFile file = whole.get(Objects.requireNonNull(name, "name"));
-    if (file == null) {
+    if (!names.contains(Objects.requireNonNull(name, "name")) || byRank()) {
       throw new InvalidArgumentException(path + ": holds no whole tensor " + JsonText.quoted(name));
     }
-    return file;
+    return indexed.getOrDefault(name, files.get(0));
   }
 
   /** Returns every file, once. */
   public List<SafetensorsFile> files() {
-    return files;
+    return Collections.unmodifiableList(files);
   }
 
   @Override

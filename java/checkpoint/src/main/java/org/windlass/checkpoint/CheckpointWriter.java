@@ -2,8 +2,7 @@
 package org.windlass.checkpoint;
 
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.channels.ClosedByInterruptException;
+import java.io.OutputStream;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileSystems;
 import java.nio.file.Files;
@@ -17,10 +16,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Daemon;
 import org.windlass.internal.json.JsonText;
 
 /**
@@ -32,6 +35,7 @@ import org.windlass.internal.json.JsonText;
  */
 public final class CheckpointWriter implements AutoCloseable {
   private static final String CONTENT = "content";
+  private static final int SYNC_THREADS = 16;
 
   private final Path out;
   private final boolean replace;
@@ -113,7 +117,8 @@ public final class CheckpointWriter implements AutoCloseable {
       }
       Path folder = Objects.requireNonNull(absolute.getParent()).toRealPath();
       if (!Files.isDirectory(folder)) {
-        throw new InvalidArgumentException(out + ": a part of this path is a file");
+        throw new InvalidArgumentException(
+            out + ": a part of this path is a file; name a folder for it");
       }
       return folder.resolve(name);
     } catch (IOException fault) {
@@ -128,14 +133,27 @@ public final class CheckpointWriter implements AutoCloseable {
    * @throws InvalidArgumentException if the folder has a file of that name, the checkpoint is a
    *     single file, or a reader would not accept a name
    */
-  public synchronized SafetensorsWriter file(
+  public SafetensorsWriter file(
       String name, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    return files(List.of(Objects.requireNonNull(name, "name")), items, metadata).get(0);
+  }
+
+  /**
+   * Adds safetensors files with the same tensors to the folder, as {@link #file} does.
+   *
+   * @hidden
+   */
+  public synchronized List<SafetensorsWriter> files(
+      List<String> names, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
     checkOpen();
-    Objects.requireNonNull(name, "name");
-    Path path = Names.safetensors(out.toString(), content(), name);
-    requireNew(path);
+    List<Path> paths = new ArrayList<>();
+    for (String name : names) {
+      Path path = Names.safetensors(out.toString(), content(), name);
+      requireNew(path);
+      paths.add(path);
+    }
     makeFolder();
-    return create(path, items, metadata);
+    return create(paths, items, metadata);
   }
 
   /**
@@ -150,15 +168,21 @@ public final class CheckpointWriter implements AutoCloseable {
     if (!written.isEmpty()) {
       throw new InvalidArgumentException(out + ": holds a file already");
     }
-    return create(content(), items, metadata);
+    return create(List.of(content()), items, metadata).get(0);
   }
 
-  private SafetensorsWriter create(
-      Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
-    SafetensorsWriter file = SafetensorsWriter.create(path, items, metadata);
-    files.add(file);
-    written.put(path, file.fileBytes());
-    return file;
+  private List<SafetensorsWriter> create(
+      List<Path> paths, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    SafetensorsHeader header = SafetensorsHeader.of(paths.get(0).toString(), items, metadata);
+    List<SafetensorsWriter> created = new ArrayList<>();
+    for (Path path : paths) {
+      SafetensorsWriter file =
+          SafetensorsWriter.create(path, header, created.stream().findFirst());
+      created.add(file);
+      files.add(file);
+      written.put(path, file.fileBytes());
+    }
+    return created;
   }
 
   /**
@@ -168,24 +192,44 @@ public final class CheckpointWriter implements AutoCloseable {
    * @throws InvalidArgumentException if the folder has a file of that name, or the checkpoint is a
    *     single file
    */
-  public synchronized void text(String name, byte[] bytes) {
+  public void text(String name, byte[] bytes) {
+    Objects.requireNonNull(bytes, "bytes");
+    text(name, out -> out.write(bytes));
+  }
+
+  /**
+   * Writes the content of a file.
+   *
+   * @hidden
+   */
+  @FunctionalInterface
+  public interface Text {
+    void write(OutputStream out) throws IOException;
+  }
+
+  /**
+   * Adds a small file to the folder, as {@link #text(String, byte[])} does.
+   *
+   * @hidden
+   */
+  public synchronized void text(String name, Text text) {
     checkOpen();
     Objects.requireNonNull(name, "name");
-    Objects.requireNonNull(bytes, "bytes");
     Path path = Names.file(out.toString(), content(), name);
     requireNew(path);
     makeFolder();
-    try (FileChannel channel =
-        FileChannel.open(path, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW)) {
-      ByteBuffer buffer = ByteBuffer.wrap(bytes);
-      while (buffer.hasRemaining()) {
-        channel.write(buffer);
+    try {
+      try (OutputStream out =
+          Files.newOutputStream(path, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW)) {
+        text.write(out);
       }
-      channel.force(true);
+      try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+        channel.force(true);
+        written.put(path, channel.size());
+      }
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
     }
-    written.put(path, (long) bytes.length);
   }
 
   private void makeFolder() {
@@ -227,11 +271,30 @@ public final class CheckpointWriter implements AutoCloseable {
   /** Syncs everything that was written to the disk. Blocks until that is done. */
   public synchronized void sync() {
     checkOpen();
-    DiskSync.all(files);
+    syncFiles();
     if (Files.isDirectory(content())) {
       syncFolder(content());
     }
     syncFolder(work.path());
+  }
+
+  /**
+   * Syncs all files at once. A file system commits concurrent syncs together, while a thousand
+   * syncs one after another take seconds. An interrupt does not end the wait, but stays set.
+   */
+  private void syncFiles() {
+    ExecutorService threads =
+        Executors.newFixedThreadPool(
+            SYNC_THREADS, body -> Daemon.thread("windlass-sync", body));
+    try {
+      Daemon.join(
+          CompletableFuture.allOf(
+              files.stream()
+                  .map(file -> CompletableFuture.runAsync(file::sync, threads))
+                  .toArray(CompletableFuture[]::new)));
+    } finally {
+      threads.shutdownNow();
+    }
   }
 
   /**
@@ -310,26 +373,15 @@ public final class CheckpointWriter implements AutoCloseable {
 
   /** Syncs a folder despite an interrupt, since the checkpoint has its name already. */
   private static void syncFolder(Path folder) {
-    boolean interrupted = false;
-    try {
-      while (!syncedUnlessInterrupted(folder)) {
-        interrupted |= Thread.interrupted();
-      }
-    } catch (IOException fault) {
-      throw FileFault.writingFolder(folder, fault);
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
-  }
-
-  private static boolean syncedUnlessInterrupted(Path folder) throws IOException {
-    try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
-      channel.force(true);
-      return true;
-    } catch (ClosedByInterruptException interrupted) {
-      return false;
-    }
+    Daemon.join(
+        Daemon.run(
+            "windlass-sync",
+            () -> {
+              try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+                channel.force(true);
+              } catch (IOException fault) {
+                throw FileFault.writingFolder(folder, fault);
+              }
+            }));
   }
 }

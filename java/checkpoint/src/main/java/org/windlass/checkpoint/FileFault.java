@@ -20,6 +20,9 @@ import org.windlass.error.WindlassException;
 
 /** Converts an IOException of a file to the Windlass exception that reports it. */
 public final class FileFault {
+  private static final String UNDER_FILE = "a part of this path is a file";
+  private static final String FOLDER = "is a folder, not a file";
+
   private FileFault() {}
 
   /**
@@ -28,25 +31,23 @@ public final class FileFault {
    */
   public static WindlassException reading(Path path, IOException fault) {
     requireNonNull(path, fault);
-    if (fault instanceof ClosedChannelException) {
-      return ended(path, fault);
-    }
     boolean isLinkToNothing =
         !(fault instanceof AccessDeniedException) && link(path).isPresent() && !Files.exists(path);
-    if (fault instanceof NoSuchFileException || isLinkToNothing) {
-      return new InvalidArgumentException(
-          path + ": " + link(path).orElse("no such file or folder"), fault);
-    }
-    if (fault instanceof NotDirectoryException) {
-      return new InvalidArgumentException(path + ": not a folder", fault);
-    }
-    if (isUnderFile(path)) {
-      return new InvalidArgumentException(path + ": a part of this path is a file", fault);
-    }
-    if (Files.isDirectory(path) && !(fault instanceof FileSystemException)) {
-      return new InvalidArgumentException(path + ": is a folder, not a file", fault);
-    }
-    return new ResourceException(path + ": cannot be read: " + reason(fault), fault);
+    String wrong =
+        fault instanceof NoSuchFileException || isLinkToNothing
+            ? link(path).orElse("no such file or folder")
+            : fault instanceof NotDirectoryException
+                ? "not a folder"
+                : isUnderFile(path)
+                    ? UNDER_FILE
+                    : Files.isDirectory(path) && !(fault instanceof FileSystemException)
+                        ? FOLDER
+                        : "";
+    return fault instanceof ClosedChannelException
+        ? ended(path, fault)
+        : wrong.isEmpty()
+            ? new ResourceException(path + ": cannot be read: " + reason(fault), fault)
+            : new InvalidArgumentException(path + ": " + wrong, fault);
   }
 
   /**
@@ -55,20 +56,13 @@ public final class FileFault {
    */
   public static WindlassException writing(Path path, IOException fault) {
     requireNonNull(path, fault);
-    if (fault instanceof ClosedChannelException) {
-      return ended(path, fault);
-    }
-    if (fault instanceof NoSuchFileException) {
-      return new InvalidArgumentException(
-          path + ": the folder " + path.toAbsolutePath().getParent() + " does not exist", fault);
-    }
-    if (isUnderFile(path)) {
-      return new InvalidArgumentException(path + ": a part of this path is a file", fault);
-    }
-    if (Files.isDirectory(path)) {
-      return new InvalidArgumentException(path + ": is a folder, not a file", fault);
-    }
-    return writingFolder(path, fault);
+    String wrong =
+        fault instanceof NoSuchFileException
+            ? "the folder " + path.toAbsolutePath().getParent() + " does not exist"
+            : isUnderFile(path) ? UNDER_FILE : Files.isDirectory(path) ? FOLDER : "";
+    return fault instanceof ClosedChannelException || wrong.isEmpty()
+        ? writingFolder(path, fault)
+        : new InvalidArgumentException(path + ": " + wrong, fault);
   }
 
   /** Returns the exception for a fault while changing the entries of a folder or syncing it. */

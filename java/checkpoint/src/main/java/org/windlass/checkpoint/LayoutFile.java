@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -11,11 +13,12 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
-import org.jspecify.annotations.Nullable;
+import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
+import org.windlass.internal.json.JsonFields;
 import org.windlass.internal.json.JsonObject;
 import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
@@ -148,126 +151,73 @@ public record LayoutFile(Map<String, Entry> tensors) {
   public static LayoutFile parse(String where, byte[] bytes) {
     Objects.requireNonNull(where, "where");
     Objects.requireNonNull(bytes, "bytes");
-    Map<String, Entry> tensors = new LinkedHashMap<>();
-    boolean[] found = new boolean[2];
-    JsonText.object(
+    return JsonText.parse(
         where,
         bytes,
         InvalidArgumentException::new,
-        (json, key) -> {
-          switch (key) {
-            case "version" -> {
-              found[0] = true;
-              long version = json.natural("version");
-              if (version != 1) {
-                throw json.bad("version is " + version + "; only 1 is known");
-              }
-            }
-            case "tensors" -> {
-              found[1] = true;
-              json.members("tensors", name -> tensors.put(name, entry(where, json, name)));
-            }
-            default -> throw json.bad("unknown key " + JsonText.quoted(key));
-          }
+        json -> {
+          JsonFields fields = new JsonFields(json, "");
+          var version = fields.add("version", at -> version(json, at));
+          var tensors = fields.add("tensors", at -> entries(where, json, at));
+          fields.read("the whole");
+          version.get();
+          return new LayoutFile(tensors.get());
         });
-    if (!found[0] || !found[1]) {
-      throw new InvalidArgumentException(
-          where + ": " + (found[0] ? "tensors" : "version") + " is missing");
-    }
-    return new LayoutFile(tensors);
   }
 
-  private static Entry entry(String where, JsonText json, String name) throws IOException {
-    Names.requireTensor(where, name);
-    String what = "tensor " + JsonText.quoted(name);
-    var fields =
-        new Object() {
-          @Nullable List<Long> shape;
-          @Nullable DType dtype;
-          @Nullable Layout layout;
-          @Nullable Parts parts;
-          @Nullable List<Long> padded;
-        };
+  private static long version(JsonText json, String at) throws IOException {
+    long version = json.natural(at);
+    if (version != 1) {
+      throw json.bad(at + " is " + version + "; only 1 is known");
+    }
+    return version;
+  }
+
+  private static Map<String, Entry> entries(String where, JsonText json, String at)
+      throws IOException {
+    Map<String, Entry> entries = new LinkedHashMap<>();
     json.members(
-        what,
-        key -> {
-          switch (key) {
-            case "shape" -> fields.shape = json.naturals(what + ": shape");
-            case "dtype" -> {
-              String text = json.string(what + ": dtype");
-              try {
-                fields.dtype = DType.parse(text);
-              } catch (InvalidArgumentException unknown) {
-                throw json.bad(what + ": dtype: " + unknown.getMessage());
-              }
-            }
-            case "layout" -> fields.layout = layout(json, what + ": layout");
-            case "parts" -> fields.parts = parts(json, what + ": parts");
-            case "padded" -> fields.padded = json.naturals(what + ": padded");
-            default -> throw json.bad(what + ": unknown key " + JsonText.quoted(key));
-          }
+        at,
+        name -> {
+          Names.requireTensor(where, name);
+          entries.put(name, entry(json, "tensor " + JsonText.quoted(name)));
         });
-    if (fields.shape == null) {
-      throw json.bad(what + ": shape is missing");
-    }
-    try {
-      return new Entry(
-          fields.shape,
-          Optional.ofNullable(fields.dtype),
-          Optional.ofNullable(fields.layout),
-          Optional.ofNullable(fields.parts),
-          Optional.ofNullable(fields.padded));
-    } catch (InvalidArgumentException unfit) {
-      throw json.bad(what + ": " + unfit.getMessage());
-    }
+    return entries;
   }
 
-  private static Layout layout(JsonText json, String what) throws IOException {
-    String text = json.string(what);
-    try {
-      return Layout.parse(text);
-    } catch (InvalidArgumentException malformed) {
-      throw json.bad(what + ": " + malformed.getMessage());
-    }
+  private static Entry entry(JsonText json, String at) throws IOException {
+    JsonFields fields = new JsonFields(json, at);
+    var shape = fields.add("shape", json::naturals);
+    var dtype = fields.add("dtype", key -> json.parsed(key, DType::parse));
+    var layout = fields.add("layout", key -> json.parsed(key, Layout::parse));
+    var parts = fields.add("parts", key -> parts(json, key));
+    var padded = fields.add("padded", json::naturals);
+    fields.read(at);
+    List<Long> extents = shape.get();
+    return json.checked(
+        at,
+        () -> new Entry(extents, dtype.find(), layout.find(), parts.find(), padded.find()));
   }
 
-  private static Parts parts(JsonText json, String what) throws IOException {
-    var fields =
-        new Object() {
-          long dim = -1;
-          @Nullable List<Long> extents;
-          final List<Layout> layouts = new ArrayList<>();
-        };
-    json.members(
-        what,
-        key -> {
-          switch (key) {
-            case "dim" -> fields.dim = json.natural(what + ": dim");
-            case "extents" -> fields.extents = json.naturals(what + ": extents");
-            case "layout" -> {
-              JsonText.Part<Integer> each = index -> fields.layouts.add(layout(json, what + ": layout"));
-              if (json.isList()) {
-                json.elements(what + ": layout", each);
-              } else {
-                each.read(0);
-              }
-            }
-            default -> throw json.bad(what + ": unknown key " + JsonText.quoted(key));
-          }
-        });
-    if (fields.dim < 0 || fields.extents == null || fields.layouts.isEmpty()) {
-      String missing = fields.dim < 0 ? "dim" : fields.extents == null ? "extents" : "layout";
-      throw json.bad(what + ": " + missing + " is missing");
-    }
-    List<Layout> layouts =
-        fields.layouts.size() == 1
-            ? Collections.nCopies(fields.extents.size(), fields.layouts.get(0))
-            : fields.layouts;
-    try {
-      return new Parts((int) Math.min(fields.dim, Integer.MAX_VALUE), fields.extents, layouts);
-    } catch (InvalidArgumentException unfit) {
-      throw json.bad(what + ": " + unfit.getMessage());
-    }
+  private static Parts parts(JsonText json, String at) throws IOException {
+    JsonFields fields = new JsonFields(json, at);
+    var dim = fields.add("dim", json::integer);
+    var extents = fields.add("extents", json::naturals);
+    JsonText.Value<Layout> one = key -> json.parsed(key, Layout::parse);
+    var layouts =
+        fields.add(
+            "layout", key -> json.isList() ? json.list(key, one) : List.of(one.read(key)));
+    fields.read(at);
+    int count = extents.get().size();
+    List<Layout> each = layouts.get();
+    int along = dim.get();
+    return json.checked(
+        at,
+        () ->
+            new Parts(
+                along,
+                extents.get(),
+                each.size() == 1 ? Collections.nCopies(count, each.get(0)) : each));
   }
 
   /**
@@ -277,22 +227,39 @@ public record LayoutFile(Map<String, Entry> tensors) {
    *     name or the number of tensors
    */
   public byte[] encode() {
-    Map<String, Object> written = new LinkedHashMap<>();
-    tensors.forEach(
-        (name, entry) -> {
-          Names.requireTensor(NAME, name);
-          written.put(
-              name,
-              JsonObject.of(
-                  "shape", entry.shape(),
-                  "dtype", entry.dtype().map(DType::safetensorsName),
-                  "layout", entry.layout(),
-                  "parts", entry.parts().map(LayoutFile::json),
-                  "padded", entry.padded()));
-        });
-    byte[] bytes = JsonObject.lines(JsonObject.of("version", 1, "tensors", written));
-    JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
-    return bytes;
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    try {
+      write(out, tensors.entrySet().stream());
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    return out.toByteArray();
+  }
+
+  /**
+   * Writes a file with these entries, one after another, and closes {@code out}. Throws as {@link
+   * #encode} does.
+   *
+   * @hidden
+   */
+  public static void write(OutputStream out, Stream<Map.Entry<String, Entry>> tensors)
+      throws IOException {
+    Stream<Map.Entry<String, ?>> written =
+        tensors.map(tensor -> Map.entry(tensor.getKey(), json(tensor.getKey(), tensor.getValue())));
+    Map<String, ?> file =
+        JsonObject.of("version", 1, "tensors", new JsonObject.Members(written));
+    long bytes = JsonObject.write(out, true, file.entrySet().stream());
+    JsonText.requireReadable(NAME, bytes, InvalidArgumentException::new);
+  }
+
+  private static Map<String, ?> json(String name, Entry entry) {
+    Names.requireTensor(NAME, name);
+    return JsonObject.of(
+        "shape", entry.shape(),
+        "dtype", entry.dtype().map(DType::safetensorsName),
+        "layout", entry.layout(),
+        "parts", entry.parts().map(LayoutFile::json),
+        "padded", entry.padded());
   }
 
   private static Map<String, Object> json(Parts parts) {

@@ -8,6 +8,8 @@ import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
+import org.windlass.internal.memory.Leaks;
+import org.windlass.internal.memory.Memory;
 
 /** File operations of the system that the JDK lacks. */
 final class NativeFiles {
@@ -18,16 +20,32 @@ final class NativeFiles {
     call(scratch -> Native.wl_file_create(utf8(path), bytes, scratch.error()));
   }
 
-  /** Maps a whole file, and returns the address. Writes to the memory do not reach the file. */
-  static long map(Path path, long bytes) {
-    return call(
-        scratch ->
-            Native.wl_file_map(
-                utf8(path), bytes, scratch.out(), scratch.error()));
+  /**
+   * Maps a whole file of any size to one contiguous range of memory. Writes to the memory do not
+   * reach the file.
+   */
+  static Memory map(Path path, long bytes) {
+    long address =
+        call(
+            scratch ->
+                Native.wl_file_map(utf8(path), bytes, scratch.out(), scratch.error()));
+    return Memory.of(address, bytes, new Mapping(address, bytes));
   }
 
-  static void unmap(long address, long bytes) {
-    Native.wl_file_unmap(address, bytes, 0);
+  private static final class Mapping extends Leaks.Resource {
+    private final long address;
+    private final long bytes;
+
+    Mapping(long address, long bytes) {
+      super(null);
+      this.address = address;
+      this.bytes = bytes;
+    }
+
+    @Override
+    protected void free() {
+      Native.wl_file_unmap(address, bytes, 0);
+    }
   }
 
   /** Exchanges the names of two files or folders in one step. */

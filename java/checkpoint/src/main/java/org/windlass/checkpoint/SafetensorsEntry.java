@@ -48,16 +48,14 @@ public record SafetensorsEntry(
    *     dtype of less than a byte does not end on a byte
    */
   static long packedBytes(String where, DType dtype, List<Long> shape) {
-    boolean empty = false;
     for (int d = 0; d < shape.size(); d++) {
-      long extent = shape.get(d);
-      if (extent < 0) {
+      if (shape.get(d) < 0) {
         throw new InvalidArgumentException(
-            where + ": shape " + shape + " has the negative extent " + extent + " in dimension " + d);
+            where + ": shape " + shape + " has the negative extent " + shape.get(d)
+                + " in dimension " + d);
       }
-      empty |= extent == 0;
     }
-    if (empty) {
+    if (shape.contains(0L)) {
       return 0;
     }
     long bits = dtype.bits();

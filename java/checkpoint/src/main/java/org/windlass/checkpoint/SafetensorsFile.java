@@ -49,7 +49,8 @@ public final class SafetensorsFile implements AutoCloseable {
     FileChannel channel = null;
     try {
       if (Files.isDirectory(path)) {
-        throw new InvalidArgumentException(path + ": a folder, not a safetensors file");
+        throw new InvalidArgumentException(
+            path + ": a folder, not a safetensors file; name a file in it");
       }
       if (Files.exists(path) && !Files.isRegularFile(path)) {
         throw new InvalidArgumentException(path + ": not a regular file");
@@ -182,7 +183,7 @@ public final class SafetensorsFile implements AutoCloseable {
     return new InvalidArgumentException(
         path + ": has " + bytes + " bytes now, and had "
             + (bytes == header.fileBytes() ? "fewer while it was read" : header.fileBytes() + " when it was opened")
-            + "; something writes to it");
+            + "; something writes to it, so run again once that has ended");
   }
 
   private void requireOpen() {
@@ -194,7 +195,7 @@ public final class SafetensorsFile implements AutoCloseable {
   private synchronized Memory mapping() {
     requireOpen();
     if (mapping == null) {
-      mapping = MappedFile.of(path, header.fileBytes());
+      mapping = NativeFiles.map(path, header.fileBytes());
     }
     return mapping;
   }

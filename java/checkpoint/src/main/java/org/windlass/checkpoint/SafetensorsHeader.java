@@ -13,11 +13,13 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
@@ -36,6 +38,8 @@ public final class SafetensorsHeader {
   public static final long MAX_BYTES = 100_000_000;
 
   static final int LENGTH_BYTES = 8;
+
+  private static final int READ_BYTES = 256 << 10;
 
   private final Map<String, SafetensorsEntry> tensors;
   private final Map<String, String> metadata;
@@ -56,6 +60,10 @@ public final class SafetensorsHeader {
   /** Returns every tensor, in the header's order. */
   public Collection<SafetensorsEntry> tensors() {
     return tensors.values();
+  }
+
+  Set<String> names() {
+    return tensors.keySet();
   }
 
   /** Returns the tensor of that name, if there is one. */
@@ -87,7 +95,7 @@ public final class SafetensorsHeader {
     if (fileBytes < LENGTH_BYTES) {
       throw new InvalidArgumentException(
           path + ": " + fileBytes + " bytes are too few for a safetensors file, whose header length"
-              + " alone takes 8");
+              + " alone takes 8; copy or download it again");
     }
     ByteBuffer length = ByteBuffer.allocate(LENGTH_BYTES).order(ByteOrder.LITTLE_ENDIAN);
     readFully(path, channel, length, 0);
@@ -100,7 +108,7 @@ public final class SafetensorsHeader {
     if (headerBytes > fileBytes - LENGTH_BYTES) {
       throw new InvalidArgumentException(
           path + ": the header says it has " + headerBytes + " bytes, and the file has "
-              + (fileBytes - LENGTH_BYTES) + " after the length");
+              + (fileBytes - LENGTH_BYTES) + " after the length; copy or download it again");
     }
     ByteBuffer json = ByteBuffer.allocate((int) headerBytes);
     readFully(path, channel, json, LENGTH_BYTES);
@@ -124,6 +132,8 @@ public final class SafetensorsHeader {
     }
     Map<String, SafetensorsEntry> tensors = new LinkedHashMap<>();
     Map<String, String> metadata = new LinkedHashMap<>();
+    // Many tensors have the same shape, and share one list.
+    Map<List<Long>, List<Long>> shapes = new HashMap<>();
     JsonText.object(
         where,
         json,
@@ -136,14 +146,15 @@ public final class SafetensorsHeader {
             text.members(
                 name, key -> metadata.put(key, text.string(name + " " + JsonText.quoted(key))));
           } else {
-            tensors.put(name, entry(where, text, name));
+            tensors.put(name, entry(where, text, name, shapes));
           }
         });
     checkCover(where, tensors.values(), dataBytes);
     return new SafetensorsHeader(tensors, metadata, (long) LENGTH_BYTES + json.length, dataBytes);
   }
 
-  private static SafetensorsEntry entry(String where, JsonText text, String name)
+  private static SafetensorsEntry entry(
+      String where, JsonText text, String name, Map<List<Long>, List<Long>> shapes)
       throws IOException {
     Names.requireTensor(where, name);
     String what = "tensor " + JsonText.quoted(name);
@@ -185,17 +196,16 @@ public final class SafetensorsHeader {
           what + ": shape " + shape + " as " + dtype.safetensorsName() + " takes "
               + bytes + " bytes, and data_offsets " + offsets + " hold " + (end - begin));
     }
-    return new SafetensorsEntry(name, dtype, shape, begin, end);
+    List<Long> shared = shapes.computeIfAbsent(shape, List::copyOf);
+    return new SafetensorsEntry(name, dtype, shared, begin, end);
   }
 
   private static DType dtype(JsonText text, String what) throws IOException {
     String spelling = text.string(what + ": dtype");
-    for (DType dtype : DType.values()) {
-      if (dtype.safetensorsName().equals(spelling)) {
-        return dtype;
-      }
-    }
-    throw text.bad(what + ": unknown dtype " + JsonText.quoted(spelling));
+    return Stream.of(DType.values())
+        .filter(dtype -> dtype.safetensorsName().equals(spelling))
+        .findFirst()
+        .orElseThrow(() -> text.bad(what + ": unknown dtype " + JsonText.quoted(spelling)));
   }
 
   /** Throws unless the tensors, sorted by offset, cover all bytes without overlap or hole. */
@@ -211,7 +221,7 @@ public final class SafetensorsHeader {
       if (entry.end() > dataBytes) {
         throw new InvalidArgumentException(
             what + ": data_offsets [" + entry.begin() + ", " + entry.end() + "] reach past the file's "
-                + dataBytes + " bytes of data");
+                + dataBytes + " bytes of data; copy or download the file again");
       }
       if (entry.begin() < covered) {
         throw new InvalidArgumentException(
@@ -228,7 +238,8 @@ public final class SafetensorsHeader {
     if (covered != dataBytes) {
       throw new InvalidArgumentException(
           where + ": the tensors end at byte " + covered + " of " + dataBytes
-              + " bytes of data: the file is too long or a tensor is missing");
+              + " bytes of data: the file is too long or a tensor is missing; copy or download it"
+              + " again");
     }
   }
 
@@ -292,10 +303,9 @@ public final class SafetensorsHeader {
    */
   long encode(Sink sink) {
     ByteBuffer length = ByteBuffer.allocate(LENGTH_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-    long[] count = {LENGTH_BYTES};
     try {
       sink.take(length.putLong(0, dataStart - LENGTH_BYTES));
-      JsonObject.write(
+      OutputStream out =
           new OutputStream() {
             @Override
             public void write(int one) throws IOException {
@@ -305,14 +315,13 @@ public final class SafetensorsHeader {
             @Override
             public void write(byte[] bytes, int from, int number) throws IOException {
               sink.take(ByteBuffer.wrap(bytes, from, number));
-              count[0] += number;
             }
-          },
-          members());
-      byte[] spaces = new byte[(int) (-count[0] & 7)];
+          };
+      long bytes = LENGTH_BYTES + JsonObject.write(out, false, members());
+      byte[] spaces = new byte[(int) (-bytes & 7)];
       Arrays.fill(spaces, (byte) ' ');
       sink.take(ByteBuffer.wrap(spaces));
-      return count[0] + spaces.length;
+      return bytes + spaces.length;
     } catch (IOException fault) {
       throw new UncheckedIOException(fault);
     }
@@ -336,7 +345,10 @@ public final class SafetensorsHeader {
 
   private static void readFully(Path path, FileChannel channel, ByteBuffer into, long from)
       throws IOException {
-    while (into.hasRemaining()) {
+    int end = into.limit();
+    while (into.position() < end) {
+      // The channel keeps a direct buffer of the size of its largest read.
+      into.limit(Math.min(end, into.position() + READ_BYTES));
       if (channel.read(into, from + into.position()) < 0) {
         throw new InvalidArgumentException(
             path + ": ends at byte " + (from + into.position()) + ", inside the header");

@@ -12,6 +12,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
+import org.windlass.internal.json.JsonFields;
 import org.windlass.internal.json.JsonObject;
 import org.windlass.internal.json.JsonText;
 
@@ -84,41 +85,47 @@ public record SafetensorsIndex(Map<String, String> files) {
    */
   static SafetensorsIndex read(Path path) throws IOException {
     Path folder = path.resolveSibling("");
-    Map<String, String> files = new LinkedHashMap<>();
-    boolean[] found = {false};
-    JsonText.object(
-        path.toString(),
-        JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading),
-        InvalidArgumentException::new,
-        (json, key) -> {
-          switch (key) {
-            case "weight_map" -> {
-              found[0] = true;
-              json.members(
-                  key,
-                  name -> {
-                    String what = "weight_map " + JsonText.quoted(name);
-                    String file = json.string(what);
-                    Names.requireTensor(path.toString(), name);
-                    Names.nested(path + ": " + what, folder, file);
-                    files.put(name, file);
+    Map<String, String> files =
+        JsonText.parse(
+            path.toString(),
+            JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading),
+            InvalidArgumentException::new,
+            json -> {
+              JsonFields fields = new JsonFields(json, "");
+              var map = fields.add("weight_map", at -> files(path, json, at));
+              fields.add(
+                  "metadata",
+                  at -> {
+                    json.skip();
+                    return at;
                   });
-            }
-            case "metadata" -> json.skip();
-            default -> throw json.bad("unknown key " + JsonText.quoted(key));
-          }
-        });
-    if (!found[0]) {
-      throw new InvalidArgumentException(path + ": weight_map is missing");
-    }
+              fields.read("the whole");
+              return map.get();
+            });
     for (String file : files.values().stream().distinct().toList()) {
       Path named = folder.resolve(file);
       if (!Files.exists(named)
           || !named.resolveSibling("").toRealPath().startsWith(folder.toRealPath())) {
-        throw new InvalidArgumentException(path + ": names " + file + ", which is not in the folder");
+        throw new InvalidArgumentException(
+            path + ": names " + file + ", which is not in the folder; complete the folder");
       }
     }
     return new SafetensorsIndex(files);
+  }
+
+  private static Map<String, String> files(Path path, JsonText json, String at)
+      throws IOException {
+    Map<String, String> files = new LinkedHashMap<>();
+    json.members(
+        at,
+        name -> {
+          String what = at + " " + JsonText.quoted(name);
+          String file = json.string(what);
+          Names.requireTensor(path.toString(), name);
+          Names.nested(path + ": " + what, path.resolveSibling(""), file);
+          files.put(name, file);
+        });
+    return files;
   }
 
   /**

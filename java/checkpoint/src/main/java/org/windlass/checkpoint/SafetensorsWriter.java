@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.checkpoint;
 
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -46,14 +47,24 @@ public final class SafetensorsWriter implements AutoCloseable {
       Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
     SafetensorsHeader header =
         SafetensorsHeader.of(Objects.requireNonNull(path, "path").toString(), items, metadata);
+    return create(path, header, Optional.empty());
+  }
+
+  /** Creates a file, and copies the header from {@code like} if there is such a file. */
+  static SafetensorsWriter create(
+      Path path, SafetensorsHeader header, Optional<SafetensorsWriter> like) {
     NativeFiles.create(path, header.fileBytes());
     try {
       FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE);
       SafetensorsWriter file = new SafetensorsWriter(path, header, channel);
       try {
-        header.encode(file::writeNext);
+        if (like.isPresent()) {
+          file.copyHeader(like.get().path);
+        } else {
+          header.encode(file::writeNext);
+        }
         return file;
-      } catch (RuntimeException failed) {
+      } catch (IOException | RuntimeException failed) {
         file.close();
         throw failed;
       }
@@ -61,6 +72,17 @@ public final class SafetensorsWriter implements AutoCloseable {
       throw FileFault.writing(path, Objects.requireNonNull(fault.getCause()));
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
+    }
+  }
+
+  private void copyHeader(Path like) throws IOException {
+    try (FileChannel from = FileChannel.open(like, StandardOpenOption.READ)) {
+      for (long at = 0, copied = 1; at < dataStart; at += copied) {
+        copied = from.transferTo(at, dataStart - at, channel);
+        if (copied == 0) {
+          throw new EOFException(like + " ends at byte " + at + ", inside its header");
+        }
+      }
     }
   }
 

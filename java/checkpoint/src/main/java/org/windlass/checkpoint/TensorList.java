@@ -7,10 +7,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
-import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
+import org.windlass.internal.json.JsonFields;
 import org.windlass.internal.json.JsonText;
 
 /** Reads the JSON list of tensors that {@code windlass plan --tensors} plans. */
@@ -43,13 +43,7 @@ public final class TensorList {
     }
   }
 
-  private final JsonText json;
-  private final String at;
-
-  private TensorList(JsonText json, String at) {
-    this.json = json;
-    this.at = at;
-  }
+  private TensorList() {}
 
   /**
    * Reads a list.
@@ -65,55 +59,27 @@ public final class TensorList {
         path.toString(),
         JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading),
         InvalidArgumentException::new,
-        (json, index) -> entries.add(new TensorList(json, "[" + index + "]").entry()));
+        (json, index) -> entries.add(entry(json, "[" + index + "]")));
     return entries;
   }
 
-  private Entry entry() throws IOException {
-    var fields =
-        new Object() {
-          @Nullable String name;
-          @Nullable List<Long> shape;
-          @Nullable DType dtype;
-          Optional<String> from = Optional.empty();
-          Optional<String> to = Optional.empty();
-          int count = 1;
-        };
-    json.members(
-        at,
-        key -> {
-          String what = at + "." + key;
-          switch (key) {
-            case "name" -> fields.name = json.string(what);
-            case "shape" -> fields.shape = json.naturals(what);
-            case "dtype" -> fields.dtype = dtype(what);
-            case "from" -> fields.from = Optional.of(json.string(what));
-            case "to" -> fields.to = Optional.of(json.string(what));
-            case "count" -> fields.count = count(what);
-            default -> throw json.bad(what + ": unknown key");
-          }
-        });
-    if (fields.name == null || fields.shape == null || fields.dtype == null) {
-      String missing = fields.name == null ? "name" : fields.shape == null ? "shape" : "dtype";
-      throw json.bad(at + "." + missing + ": is missing");
-    }
+  private static Entry entry(JsonText json, String at) throws IOException {
+    JsonFields fields = new JsonFields(json, at);
+    var name = fields.add("name", json::string);
+    var shape = fields.add("shape", json::naturals);
+    var dtype = fields.add("dtype", key -> json.parsed(key, DType::parse));
+    var from = fields.add("from", json::string);
+    var to = fields.add("to", json::string);
+    var count = fields.add("count", key -> count(json, key));
+    fields.read(at);
     return new Entry(
-        fields.name, fields.shape, fields.dtype, fields.from, fields.to, fields.count);
+        name.get(), shape.get(), dtype.get(), from.find(), to.find(), count.find().orElse(1));
   }
 
-  private DType dtype(String what) throws IOException {
-    String text = json.string(what);
-    try {
-      return DType.parse(text);
-    } catch (InvalidArgumentException unknown) {
-      throw json.bad(what + ": " + unknown.getMessage());
-    }
-  }
-
-  private int count(String what) throws IOException {
-    long count = json.natural(what);
+  private static int count(JsonText json, String at) throws IOException {
+    long count = json.natural(at);
     if (count < 1 || count > MOST_ALIKE) {
-      throw json.bad(what + ": " + count + " is not in 1 to " + MOST_ALIKE);
+      throw json.bad(at + ": " + count + " is not in 1 to " + MOST_ALIKE);
     }
     return (int) count;
   }

@@ -15,7 +15,9 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -32,7 +34,7 @@ import org.windlass.internal.Fingerprint;
  * lock} in it. The lock is free once the process has ended, for whatever reason, and the folder is
  * then abandoned.
  */
-final class WorkFolder {
+record WorkFolder(Path path, FileChannel channel) {
   // All digits except the last eight identify the name that the folder is for, since the readable
   // part may be cut short. Older versions wrote eight of them.
   private static final Pattern NAME =
@@ -51,18 +53,6 @@ final class WorkFolder {
   // thread does not open the lock file of a folder that this process owns or that another thread
   // checks.
   private static final Set<Path> OWN = ConcurrentHashMap.newKeySet();
-
-  private final Path path;
-  private final FileChannel channel;
-
-  private WorkFolder(Path path, FileChannel channel) {
-    this.path = path;
-    this.channel = channel;
-  }
-
-  Path path() {
-    return path;
-  }
 
   /**
    * Creates a work folder for the writer of {@code name}.
@@ -119,7 +109,7 @@ final class WorkFolder {
       } catch (NoSuchFileException taken) {
         // Another writer took the new folder for an abandoned one before it was locked.
       } catch (IOException fault) {
-        FileTree.removeQuietly(path);
+        removeTreeQuietly(path);
         throw FileFault.writingFolder(folder, fault);
       } finally {
         if (!made) {
@@ -146,21 +136,31 @@ final class WorkFolder {
 
   /** Returns the process id of another running writer of the same name; empty if none. */
   private Optional<String> rival(Path folder, String name) {
-    try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
-      for (Path entry : entries) {
-        Matcher matcher = NAME.matcher(entry.getFileName().toString());
-        if (!entry.equals(path)
-            && matcher.matches()
-            && matcher.group(3) == null
-            && matcher.group(2).equals(digits(name))
-            && isHeld(entry)) {
-          return Optional.of(matcher.group(1));
-        }
+    for (Path entry : all(folder)) {
+      Matcher matcher = NAME.matcher(entry.getFileName().toString());
+      if (!entry.equals(path)
+          && matcher.matches()
+          && matcher.group(3) == null
+          && matcher.group(2).equals(digits(name))
+          && isHeld(entry)) {
+        return Optional.of(matcher.group(1));
       }
-    } catch (IOException | DirectoryIteratorException unreadable) {
-      // If the folder cannot be listed, the commit finds the other writer.
     }
     return Optional.empty();
+  }
+
+  /**
+   * Returns what has the name of a work folder. An unreadable folder has none: its work folders
+   * can't be removed, the commit finds another writer, and writing into it tells the reason.
+   */
+  private static List<Path> all(Path folder) {
+    try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
+      List<Path> found = new ArrayList<>();
+      entries.forEach(found::add);
+      return found;
+    } catch (IOException | DirectoryIteratorException unreadable) {
+      return List.of();
+    }
   }
 
   private static boolean isHeld(Path entry) {
@@ -198,21 +198,16 @@ final class WorkFolder {
   }
 
   static void removeAbandoned(Path folder) {
-    try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
-      for (Path entry : entries) {
-        Matcher matcher = NAME.matcher(entry.getFileName().toString());
-        if (!matcher.matches() || !Files.isDirectory(entry, LinkOption.NOFOLLOW_LINKS)) {
-          continue;
-        }
-        if (matcher.group(3) != null) {
-          FileTree.removeQuietly(entry);
-        } else if (OWN.add(entry)) {
-          removeIfAbandoned(entry);
-        }
+    for (Path entry : all(folder)) {
+      Matcher matcher = NAME.matcher(entry.getFileName().toString());
+      if (!matcher.matches() || !Files.isDirectory(entry, LinkOption.NOFOLLOW_LINKS)) {
+        continue;
       }
-    } catch (IOException | DirectoryIteratorException unreadable) {
-      // An unreadable folder cannot be cleaned up. If writing into it fails too, that reports the
-      // reason.
+      if (matcher.group(3) != null) {
+        removeTreeQuietly(entry);
+      } else if (OWN.add(entry)) {
+        removeIfAbandoned(entry);
+      }
     }
   }
 
@@ -245,7 +240,7 @@ final class WorkFolder {
     try (lock) {
       Files.move(path, gone, StandardCopyOption.ATOMIC_MOVE);
       lock.close();
-      FileTree.remove(gone);
+      removeTree(gone);
     } catch (NoSuchFileException | DirectoryNotEmptyException left) {
       // The folder is gone, or on NFS another process has a file of it open. The next writer
       // removes it.
@@ -261,5 +256,41 @@ final class WorkFolder {
     } finally {
       OWN.remove(path);
     }
+  }
+
+  private static void removeTreeQuietly(Path root) {
+    try {
+      removeTree(root);
+    } catch (IOException | InvalidPathException left) {
+      // The next writer in this folder tries again.
+    }
+  }
+
+  /**
+   * Removes a file or a folder with its content, even while other processes do the same. Links are
+   * not followed. Holds at most one file descriptor.
+   */
+  static void removeTree(Path root) throws IOException {
+    if (Files.isDirectory(root, LinkOption.NOFOLLOW_LINKS)) {
+      for (Path entry : entries(root)) {
+        removeTree(entry);
+      }
+    }
+    Files.deleteIfExists(root);
+  }
+
+  /** Returns the entries of a folder, or none if another process has removed it. */
+  private static List<Path> entries(Path folder) throws IOException {
+    List<Path> entries = new ArrayList<>();
+    // The paths of a directory stream keep the bytes of names for which the locale has no
+    // characters.
+    try (DirectoryStream<Path> listed = Files.newDirectoryStream(folder)) {
+      listed.forEach(entries::add);
+    } catch (NoSuchFileException gone) {
+      entries.clear();
+    } catch (DirectoryIteratorException fault) {
+      throw fault.getCause();
+    }
+    return entries;
   }
 }

@@ -2,6 +2,7 @@
 package org.windlass.reshard;
 
 import java.util.Objects;
+import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
@@ -50,33 +51,27 @@ final class Cancellation {
    * @throws WindlassException if the group's ranks have failed; it is their failure
    */
   void check() {
-    if (cancelled) {
-      throw new AbortedException(CANCELLED);
+    String reason = reason();
+    if (reason != null) {
+      throw new AbortedException(reason);
     }
-    if (isInterrupted()) {
-      throw new AbortedException(interrupted());
-    }
-    LocalGroup moving = group;
-    if (moving != null) {
-      first(moving)
-          .failure()
-          .ifPresent(
-              failure -> {
-                throw failure;
-              });
-    }
+    Optional.ofNullable(group)
+        .flatMap(moving -> first(moving).failure())
+        .ifPresent(
+            failure -> {
+              throw failure;
+            });
   }
 
   private static Communicator first(LocalGroup moving) {
     return moving.communicators().get(0);
   }
 
-  private boolean isInterrupted() {
-    return Objects.requireNonNull(runner).isInterrupted();
-  }
-
-  private String interrupted() {
-    return "reshard: thread \"" + Objects.requireNonNull(runner).getName() + "\" was interrupted";
+  /** Returns why the run must end early; null if it need not. */
+  private @Nullable String reason() {
+    Thread thread = Objects.requireNonNull(runner);
+    String interrupted = "reshard: thread \"" + thread.getName() + "\" was interrupted";
+    return cancelled ? CANCELLED : thread.isInterrupted() ? interrupted : null;
   }
 
   /** Creates the writer, which an early end closes, or throws as {@link #check} does. */
@@ -121,13 +116,9 @@ final class Cancellation {
    * no meaning.
    */
   WindlassException cause(WindlassException failure) {
-    if (cancelled) {
-      return new AbortedException(CANCELLED, failure);
-    }
-    boolean consequence = failure instanceof AbortedException || failure instanceof ClosedException;
-    if (isInterrupted() && consequence) {
-      return new AbortedException(interrupted(), failure);
-    }
-    return failure;
+    String reason = reason();
+    boolean isConsequence =
+        cancelled || failure instanceof AbortedException || failure instanceof ClosedException;
+    return reason != null && isConsequence ? new AbortedException(reason, failure) : failure;
   }
 }

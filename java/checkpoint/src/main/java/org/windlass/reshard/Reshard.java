@@ -10,13 +10,11 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.Consumer;
 import java.util.function.Function;
-import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.error.UnsupportedException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.kernel.Target;
@@ -44,29 +42,14 @@ import org.windlass.reshard.tensor.Casts;
  * not at all.
  */
 public final class Reshard {
-  private static final Duration DEADLINE = Duration.ofSeconds(60);
-
-  private final Optional<Layout> from;
+  private final ReshardRequest request;
   private final Cancellation cancellation = new Cancellation();
-  private @Nullable Path in;
-  private @Nullable Path out;
-  private Optional<String> to = Optional.empty();
-  private Optional<Path> rules = Optional.empty();
-  private Optional<DType> wire = Optional.empty();
-  private Optional<DType> dtype = Optional.empty();
-  private TransferMode mode = TransferMode.DIRECT;
-  private OptionalLong bucketBytes = OptionalLong.empty();
-  private OptionalLong maxShardBytes = OptionalLong.empty();
-  private boolean force;
-  private boolean verify;
-  private boolean ignoreScales;
-  private Duration deadline = DEADLINE;
   private Optional<Target> target = Optional.empty();
   private ProgressListener progress = (moved, total) -> {};
   private Consumer<String> warnings = text -> {};
 
   private Reshard(Optional<Layout> from) {
-    this.from = from;
+    request = new ReshardRequest(from);
   }
 
   /**
@@ -84,7 +67,7 @@ public final class Reshard {
 
   /** Sets the input IN: a safetensors file, or a folder in index or rank form. */
   public Reshard in(Path path) {
-    in = Objects.requireNonNull(path, "path");
+    request.in = Objects.requireNonNull(path, "path");
     return this;
   }
 
@@ -93,13 +76,13 @@ public final class Reshard {
    * Otherwise it is a folder of rank files.
    */
   public Reshard out(Path path) {
-    out = Objects.requireNonNull(path, "path");
+    request.out = Objects.requireNonNull(path, "path");
     return this;
   }
 
   /** Sets the target layout. The file of each rank has the rank's number. */
   public Reshard to(Layout layout) {
-    to = Optional.of(Objects.requireNonNull(layout, "layout").qualified());
+    request.to = Optional.of(Objects.requireNonNull(layout, "layout").qualified());
     return this;
   }
 
@@ -111,25 +94,25 @@ public final class Reshard {
    */
   public Reshard to(String layout) {
     Layout.parse(Objects.requireNonNull(layout, "layout"));
-    to = Optional.of(layout);
+    request.to = Optional.of(layout);
     return this;
   }
 
   /** Sets the JSON file of rules for individual tensors, as docs/reshard.md describes. */
   public Reshard rules(Path file) {
-    rules = Optional.of(Objects.requireNonNull(file, "file"));
+    request.rules = Optional.of(Objects.requireNonNull(file, "file"));
     return this;
   }
 
   /** Sets the dtype in which floating tensors cross ranks. By default they cross unchanged. */
   public Reshard wire(DType dtype) {
-    wire = Optional.of(Casts.require(dtype));
+    request.wire = Optional.of(Casts.require(dtype));
     return this;
   }
 
   /** Sets the dtype in which floating tensors are written. By default each keeps its own. */
   public Reshard dtype(DType dtype) {
-    this.dtype = Optional.of(Casts.require(dtype));
+    request.dtype = Optional.of(Casts.require(dtype));
     return this;
   }
 
@@ -142,7 +125,7 @@ public final class Reshard {
     if (Objects.requireNonNull(mode, "mode") == TransferMode.GATHER_BROADCAST) {
       throw new InvalidArgumentException("mode is " + mode + "; a reshard is direct or staged");
     }
-    this.mode = mode;
+    request.mode = mode;
     return this;
   }
 
@@ -151,7 +134,7 @@ public final class Reshard {
    * The result does not depend on it.
    */
   public Reshard bucketBytes(long bytes) {
-    bucketBytes = OptionalLong.of(positive("bytes", bytes));
+    request.bucketBytes = OptionalLong.of(positive("bytes", bytes));
     return this;
   }
 
@@ -160,7 +143,7 @@ public final class Reshard {
    * larger tensor has its own file.
    */
   public Reshard maxShardBytes(long bytes) {
-    maxShardBytes = OptionalLong.of(positive("bytes", bytes));
+    request.maxShardBytes = OptionalLong.of(positive("bytes", bytes));
     return this;
   }
 
@@ -176,25 +159,25 @@ public final class Reshard {
    * OUT must be an empty folder, or an output of Windlass that nobody has changed.
    */
   public Reshard force() {
-    force = true;
+    request.force = true;
     return this;
   }
 
   /** Compares source replicas, and compares the result with a separate slow implementation. */
   public Reshard verify() {
-    verify = true;
+    request.verify = true;
     return this;
   }
 
   /** Casts f8 tensors even if they have scales. */
   public Reshard ignoreScales() {
-    ignoreScales = true;
+    request.ignoreScales = true;
     return this;
   }
 
   /** Sets how long the run may make no progress. The default is 60 s. */
   public Reshard deadline(Duration deadline) {
-    this.deadline = Duration.ofNanos(Deadline.nanos(deadline));
+    request.deadline = Duration.ofNanos(Deadline.nanos(deadline));
     return this;
   }
 
@@ -232,7 +215,7 @@ public final class Reshard {
     target.ifPresent(Target::require);
     List<String> heard = new ArrayList<>();
     try {
-      new ReshardRun(request(), progress, heard::add, Cancellation.ofNothing()).close();
+      new ReshardRun(checked(), progress, heard::add, Cancellation.ofNothing()).close();
     } catch (RuntimeException refused) {
       heard.forEach(warnings);
       throw refused;
@@ -292,7 +275,7 @@ public final class Reshard {
   }
 
   private ReshardResult run(Function<ReshardRun, ReshardResult> body) {
-    ReshardRequest request = request();
+    checked();
     if (!cancellation.begin()) {
       throw new InvalidArgumentException("run: this reshard has run; make another one");
     }
@@ -307,34 +290,15 @@ public final class Reshard {
     }
   }
 
-  private ReshardRequest request() {
-    if (maxShardBytes.isPresent() && out != null && out.toString().endsWith(".safetensors")) {
+  private ReshardRequest checked() {
+    Path out = request.out();
+    if (request.maxShardBytes.isPresent() && out.toString().endsWith(".safetensors")) {
       throw new InvalidArgumentException(
           out + ": maxShardBytes() makes a folder, and this is a file's name; name a folder, or"
               + " leave maxShardBytes() out");
     }
-    return new ReshardRequest(
-        given("in()", in),
-        given("out()", out),
-        from,
-        to,
-        rules,
-        wire,
-        dtype,
-        mode,
-        bucketBytes,
-        maxShardBytes,
-        force,
-        verify,
-        ignoreScales,
-        deadline);
-  }
-
-  private static Path given(String setting, @Nullable Path path) {
-    if (path == null) {
-      throw new InvalidArgumentException(setting + " is missing; a reshard takes a path for it");
-    }
-    return path;
+    request.in();
+    return request;
   }
 
   /**

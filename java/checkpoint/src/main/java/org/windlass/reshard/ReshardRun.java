@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
@@ -21,16 +22,17 @@ import org.windlass.error.WindlassException;
 import org.windlass.reshard.check.LostValues;
 import org.windlass.reshard.move.Mover;
 import org.windlass.reshard.move.Overflows;
+import org.windlass.reshard.move.Padding;
 import org.windlass.reshard.move.Team;
 import org.windlass.reshard.output.EarlySync;
 import org.windlass.reshard.output.OtherFiles;
 import org.windlass.reshard.output.Output;
-import org.windlass.reshard.output.OutputFiles;
 import org.windlass.reshard.request.MoveList;
 import org.windlass.reshard.request.RequestFingerprint;
 import org.windlass.reshard.request.ReshardRequest;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
+import org.windlass.verify.SlowCheck;
 
 /**
  * Runs one process's share of a redistribution. The process of rank 0 creates OUT and gives it its
@@ -71,7 +73,7 @@ final class ReshardRun implements AutoCloseable {
     checkNew();
     in = Checkpoint.open(request.in());
     try {
-      list = MoveList.of(in, request, this::warn);
+      list = new MoveList(in, request, this::warn);
       others = OtherFiles.of(in, request.writesFolder());
       list.moves().forEach(TensorMove::require);
     } catch (Throwable refused) {
@@ -100,7 +102,7 @@ final class ReshardRun implements AutoCloseable {
   ReshardResult run(LocalGroup group) {
     cancellation.moving(group);
     try (Team team =
-        Team.open(group, () -> RequestFingerprint.of(request, in, list), request.deadline())) {
+        Team.open(group, () -> RequestFingerprint.of(request, in, list), request.deadline)) {
       return team.isFirst() ? lead(team) : follow(team);
     } catch (WindlassException failure) {
       throw named(failure);
@@ -125,7 +127,7 @@ final class ReshardRun implements AutoCloseable {
 
   private ReshardResult lead(Team team) {
     try (CheckpointWriter writer =
-        cancellation.writing(() -> CheckpointWriter.begin(request.out(), request.force()))) {
+        cancellation.writing(() -> CheckpointWriter.begin(request.out(), request.force))) {
       try {
         return lead(team, writer);
       } catch (Throwable failure) {
@@ -138,15 +140,16 @@ final class ReshardRun implements AutoCloseable {
   }
 
   private ReshardResult lead(Team team, CheckpointWriter writer) {
+    Padding.requireZeros(in, list.moves(), team, cancellation::check);
     LostValues.look(in, list.moves(), this::warn);
-    Verification verification = new Verification(in, list, cancellation);
     long verifying = 0;
-    if (request.verify()) {
-      verifying += nanos(verification::compareReplicas);
+    if (request.verify) {
+      verifying +=
+          nanos(() -> SlowCheck.compareReplicas(in, list.moves(), cancellation::check));
     }
     staged = writer.staged().toAbsolutePath();
-    Output output =
-        Output.create(new OutputFiles.Made(writer), request, list);
+    Output output = new Output(request, list);
+    output.create(writer);
     others.copyTo(writer);
     team.made(staged);
     Overflows overflows = new Overflows(in, list.moves());
@@ -156,8 +159,9 @@ final class ReshardRun implements AutoCloseable {
     }
     overflows.tell(this::warn, cancellation::check);
     writer.sync();
-    if (request.verify()) {
-      verifying += nanos(() -> verification.compare(output));
+    if (request.verify) {
+      verifying +=
+          nanos(() -> SlowCheck.compare(in, list.moves(), output, cancellation::check));
     }
     cancellation.check();
     writer.commit();
@@ -168,11 +172,11 @@ final class ReshardRun implements AutoCloseable {
   /** Runs this process's share of the work if the process of rank 0 is another one. */
   private ReshardResult follow(Team team) {
     staged = team.awaitMade(cancellation::check);
-    Output output;
-    Mover.Moved moved;
     Overflows overflows = new Overflows(in, list.moves());
-    try (OutputFiles.Opened files = new OutputFiles.Opened(staged)) {
-      output = opened(files);
+    Output output = new Output(request, list);
+    Mover.Moved moved;
+    try (output) {
+      open(output);
       moved = mover(team, output, overflows).run(bytes -> {});
     }
     team.awaitNamed(cancellation::check);
@@ -191,9 +195,9 @@ final class ReshardRun implements AutoCloseable {
         cancellation::check);
   }
 
-  private Output opened(OutputFiles files) {
+  private void open(Output output) {
     try {
-      return Output.create(files, request, list);
+      output.open(Objects.requireNonNull(staged));
     } catch (WindlassException failure) {
       // A run that has ended removes its files. Then the check throws the reason.
       cancellation.check();
@@ -224,10 +228,12 @@ final class ReshardRun implements AutoCloseable {
       Path written = Files.exists(place) ? place.toRealPath() : place;
       if (written.startsWith(read)) {
         throw new InvalidArgumentException(
-            out + ": OUT is " + (written.equals(read) ? "IN itself" : "inside IN, " + in));
+            out + ": OUT is " + (written.equals(read) ? "IN itself" : "inside IN, " + in)
+                + "; name a path outside IN");
       }
       if (read.startsWith(written)) {
-        throw new InvalidArgumentException(out + ": IN, " + in + ", is inside OUT");
+        throw new InvalidArgumentException(
+            out + ": IN, " + in + ", is inside OUT; name another path");
       }
     } catch (IOException fault) {
       throw new InvalidArgumentException(out + ": cannot be resolved: " + fault.getMessage(), fault);
@@ -236,7 +242,7 @@ final class ReshardRun implements AutoCloseable {
 
   private void checkNew() {
     Path out = request.out();
-    if (!request.force() && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
+    if (!request.force && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
       throw new InvalidArgumentException(
           out + ": "
               + FileFault.link(out)
@@ -260,7 +266,7 @@ final class ReshardRun implements AutoCloseable {
         moved.localBytes(),
         seconds,
         casts(output, list.moves()),
-        request.verify(),
+        request.verify,
         others.copiedNames(),
         others.leftOut(),
         warned);
@@ -272,15 +278,11 @@ final class ReshardRun implements AutoCloseable {
       TargetTensor target = move.target();
       long replicas = target.bytes() == 0 ? 0 : output.bytes(target) / target.bytes();
       DType source = move.source().dtype();
-      bytes.merge(
-          List.of(source, target.dtype()),
-          replicas * source.bytesOf(TargetTensor.elements(move.shape())),
-          Long::sum);
+      long read = replicas * source.bytesOf(TargetTensor.elements(move.shape()));
+      bytes.merge(List.of(source, target.dtype()), read, Long::sum);
     }
-    return bytes.entrySet().stream()
-        .map(
-            each ->
-                new ReshardResult.Cast(each.getKey().get(0), each.getKey().get(1), each.getValue()))
-        .toList();
+    List<ReshardResult.Cast> casts = new ArrayList<>();
+    bytes.forEach((of, read) -> casts.add(new ReshardResult.Cast(of.get(0), of.get(1), read)));
+    return casts;
   }
 }

@@ -2,11 +2,15 @@
 package org.windlass.verify;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import org.windlass.reshard.tensor.Runs;
 
 /**
- * Represents elements that both a {@link SourcePiece} and a target rank hold. They are evenly
+ * Represents elements that both a {@link SourcePart.Piece} and a target rank hold. They are evenly
  * spaced in each dimension of both.
  *
  * @param part the part that the piece belongs to
@@ -23,6 +27,9 @@ record Box(
     List<Side> sides,
     long sourceAt,
     long targetAt) {
+  /** Approximate number of elements that a thread compares at a time. */
+  private static final long SHARE = 1 << 20;
+
   /**
    * Describes one dimension.
    *
@@ -43,20 +50,20 @@ record Box(
   record Difference(SourcePart part, long[] index, long found, long expected) {}
 
   /** Represents the elements {@code begin} to {@code end} (exclusive) in row-major order. */
-  record Share(Box box, long begin, long end) {}
+  private record Share(Box box, long begin, long end) {}
 
   /**
    * Returns the elements that a piece and a target rank both hold. There is one box for each
    * combination of overlapping runs of indices in all dimensions.
    */
   static List<Box> of(
-      SourcePart part, SourcePiece piece, SlowValue value, Holding target, StoredTensor stored) {
+      SourcePart part, SourcePart.Piece piece, SlowValue value, Runs target, StoredTensor stored) {
     long[] targetStrides = Holding.rowMajor(target.shape());
     List<Box> boxes = List.of(new Box(part, value, stored, List.of(), 0, 0));
-    for (int d = 0; d < target.ndim(); d++) {
+    for (int d = 0; d < targetStrides.length; d++) {
       List<Box> longer = new ArrayList<>();
-      for (Holding.Run run : target.runs(d)) {
-        for (Holding.Run other : piece.holding().runs(d)) {
+      for (Runs.Run run : target.dims().get(d)) {
+        for (Runs.Run other : piece.held().dims().get(d)) {
           long begin = Math.max(run.start(), other.start());
           long end = Math.min(run.end(), other.end());
           if (begin < end) {
@@ -82,31 +89,39 @@ record Box(
     return sides.stream().mapToLong(Side::length).reduce(1, (a, b) -> a * b);
   }
 
-  List<Share> shares(long most) {
-    List<Share> shares = new ArrayList<>();
-    long elements = elements();
-    for (long begin = 0; begin < elements; begin += most) {
-      shares.add(new Share(this, begin, Math.min(elements, begin + most)));
-    }
-    return shares;
+  /**
+   * Returns the element of lowest index whose value differs.
+   *
+   * @param between is called repeatedly by the comparing threads. An exception ends the comparison
+   */
+  static Optional<Difference> firstDifference(List<Box> boxes, Runnable between) {
+    return boxes.stream().flatMap(Box::shares).toList().parallelStream()
+        .flatMap(
+            share -> {
+              between.run();
+              return share.box().firstDifference(share.begin(), share.end()).stream();
+            })
+        .min((a, b) -> Arrays.compare(a.index(), b.index()));
   }
 
-  static Optional<Difference> firstDifference(Share share) {
-    return share.box().firstDifference(share.begin(), share.end());
+  private Stream<Share> shares() {
+    long elements = elements();
+    return LongStream.range(0, (elements + SHARE - 1) / SHARE)
+        .mapToObj(i -> new Share(this, i * SHARE, Math.min(elements, (i + 1) * SHARE)));
   }
 
   private Optional<Difference> firstDifference(long begin, long end) {
-    Side[] merged = merged();
-    Side row = merged[merged.length - 1];
+    List<Side> merged = merged();
+    Side row = merged.get(merged.size() - 1);
     for (long at = begin; at < end; ) {
       long source = sourceAt;
       long target = targetAt;
       long rest = at;
-      for (int d = merged.length - 1; d >= 0; d--) {
-        long index = rest % merged[d].length();
-        rest /= merged[d].length();
-        source += index * merged[d].sourceStride();
-        target += index * merged[d].targetStride();
+      for (int d = merged.size() - 1; d >= 0; d--) {
+        Side side = merged.get(d);
+        source += rest % side.length() * side.sourceStride();
+        target += rest % side.length() * side.targetStride();
+        rest /= side.length();
       }
       long count = Math.min(row.length() - at % row.length(), end - at);
       long same =
@@ -127,26 +142,22 @@ record Box(
   /**
    * Returns the dimensions, after joining neighbours that together are evenly spaced on both sides.
    */
-  private Side[] merged() {
+  private List<Side> merged() {
     List<Side> merged = new ArrayList<>();
-    merged.add(new Side(0, 1, 1, 1));
+    Side last = new Side(0, 1, 1, 1);
     for (Side side : sides) {
-      Side last = merged.get(merged.size() - 1);
-      boolean even =
+      boolean isEven =
           last.length() == 1
               || last.sourceStride() == side.length() * side.sourceStride()
                   && last.targetStride() == side.length() * side.targetStride();
-      if (even) {
-        merged.remove(merged.size() - 1);
+      if (!isEven) {
+        merged.add(last);
       }
-      merged.add(
-          new Side(
-              0,
-              even ? last.length() * side.length() : side.length(),
-              side.sourceStride(),
-              side.targetStride()));
+      long length = isEven ? last.length() * side.length() : side.length();
+      last = new Side(0, length, side.sourceStride(), side.targetStride());
     }
-    return merged.toArray(new Side[0]);
+    merged.add(last);
+    return merged;
   }
 
   private long[] index(long position) {

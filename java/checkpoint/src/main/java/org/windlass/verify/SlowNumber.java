@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.verify;
 
+import java.util.Set;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 
@@ -26,6 +27,8 @@ final class SlowNumber {
       return finite ? quietNan - 1 : infinity() - 1;
     }
   }
+
+  private static final Set<DType> SIGNED = Set.of(DType.I8, DType.I16, DType.I32, DType.I64);
 
   private SlowNumber() {}
 
@@ -129,34 +132,30 @@ final class SlowNumber {
       case PRODUCT -> a * b;
       case MAX -> Math.max(a, b);
       case MIN -> Math.min(a, b);
+      case AND, OR, XOR -> throw new IllegalArgumentException("floats have no " + op);
     };
   }
 
+  /** Reduces in arithmetic of 64 bits, whose low bits are those of any shorter arithmetic. */
   private static long foldIntegers(DType dtype, ReduceOp op, long[] terms) {
-    boolean signed =
-        switch (dtype) {
-          case I8, I16, I32, I64 -> true;
-          default -> false;
-        };
-    int unused = 64 - dtype.bits();
-    long result = 0;
-    for (int i = 0; i < terms.length; i++) {
-      long shifted = terms[i] << unused;
-      long term = signed ? shifted >> unused : shifted >>> unused;
-      if (i == 0) {
-        result = term;
-        continue;
-      }
-      boolean less = signed ? term < result : Long.compareUnsigned(term, result) < 0;
+    int unused = Long.SIZE - dtype.bits();
+    // With the sign bit inverted, signed integers compare as unsigned ones do.
+    long sign = SIGNED.contains(dtype) ? Long.MIN_VALUE : 0;
+    long result = terms[0];
+    for (int i = 1; i < terms.length; i++) {
+      long term = terms[i];
+      boolean less = Long.compareUnsigned(term << unused ^ sign, result << unused ^ sign) < 0;
       result =
           switch (op) {
             case SUM -> result + term;
             case PRODUCT -> result * term;
             case MIN -> less ? term : result;
             case MAX -> less ? result : term;
+            case AND -> result & term;
+            case OR -> result | term;
+            case XOR -> result ^ term;
             case AVG -> throw new IllegalArgumentException("integers have no avg");
           };
-      result = signed ? result << unused >> unused : result << unused >>> unused;
     }
     return result << unused >>> unused;
   }

@@ -18,7 +18,7 @@ final class SlowValue {
   // Number of elements that are compared at a time. If they are adjacent, they fill a run of the
   // widest dtype.
   private static final int BLOCK = 1024;
-  private static final int RUN = FilePages.RUN_BYTES / Long.BYTES;
+  private static final int RUN = FilePages.RANGE_BYTES / Long.BYTES;
 
   private final List<StoredTensor> terms;
   private final Optional<ReduceOp> op;

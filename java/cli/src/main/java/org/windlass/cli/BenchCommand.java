@@ -33,6 +33,7 @@ import org.windlass.bench.workload.DispatchCombineWorkload;
 import org.windlass.bench.workload.PutWorkload;
 import org.windlass.bench.workload.RedistributeWorkload;
 import org.windlass.bench.workload.RoutedExchangeWorkload;
+import org.windlass.bench.workload.SendReceiveWorkload;
 import org.windlass.bench.workload.Workload;
 import org.windlass.cli.out.WholeFile;
 import org.windlass.error.InvalidArgumentException;
@@ -112,7 +113,8 @@ public final class BenchCommand implements Runnable {
           "One of " + BenchOperations.ALL
               + ". Reductions are sums. put: every even rank puts into the window of the rank after"
               + " it and notifies it, and that one waits. accumulate: every rank adds to one tensor"
-              + " of rank 0, which waits for all.")
+              + " of rank 0, which waits for all. send-receive: every even rank sends to the rank after it,"
+              + " which sends the message back.")
   private String op;
 
   @Mixin private LaunchOptions moving;
@@ -129,7 +131,7 @@ public final class BenchCommand implements Runnable {
       paramLabel = "B[,B...]",
       defaultValue = "4,4K,64K,1M",
       description =
-          "Sizes (${DEFAULT-VALUE}): put, accumulate and all-to-all from one rank to one peer; broadcast and all-reduce"
+          "Sizes (${DEFAULT-VALUE}): put, accumulate, send-receive and all-to-all from one rank to one peer; broadcast and all-reduce"
               + " the buffer; all-gather what one rank contributes; reduce-scatter what one rank"
               + " receives; cast one rank's source.")
   private List<String> bytes;
@@ -323,6 +325,8 @@ public final class BenchCommand implements Runnable {
     return switch (op) {
       case "barrier" -> List.of(new BarrierWorkload(side, ranks()));
       case "put" -> sized(type, b -> new PutWorkload(ranks(), b, type, isPlain()));
+      case "send-receive" ->
+          sized(type, b -> new SendReceiveWorkload(ranks(), b, type, isPlain()));
       case "accumulate" ->
           sized(type, b -> new AccumulateWorkload(ranks(), b, type, isPlain()));
       case "cast" ->

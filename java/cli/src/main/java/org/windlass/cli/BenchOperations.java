@@ -10,12 +10,12 @@ import picocli.CommandLine.ParseResult;
 /** Lists the operations of {@code windlass bench}, with the options and algorithms of each. */
 final class BenchOperations {
   static final String ALL =
-      "barrier, put, accumulate, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
+      "barrier, put, accumulate, send-receive, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
           + " dispatch-combine, redistribute and cast";
 
   private static final String COLLECTIVES =
       "all-to-all, broadcast, all-gather, reduce-scatter, all-reduce";
-  private static final String SIZED = "put, accumulate, " + COLLECTIVES + ", cast";
+  private static final String SIZED = "put, accumulate, send-receive, " + COLLECTIVES + ", cast";
   private static final String BUFFERED = SIZED + ", redistribute, dispatch-combine";
 
   /** Options that only some operations take, keyed by those operations. */

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.experts;
 
+import java.util.Arrays;
 import java.util.Objects;
+import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
+import org.windlass.internal.call.Gathered;
 
 /**
  * The options of an {@link ExpertParallel}, which are the same on all ranks. Start from {@link
@@ -88,6 +92,35 @@ public record ExpertOptions(
   long mostRows(int ranks) {
     long own = experts / ranks;
     return tokens * ranks * Math.min(topK, own) + own * (alignment - 1L);
+  }
+
+  /**
+   * Throws InvalidArgumentException on all ranks, if a rank's options differ from rank 0's. The
+   * call is collective.
+   */
+  void requireSame(Communicator communicator) {
+    long[] own = {
+      experts, topK, hidden, tokens, dtype.ordinal(), rows, alignment, quantised ? 1 : 0
+    };
+    long[][] all =
+        Gathered.words(communicator, () -> Deadline.DEFAULT, Native.WL_OP_EXPERTS_OPEN, own);
+    for (int rank = 1; rank < all.length; rank++) {
+      int option = Arrays.mismatch(all[rank], all[0]);
+      if (option >= 0) {
+        throw new InvalidArgumentException(
+            "experts: rank " + rank + " has " + text(option, all[rank][option]) + ", rank 0 has "
+                + text(option, all[0][option]) + "; all ranks open them with the same options");
+      }
+    }
+  }
+
+  private static String text(int option, long value) {
+    String name = ExpertOptions.class.getRecordComponents()[option].getName();
+    return switch (name) {
+      case "dtype" -> "dtype " + DType.values()[(int) value];
+      case "quantised" -> value == 1 ? "quantised tokens" : "tokens as they are";
+      default -> name + " " + value;
+    };
   }
 
   private static void require(long least, long value, long most, String name) {

@@ -117,7 +117,7 @@ public final class ExpertParallel implements AutoCloseable {
     Objects.requireNonNull(communicator, "communicator");
     Objects.requireNonNull(options, "options");
     int ranks = communicator.size();
-    ExpertAgreement.check(communicator, options);
+    options.requireSame(communicator);
     if (options.experts() % ranks != 0) {
       throw new InvalidArgumentException(
           "experts: there are " + options.experts() + " for " + ranks
@@ -243,47 +243,8 @@ public final class ExpertParallel implements AutoCloseable {
    *     little room for its rows; then nothing has moved.
    */
   public void dispatch(ExpertRouting routing, Tensor tokens, Tensor ids, @Nullable Tensor weights) {
-    requireGiven(routing, tokens);
     Objects.requireNonNull(ids, "ids");
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      handOff(() -> dispatch(routing, tokens, ids, weights));
-      return;
-    }
-    requireOwn(DISPATCH, routing);
-    long count = Matrices.rows(DISPATCH, "tokens", tokens, options.dtype(), options.hidden());
-    if (ids.dtype().isFloating()) {
-      throw new InvalidArgumentException(
-          DISPATCH + ": ids is " + ids + "; it must be of i32 or i64, and weights come behind it");
-    }
-    DType ofIds = ids.dtype() == DType.I32 ? DType.I32 : DType.I64;
-    Matrices.require(DISPATCH, "ids", ids, ofIds, count, options.topK());
-    if (weights != null) {
-      Matrices.require(DISPATCH, "weights", weights, DType.F32, count, options.topK());
-    }
-    begin(thread, DISPATCH, routing);
-    call.pin(2, tokens, DISPATCH, "tokens");
-    call.pin(3, ids, DISPATCH, "ids");
-    call.pin(4, weights, DISPATCH, "weights");
-    routing.clear();
-    int code =
-        Native.wl_experts_route(
-            endpoint.handle,
-            shape,
-            routing.table().address(),
-            routing.number(),
-            count,
-            ids.address(),
-            ids.dtype().code(),
-            weights == null ? 0 : weights.address(),
-            endpoint.error);
-    if (code == Native.WL_OK) {
-      code = send(routing, tokens, count);
-    }
-    end(code, routing);
-    Reference.reachabilityFence(ids);
-    Reference.reachabilityFence(weights);
-    Reference.reachabilityFence(tokens);
+    dispatchBy(routing, tokens, ids, weights);
   }
 
   /**
@@ -294,18 +255,68 @@ public final class ExpertParallel implements AutoCloseable {
    * @param tokens as many tokens on each rank as in that dispatch
    */
   public void dispatch(ExpertRouting routing, Tensor tokens) {
+    dispatchBy(routing, tokens, null, null);
+  }
+
+  private void dispatchBy(
+      ExpertRouting routing, Tensor tokens, @Nullable Tensor ids, @Nullable Tensor weights) {
     requireGiven(routing, tokens);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
-      handOff(() -> dispatch(routing, tokens));
+      handOff(() -> dispatchBy(routing, tokens, ids, weights));
       return;
     }
     requireOwn(DISPATCH, routing);
     long count = Matrices.rows(DISPATCH, "tokens", tokens, options.dtype(), options.hidden());
+    if (ids != null) {
+      requireRoutes(ids, weights, count);
+    }
     begin(thread, DISPATCH, routing);
     call.pin(2, tokens, DISPATCH, "tokens");
-    end(send(routing, tokens, count), routing);
+    call.pin(3, ids, DISPATCH, "ids");
+    call.pin(4, weights, DISPATCH, "weights");
+    int code = ids == null ? Native.WL_OK : route(routing, count, ids, weights);
+    if (code == Native.WL_OK) {
+      code =
+          Native.wl_experts_dispatch(
+              endpoint.handle,
+              routing.table().address(),
+              rows.address(),
+              tokens.address(),
+              count,
+              deadlineNs,
+              endpoint.error);
+    }
+    end(code, routing);
+    Reference.reachabilityFence(ids);
+    Reference.reachabilityFence(weights);
     Reference.reachabilityFence(tokens);
+  }
+
+  private void requireRoutes(Tensor ids, @Nullable Tensor weights, long count) {
+    if (ids.dtype().isFloating()) {
+      throw new InvalidArgumentException(
+          DISPATCH + ": ids is " + ids + "; it must be of i32 or i64, and weights come behind it");
+    }
+    DType ofIds = ids.dtype() == DType.I32 ? DType.I32 : DType.I64;
+    Matrices.require(DISPATCH, "ids", ids, ofIds, count, options.topK());
+    if (weights != null) {
+      Matrices.require(DISPATCH, "weights", weights, DType.F32, count, options.topK());
+    }
+  }
+
+  private int route(ExpertRouting routing, long count, Tensor ids, @Nullable Tensor weights) {
+    routing.clear();
+    return Native.wl_experts_route(
+        endpoint.handle,
+        shape,
+        routing.table().address(),
+        routing.number(),
+        count,
+        ids.address(),
+        ids.dtype().code(),
+        weights == null ? 0 : weights.address(),
+        endpoint.error);
   }
 
   /**
@@ -410,17 +421,6 @@ public final class ExpertParallel implements AutoCloseable {
   @Override
   public void close() {
     window.close();
-  }
-
-  private int send(ExpertRouting routing, Tensor tokens, long count) {
-    return Native.wl_experts_dispatch(
-        endpoint.handle,
-        routing.table().address(),
-        rows.address(),
-        tokens.address(),
-        count,
-        deadlineNs,
-        endpoint.error);
   }
 
   private void begin(Thread thread, String what, ExpertRouting routing) {

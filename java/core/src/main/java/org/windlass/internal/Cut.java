@@ -39,40 +39,45 @@ public final class Cut {
     private long[] part(long[] bounds, long length, int x) {
       Spans spans = new Spans();
       long piece = length / split;
+      long start = start(piece, x);
+      long end = start(piece, x + 1);
       for (long at = 0; at < length; at += piece) {
-        spans.addSlice(bounds, at + start(piece, x), at + start(piece, x + 1));
+        spans.addSlice(bounds, at + start, at + end);
       }
       return spans.toArray();
     }
 
-    /** Returns how many of elements 0 to {@code before - 1} coordinate {@code x} gets. */
-    private long countBefore(long length, long before, int x) {
-      return countBelow(length, before, x + 1) - countBelow(length, before, x);
-    }
-
-    private long countBelow(long length, long before, int x) {
-      if (before == 0) {
-        return 0;
-      }
-      long piece = length / split;
-      long start = start(piece, x);
-      return before / piece * start + Math.min(before % piece, start);
+    /**
+     * Returns how many of elements 0 to {@code before - 1} some first coordinates get.
+     *
+     * @param piece number of elements of each piece, at least 1
+     * @param start index in a piece at which the part of the next coordinate begins
+     */
+    private long countBelow(long piece, long before, long start) {
+      return split == 1
+          ? Math.min(before, start)
+          : before / piece * start + Math.min(before % piece, start);
     }
 
     /**
      * Returns the index in a piece at which the part of coordinate {@code x} begins. If {@code x}
-     * is the number of coordinates, returns {@code length}.
+     * is the number of coordinates, returns {@code piece}.
      *
-     * @param length number of elements of the piece, at least 1
+     * @param piece number of elements of the piece, at least 1
      */
-    private long start(long length, int x) {
-      long whole = Math.min(unit, length);
-      long each = ceilDiv(ceilDiv(length, whole), parts);
-      if (each > length / whole) {
-        return x == 0 ? 0 : length;
+    private long start(long piece, int x) {
+      long step = step(piece);
+      return x > (piece - 1) / step ? piece : x * step;
+    }
+
+    /** Returns the number of elements of a piece that each coordinate gets; the last get less. */
+    private long step(long piece) {
+      long whole = Math.min(unit, piece);
+      if (whole == 1) {
+        return ceilDiv(piece, parts);
       }
-      long step = each * whole;
-      return x >= ceilDiv(length, step) ? length : x * step;
+      long each = ceilDiv(ceilDiv(piece, whole), parts);
+      return each > piece / whole ? piece : each * whole;
     }
 
     private static long ceilDiv(long a, long b) {
@@ -139,25 +144,8 @@ public final class Cut {
     return cell / strides[level] % levels.get(level).parts();
   }
 
-  /** Returns the number of real elements of {@code cell}. */
-  public long length(int cell) {
-    return countBefore(extent, cell);
-  }
-
-  /** Returns how many elements of {@code cell} have a global index less than {@code index}. */
-  public long countBefore(long index, int cell) {
-    long length = padded;
-    long before = index;
-    for (int l = 0; l < strides.length && length > 0; l++) {
-      int x = coordinate(cell, l);
-      before = levels.get(l).countBefore(length, before, x);
-      length = levels.get(l).countBefore(length, length, x);
-    }
-    return before;
-  }
-
   /** Returns how many elements below global index {@code index} are in cells below {@code cell}. */
-  public long countBelow(long index, int cell) {
+  private long countBelow(long index, int cell) {
     if (cell == cells) {
       return index;
     }
@@ -165,21 +153,17 @@ public final class Cut {
     long length = padded;
     long before = index;
     for (int l = 0; l < strides.length && before > 0; l++) {
+      Level level = levels.get(l);
       int x = coordinate(cell, l);
-      below += levels.get(l).countBelow(length, before, x);
-      before = levels.get(l).countBefore(length, before, x);
-      length = levels.get(l).countBefore(length, length, x);
+      long piece = length / level.split;
+      long start = level.start(piece, x);
+      long end = level.start(piece, x + 1);
+      long lower = level.countBelow(piece, before, start);
+      below += lower;
+      before = level.countBelow(piece, before, end) - lower;
+      length = (end - start) * level.split;
     }
     return below;
-  }
-
-  /** Returns how many elements of the intervals {@code bounds} are in {@code cell}. */
-  public long countIn(long[] bounds, int cell) {
-    long count = 0;
-    for (int i = 0; i < bounds.length; i += 2) {
-      count += countBefore(bounds[i + 1], cell) - countBefore(bounds[i], cell);
-    }
-    return count;
   }
 
   /** Returns how many elements of intervals {@code bounds} are in cells below {@code cell}. */
@@ -198,7 +182,11 @@ public final class Cut {
    */
   public int cellAt(long[] bounds, long n, int from) {
     int low = from;
-    int high = cells - 1;
+    int high = from; // usually the result is close to it
+    for (int step = 1; high < cells - 1 && countInBelow(bounds, high + 1) <= n; step *= 2) {
+      low = high + 1;
+      high = Math.min(cells - 1, high + step);
+    }
     while (low < high) {
       int middle = (low + high) >>> 1;
       if (countInBelow(bounds, middle + 1) > n) {
@@ -218,9 +206,11 @@ public final class Cut {
     long[] bounds = {0, padded};
     long length = padded;
     for (int l = 0; l < strides.length && length > 0; l++) {
-      int x = coordinate(cell, l);
-      bounds = levels.get(l).part(bounds, length, x);
-      length = levels.get(l).countBefore(length, length, x);
+      bounds = levels.get(l).part(bounds, length, coordinate(cell, l));
+      length = 0;
+      for (int i = 0; i < bounds.length; i += 2) {
+        length += bounds[i + 1] - bounds[i];
+      }
     }
     return length == 0 || bounds[0] >= extent ? new long[2] : clipped(bounds);
   }

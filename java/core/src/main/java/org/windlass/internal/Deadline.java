@@ -7,29 +7,46 @@ import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * The deadline of a call, or of several calls that share one.
+ * The deadline of a call, or of several calls that share one. The default deadline stands for the
+ * own deadline of each communicator whose operations use it.
  *
- * @param deadline the duration that the caller gave
  * @param startNs time at which the deadline began, by {@link System#nanoTime}
- * @param limitNs time that the calls may take, in nanoseconds
+ * @param limitNs nanoseconds that the calls may take, or {@link #DEFAULT}
  */
-public record Deadline(Duration deadline, long startNs, long limitNs) {
+public record Deadline(long startNs, long limitNs) {
   /** Value for a call without a deadline. The communicator's own deadline then applies. */
   public static final long DEFAULT = 0;
 
+  /** Upper bound of times, so that sums of times don't overflow. */
+  private static final long LONGEST_NS = Long.MAX_VALUE / 4;
+
   /** Returns a deadline that begins now. Throws InvalidArgument if it is not positive. */
   public static Deadline of(Duration deadline) {
-    return new Deadline(deadline, System.nanoTime(), nanos(deadline));
+    return of(nanos(deadline));
   }
 
-  /** Returns the remaining nanoseconds: 0 or less after the deadline has passed. */
+  /** Returns a deadline of so many nanoseconds that begins now, or the default deadline. */
+  public static Deadline of(long deadlineNs) {
+    return new Deadline(System.nanoTime(), deadlineNs);
+  }
+
+  /** Returns the time that the calls may take in all. */
+  public Duration deadline() {
+    return Duration.ofNanos(limitNs);
+  }
+
+  /** Returns the remaining nanoseconds, at least 1; {@link #DEFAULT} for the default deadline. */
   public long leftNs() {
+    return limitNs == DEFAULT ? DEFAULT : Math.max(1, restNs());
+  }
+
+  private long restNs() {
     return limitNs - (System.nanoTime() - startNs);
   }
 
-  /** Returns the remaining time, but at least 1 nanosecond, as calls require it. */
+  /** Returns the remaining time, at least 1 nanosecond. Not for the default deadline. */
   public Duration left() {
-    return Duration.ofNanos(Math.max(1, leftNs()));
+    return Duration.ofNanos(leftNs());
   }
 
   /** Returns the remaining time, but at most {@code most}. */
@@ -38,8 +55,19 @@ public record Deadline(Duration deadline, long startNs, long limitNs) {
     return left.compareTo(most) < 0 ? left : most;
   }
 
+  /** Returns true if the deadline has passed; false for the default one. */
   public boolean isOver() {
-    return leftNs() <= 0;
+    return limitNs != DEFAULT && restNs() <= 0;
+  }
+
+  /** Returns a deadline later by {@code more}, or the default deadline unchanged. */
+  public Deadline later(Duration more) {
+    return limitNs == DEFAULT ? this : of(Math.min(leftNs(), LONGEST_NS) + more.toNanos());
+  }
+
+  /** Returns the later of this deadline and {@code least} from now; the default one unchanged. */
+  public Deadline orLonger(Duration least) {
+    return limitNs == DEFAULT || leftNs() >= least.toNanos() ? this : of(least);
   }
 
   /**

@@ -9,6 +9,7 @@ import java.io.OutputStream;
 import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
@@ -82,7 +83,11 @@ public final class NativeLoader {
       Pattern.compile("Error relocating |Error loading shared library ld-linux-");
 
   /** Oldest version of glibc with which the natives load. */
-  private static final String GLIBC = "2.35";
+  private static final String GLIBC = "2.28";
+
+  /** What glibc says of a version that it lacks, with its file, and what stands in that file. */
+  private static final Pattern OLD_GLIBC = Pattern.compile("(\\S+): version `GLIBC_");
+  private static final Pattern BANNER = Pattern.compile("GNU C Library .* version ([0-9.]+\\d)");
 
   /** Advice for a path that the JVM's locale can't name. */
   private static final String LOCALE = "in the JVM's locale; set LC_ALL=C.UTF-8";
@@ -397,14 +402,23 @@ public final class NativeLoader {
   /** Returns the linker's message, with an explanation if the C library does not fit. */
   private static String words(UnsatisfiedLinkError e) {
     String said = String.valueOf(e.getMessage());
-    // glibc names symbols that it lacks in this form.
-    boolean isOld = said.contains("version `GLIBC_");
-    boolean isOther = OTHER_LIBC.matcher(said).find();
-    if (!isOld && !isOther) {
+    var old = OLD_GLIBC.matcher(said);
+    boolean isOld = old.find();
+    if (!isOld && !OTHER_LIBC.matcher(said).find()) {
       return said;
     }
-    return said + ": the natives take glibc " + GLIBC + " or later, as Debian 12 and Ubuntu 22.04"
-        + " have it, and this system's C library is " + (isOld ? "an older one" : "another");
+    return said + ": the natives take glibc " + GLIBC + " or later, as RHEL 8 and Ubuntu 20.04"
+        + " have it, and this system's C library is "
+        + (isOld ? glibcOf(Path.of(old.group(1))) : "another");
+  }
+
+  private static String glibcOf(Path file) {
+    try {
+      var banner = BANNER.matcher(Files.readString(file, StandardCharsets.ISO_8859_1));
+      return banner.find() ? "glibc " + banner.group(1) : "an older glibc";
+    } catch (IOException e) {
+      return "an older glibc";
+    }
   }
 
   static String temporary() {

@@ -5,7 +5,8 @@ import java.util.List;
 
 /**
  * Receives the steps that one rank runs in a transfer. A run has phases. Data that is written to a
- * staging buffer in one phase is read in the next. Dtypes are numbers of the C ABI.
+ * staging buffer in one phase is read in the next. Dtypes are numbers of the C ABI. By
+ * default, nothing is done.
  */
 public interface Steps {
   /**
@@ -26,7 +27,7 @@ public interface Steps {
    * @param offset distance in bytes from the start of the half that {@code phase} uses
    * @param readers ranks that read the box
    */
-  void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers);
+  default void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers) {}
 
   /**
    * Writes a box. If there are several {@code ranks}, the boxes at {@code source} on each of them
@@ -35,6 +36,6 @@ public interface Steps {
    *
    * @param phase phase in which the step runs; for a staged box, the phase after the staging
    */
-  void write(
-      int phase, Place target, long[] length, List<Integer> ranks, Place source, int wire, int op);
+  default void write(
+      int phase, Place target, long[] length, List<Integer> ranks, Place source, int wire, int op) {}
 }

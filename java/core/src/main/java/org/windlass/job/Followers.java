@@ -11,6 +11,7 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
@@ -19,9 +20,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 import org.windlass.internal.rendezvous.LinkSearch;
-import org.windlass.internal.transfer.Until;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransfer;
 import org.windlass.link.LinkTransferBuilder;
@@ -165,7 +166,7 @@ public final class Followers implements AutoCloseable {
    * @throws DeadlineExceededException if there are fewer; they stay linked
    */
   public List<Follower> await(int count, Duration deadline) {
-    Until until = Job.until(deadline);
+    Deadline until = Deadline.of(deadline);
     List<String> open = newcomers(until);
     while (true) {
       link(open, until);
@@ -188,7 +189,7 @@ public final class Followers implements AutoCloseable {
   }
 
   /** Unlinks the followers whose links have ended on a rank. Collective. */
-  private void checkLinks(Until until) {
+  private void checkLinks(Deadline until) {
     List<Entry> linked = linked();
     linked.forEach(Entry::check);
     settle(linked, until);
@@ -196,7 +197,7 @@ public final class Followers implements AutoCloseable {
   }
 
   /** Takes the followers' worst outcomes over the ranks, and unlinks lost ones. Collective. */
-  private void settle(List<Entry> followers, Until until) {
+  private void settle(List<Entry> followers, Deadline until) {
     long[] outcomes = followers.stream().mapToLong(each -> each.outcome).toArray();
     long[] highest = outcomes.length == 0 ? outcomes : job.max(until, outcomes);
     for (int i = 0; i < highest.length; i++) {
@@ -228,7 +229,7 @@ public final class Followers implements AutoCloseable {
   }
 
   /** Returns the names of waiting targets; none if the store does not answer in time. */
-  private List<String> newcomers(Until until) {
+  private List<String> newcomers(Deadline until) {
     job.requireSameSearch(linkName, until);
     long startNs = System.nanoTime();
     if (searchFailure != null && job.max(until, startNs - searchAgainNs < 0 ? 1 : 0)[0] != 0) {
@@ -236,7 +237,7 @@ public final class Followers implements AutoCloseable {
     }
     long limitNs = Math.max(1, Math.min(until.leftNs() / 4, SEARCH_LIMIT.toNanos()));
     try {
-      List<String> open = job.search(linkName, new Until(limitNs), LinkSearch::open);
+      List<String> open = job.search(linkName, Deadline.of(limitNs), LinkSearch::open);
       searchFailure = null;
       return open;
     } catch (WindlassException e) {
@@ -255,7 +256,7 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  private void link(List<String> names, Until until) {
+  private void link(List<String> names, Deadline until) {
     for (String name : names) {
       Entry follower = all.computeIfAbsent(name, Entry::new);
       if (follower.link != null) {
@@ -264,7 +265,7 @@ public final class Followers implements AutoCloseable {
       follower.set(DONE, null);
       try {
         // A target that hangs leaves time for the others.
-        link(follower, new Until(Math.max(1, until.leftNs() / 2)));
+        link(follower, Deadline.of(Math.max(1, until.leftNs() / 2)));
       } catch (RuntimeException | Error e) {
         follower.set(LOST, e);
         requireAlive(follower);
@@ -274,7 +275,7 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  private void link(Entry follower, Until until) {
+  private void link(Entry follower, Deadline until) {
     Link link = job.connect(linkName, Role.SOURCE, null, follower.name, until);
     follower.link = link;
     follower.lost = null;
@@ -305,25 +306,17 @@ public final class Followers implements AutoCloseable {
           "send: version is " + version
               + (newest < 0 ? "; it must be 0 or more" : "; it must be beyond " + newest));
     }
-    Until until = Job.until(deadline);
+    Deadline until = Deadline.of(deadline);
     link(newcomers(until), until);
     newest = version;
     sentVersions++;
-    List<Entry> receivers = linked();
-    receivers.stream()
-        .map(each -> begin(each, version, until.left()))
-        .toList()
-        .forEach(CompletableFuture::join);
-    settle(receivers, until);
-    for (Entry each : receivers) {
-      if (each.outcome == DONE) {
-        each.version = OptionalLong.of(version);
-        each.versionsThen = sentVersions;
-      }
-    }
-    publish(receivers);
-    job.requireAlive();
-    return now;
+    return toAll(
+        until,
+        each -> each.transfer().trySend(version, until.left()),
+        each -> {
+          each.version = OptionalLong.of(version);
+          each.versionsThen = sentVersions;
+        });
   }
 
   /**
@@ -336,27 +329,39 @@ public final class Followers implements AutoCloseable {
    * @throws WindlassException if this job's own ranks fail
    */
   public List<Follower> finish(Duration deadline) {
-    Until until = Job.until(deadline);
+    Deadline until = Deadline.of(deadline);
     link(newcomers(until), until);
+    return toAll(
+        until,
+        each -> {
+          each.transfer().finish(until.left());
+          return true;
+        },
+        each -> {});
+  }
+
+  /**
+   * Runs a step for all linked followers at once. Returns the state of each follower.
+   *
+   * @param done runs afterwards for each follower for which the step has returned true on all ranks
+   */
+  private List<Follower> toAll(Deadline until, Predicate<Entry> step, Consumer<Entry> done) {
     List<Entry> receivers = linked();
-    for (Entry each : receivers) {
-      each.run(
-          () -> {
-            each.transfer().finish(until.left());
-            return true;
-          });
-    }
+    receivers.stream()
+        .map(each -> begin(each, () -> step.test(each)))
+        .toList()
+        .forEach(CompletableFuture::join);
     settle(receivers, until);
+    receivers.stream().filter(each -> each.outcome == DONE).forEach(done);
     publish(receivers);
     job.requireAlive();
     return now;
   }
 
-  private static CompletableFuture<Void> begin(Entry to, long version, Duration limit) {
-    LinkTransfer transfer = to.transfer();
+  private static CompletableFuture<Void> begin(Entry to, BooleanSupplier step) {
     try {
       return CompletableFuture.runAsync(
-          () -> to.run(() -> transfer.trySend(version, limit)),
+          () -> to.run(step),
           send -> {
             Thread thread = new Thread(null, send, "windlass-send-to-" + to.name, 0, false);
             thread.setDaemon(true);

@@ -29,7 +29,6 @@ import org.windlass.internal.rendezvous.LinkRendezvous;
 import org.windlass.internal.rendezvous.LinkSearch;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.transfer.Names;
-import org.windlass.internal.transfer.Until;
 import org.windlass.layout.Layout;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransferBuilder;
@@ -78,7 +77,7 @@ public final class Job implements AutoCloseable {
 
   private Job(
       String name, Communicator communicator, boolean ownsCommunicator, CommunicatorOptions options,
-      Map<String, String> environment, Until until) {
+      Map<String, String> environment, Deadline until) {
     this.name = name;
     this.communicator = communicator;
     this.ownsCommunicator = ownsCommunicator;
@@ -118,7 +117,7 @@ public final class Job implements AutoCloseable {
   public static Job fromEnvironment(
       String name, CommunicatorOptions options, Duration deadline) {
     Names.require("name", name);
-    Until until = until(deadline);
+    Deadline until = Deadline.of(deadline);
     Communicator communicator = Communicator.fromEnvironment(options, deadline);
     try {
       return new Job(name, communicator, true, options, System.getenv(), until);
@@ -159,7 +158,7 @@ public final class Job implements AutoCloseable {
     Names.require("name", name);
     Objects.requireNonNull(communicator, "communicator");
     Objects.requireNonNull(options, "options");
-    return new Job(name, communicator, false, options, environment, until(deadline));
+    return new Job(name, communicator, false, options, environment, Deadline.of(deadline));
   }
 
   /**
@@ -192,7 +191,7 @@ public final class Job implements AutoCloseable {
    * Each tensor names its own layout.
    */
   public Link connect(String linkName, Role role, Duration deadline) {
-    return connect(linkName, role, null, null, until(deadline));
+    return connect(linkName, role, null, null, Deadline.of(deadline));
   }
 
   /**
@@ -221,7 +220,7 @@ public final class Job implements AutoCloseable {
    */
   public Link connect(String linkName, Role role, Layout layout, Duration deadline) {
     Objects.requireNonNull(layout, "layout");
-    return connect(linkName, role, layout, null, until(deadline));
+    return connect(linkName, role, layout, null, Deadline.of(deadline));
   }
 
   /**
@@ -229,7 +228,8 @@ public final class Job implements AutoCloseable {
    * job of that name.
    */
   Link connect(
-      String linkName, Role role, @Nullable Layout layout, @Nullable String target, Until until) {
+      String linkName, Role role, @Nullable Layout layout, @Nullable String target,
+      Deadline until) {
     Names.require("linkName", linkName);
     Objects.requireNonNull(role, "role");
     String operation =
@@ -254,10 +254,6 @@ public final class Job implements AutoCloseable {
         });
   }
 
-  static Until until(Duration deadline) {
-    return new Until(Deadline.nanos(deadline));
-  }
-
   /**
    * Returns the followers of this job, which is the source of a link.
    *
@@ -269,7 +265,7 @@ public final class Job implements AutoCloseable {
   }
 
   /** Throws Mismatch on every rank unless all ranks search for the same link. Collective. */
-  void requireSameSearch(String linkName, Until until) {
+  void requireSameSearch(String linkName, Deadline until) {
     exclusively(
         searching(linkName),
         () -> {
@@ -279,7 +275,7 @@ public final class Job implements AutoCloseable {
   }
 
   /** Runs a search on rank 0. Returns the result on every rank. Collective. */
-  List<String> search(String linkName, Until until, Function<LinkSearch, List<String>> search) {
+  List<String> search(String linkName, Deadline until, Function<LinkSearch, List<String>> search) {
     Supplier<Encoding> step =
         () -> {
           String names = String.join("/", connector.atStore(linkName, null, until, search));
@@ -295,7 +291,7 @@ public final class Job implements AutoCloseable {
   }
 
   /** Returns for each argument the maximum over the ranks. Collective. */
-  long[] max(Until until, long... own) {
+  long[] max(Deadline until, long... own) {
     return exclusively("look after followers", () -> ranks.max(until, own));
   }
 

@@ -25,7 +25,6 @@ import org.windlass.internal.store.OthersGoneException;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.transfer.Offer;
 import org.windlass.internal.transfer.StepsMemo;
-import org.windlass.internal.transfer.Until;
 import org.windlass.layout.Layout;
 import org.windlass.link.Link;
 import org.windlass.link.LinkedJobs;
@@ -37,7 +36,7 @@ import org.windlass.plan.Plan;
  */
 final class JobConnector implements AutoCloseable {
   /** Version of the messages that jobs and their ranks exchange until they have connected. */
-  private static final int PROTOCOL = 5;
+  private static final int PROTOCOL = 6;
 
   // Outcomes of an attempt to connect on a rank. All ranks of a job take the highest one.
   private static final long JOINED = 0;
@@ -70,13 +69,12 @@ final class JobConnector implements AutoCloseable {
 
   /** Runs a search at the store on rank 0. Repeats it at another store if the first is lost. */
   <T> T atStore(
-      String linkName, @Nullable Layout layout, Until until, Function<LinkSearch, T> search) {
+      String linkName, @Nullable Layout layout, Deadline until, Function<LinkSearch, T> search) {
     while (true) {
       try {
         Store reached = store.reach(until);
         Announcement own = announcement(layout);
-        Deadline end = Deadline.of(until.left());
-        return search.apply(new LinkSearch(reached, linkName, own, end, holders));
+        return search.apply(new LinkSearch(reached, linkName, own, until, holders));
       } catch (PeerLostException e) {
         if (until.isOver()) {
           throw e;
@@ -114,7 +112,8 @@ final class JobConnector implements AutoCloseable {
    * again, because the store was lost or the other job gave up.
    */
   @Nullable Link tryConnect(
-      String linkName, Role role, @Nullable Layout layout, @Nullable String target, Until until) {
+      String linkName, Role role, @Nullable Layout layout, @Nullable String target,
+      Deadline until) {
     Function<LinkSearch, LinkSearch.Match> search =
         linkSearch -> role == Role.SOURCE ? linkSearch.source(target) : linkSearch.target();
     Announcement other =
@@ -180,7 +179,7 @@ final class JobConnector implements AutoCloseable {
   /** On rank 0, returns whether to search again after the other job or the store was lost. */
   private boolean mayRetry(
       String linkName, @Nullable String target, long outcome, @Nullable Throwable failure,
-      Until until) {
+      Deadline until) {
     if (outcome == LOST && store.isLost(until)) {
       return true;
     }
@@ -197,7 +196,7 @@ final class JobConnector implements AutoCloseable {
     return true;
   }
 
-  private static long outcome(@Nullable Throwable failure, Until until) {
+  private static long outcome(@Nullable Throwable failure, Deadline until) {
     if (failure == null) {
       return JOINED;
     }
@@ -211,7 +210,7 @@ final class JobConnector implements AutoCloseable {
   }
 
   private Link join(
-      String linkName, Role role, Announcement own, Announcement other, Until until) {
+      String linkName, Role role, Announcement own, Announcement other, Deadline until) {
     boolean sends = role == Role.SOURCE;
     Announcement source = sends ? own : other;
     Announcement target = sends ? other : own;

@@ -13,6 +13,7 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
 import org.windlass.error.MismatchException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
@@ -22,7 +23,6 @@ import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.store.OthersGoneException;
 import org.windlass.internal.transfer.Alike;
-import org.windlass.internal.transfer.Until;
 
 /**
  * Executes steps of a job on rank 0 and shares the results with all its ranks. The ranks have a
@@ -40,7 +40,7 @@ final class JobRanks implements AutoCloseable {
   private final Communicator ranks;
 
   /** Copies {@code communicator} for these exchanges. Collective over it. */
-  JobRanks(String job, Communicator communicator, Until until) {
+  JobRanks(String job, Communicator communicator, Deadline until) {
     this.job = job;
     this.ranks =
         Objects.requireNonNull(
@@ -61,7 +61,7 @@ final class JobRanks implements AutoCloseable {
   }
 
   /** Returns the ranks with a copy of the communicator, which the caller closes. Collective. */
-  JobRanks copy(Until until) {
+  JobRanks copy(Deadline until) {
     return new JobRanks(job, ranks, until);
   }
 
@@ -76,8 +76,8 @@ final class JobRanks implements AutoCloseable {
    * Runs a step on rank 0, and returns its result on every rank. Collective. If the step throws a
    * {@link WindlassException} or an {@link OthersGoneException}, every rank throws the same.
    */
-  <T> T fromRank0(Until until, Encoding.Reading<T> reading, Supplier<Encoding> step) {
-    until.later(GRACE).on(ranks).barrier();
+  <T> T fromRank0(Deadline until, Encoding.Reading<T> reading, Supplier<Encoding> step) {
+    ranks.withDeadline(until.later(GRACE).left()).barrier();
     byte[] own = new byte[0];
     RuntimeException failure = null;
     if (ranks.rank() == 0) {
@@ -123,7 +123,7 @@ final class JobRanks implements AutoCloseable {
     }
   }
 
-  boolean testOnRank0(Until until, BooleanSupplier step) {
+  boolean testOnRank0(Deadline until, BooleanSupplier step) {
     return fromRank0(
         until,
         DataInputStream::readBoolean,
@@ -138,14 +138,14 @@ final class JobRanks implements AutoCloseable {
    *
    * @param call name and arguments of the call on this rank
    */
-  void requireSame(Until until, String call) {
+  void requireSame(Deadline until, String call) {
     String here = "of job '" + job + "' calls " + call;
     Alike.require(
         ranks, until.later(GRACE), Native.WL_OP_LINK, new Fingerprint().add(here), here);
   }
 
   /** Returns for each argument the maximum over the ranks. Collective. */
-  long[] max(Until until, long... own) {
+  long[] max(Deadline until, long... own) {
     long[] max = own.clone();
     for (long[] each :
         Gathered.words(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own)) {
@@ -156,7 +156,7 @@ final class JobRanks implements AutoCloseable {
     return max;
   }
 
-  byte[][] gather(Until until, byte[] own) {
+  byte[][] gather(Deadline until, byte[] own) {
     return Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own);
   }
 
@@ -167,7 +167,7 @@ final class JobRanks implements AutoCloseable {
    * @param first number of this job's rank 0 among the ranks of both jobs
    * @param atStore null on other ranks than rank 0
    */
-  AllGather allGather(int first, @Nullable StoreAllGather atStore, Until until) {
+  AllGather allGather(int first, @Nullable StoreAllGather atStore, Deadline until) {
     return new AllGather() {
       @Override
       public List<byte[]> round(Map<Integer, byte[]> own, boolean isLast, Duration limit) {

@@ -19,7 +19,6 @@ import org.windlass.internal.rendezvous.LinkSearch;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
-import org.windlass.internal.transfer.Until;
 
 /**
  * Connection of rank 0 of a job to the store where jobs find each other, which it finds or opens. A
@@ -61,7 +60,7 @@ final class JobStore implements AutoCloseable {
       return Optional.ofNullable(store);
     }
 
-    void connect(Map<String, String> environment, Member member, Until until) {
+    void connect(Map<String, String> environment, Member member, Deadline until) {
       replace(null);
       requireOpen();
       if (rendezvous == null) {
@@ -122,14 +121,14 @@ final class JobStore implements AutoCloseable {
     return instance;
   }
 
-  Store reach(Until until) {
+  Store reach(Deadline until) {
     if (isLost(until)) {
       open(until);
     }
     return store().orElseThrow();
   }
 
-  boolean isLost(Until until) {
+  boolean isLost(Deadline until) {
     Optional<Store> store = store();
     if (store.isEmpty()) {
       return true;
@@ -150,7 +149,7 @@ final class JobStore implements AutoCloseable {
    * Waits a short time for the presence key {@code theirs} to disappear, and returns whether it
    * did: its job has then given up.
    */
-  boolean hasGivenUp(Round.Presence theirs, Until until) {
+  boolean hasGivenUp(Round.Presence theirs, Deadline until) {
     try {
       Duration limit = atMost(REMOVAL_LIMIT, until);
       store().orElseThrow().awaitOther(theirs.key(), theirs.value(), limit);
@@ -163,11 +162,11 @@ final class JobStore implements AutoCloseable {
     }
   }
 
-  private static Duration atMost(Duration limit, Until until) {
+  private static Duration atMost(Duration limit, Deadline until) {
     return Duration.ofNanos(Math.min(until.leftNs(), limit.toNanos()));
   }
 
-  private void open(Until until) {
+  private void open(Deadline until) {
     long startNs = System.nanoTime();
     while (true) {
       // The store may not have noticed yet that an earlier connection was lost.

@@ -4,16 +4,18 @@ package org.windlass.layout;
 import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.BitSet;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.RandomAccess;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
+import org.windlass.internal.Ranges;
 import org.windlass.internal.Shapes;
 
 /**
@@ -28,27 +30,42 @@ public final class DeviceMesh {
   private final List<String> names;
   private final int[] sizes;
   private final int size;
-  private final int first;
+  private final int lowest;
+  private final int highest;
 
   /** Ranks in row-major order; null if the ranks are consecutive. */
   private final int @Nullable [] listed;
 
-  /** Ascending: rank in the upper 32 bits, position in the lower. Null for consecutive ranks. */
-  private final long[] places;
+  /** Position of each rank from the lowest one on, or -1; null if the ranks are consecutive. */
+  private final int @Nullable [] places;
 
   private DeviceMesh(List<String> names, int[] sizes, int first, int @Nullable [] listed) {
     this.names = names;
     this.sizes = sizes;
     this.size = checkedSize(sizes);
-    boolean consecutive = listed == null || isConsecutive(listed);
-    this.first = listed == null ? first : listed[0];
-    this.listed = consecutive ? null : listed;
-    if (this.first < 0 || this.first > MAX_RANKS - (consecutive ? size : 1)) {
-      throw new InvalidArgumentException(
-          "a mesh of " + size + " ranks from rank " + this.first + " leaves 0 to "
-              + (MAX_RANKS - 1));
+    if (listed == null || isConsecutive(listed)) {
+      this.listed = null;
+      this.places = null;
+      this.lowest = listed == null ? first : listed[0];
+      if (lowest < 0 || lowest > MAX_RANKS - size) {
+        throw new InvalidArgumentException(
+            "a mesh of " + size + " ranks from rank " + lowest + " leaves 0 to " + (MAX_RANKS - 1));
+      }
+      this.highest = lowest + size - 1;
+      return;
     }
-    this.places = this.listed == null ? new long[0] : places(this.listed);
+    this.listed = listed;
+    this.lowest = Arrays.stream(listed).min().orElseThrow();
+    this.highest = Arrays.stream(listed).max().orElseThrow();
+    this.places = new int[highest - lowest + 1];
+    Arrays.fill(places, -1);
+    for (int place = 0; place < size; place++) {
+      int rank = listed[place];
+      if (places[rank - lowest] >= 0) {
+        throw new InvalidArgumentException("rank " + rank + " stands twice in mesh " + grid());
+      }
+      places[rank - lowest] = place;
+    }
   }
 
   /**
@@ -155,16 +172,11 @@ public final class DeviceMesh {
           "mesh " + grid() + " has " + size + " places, but the list has " + copy.length
               + " ranks");
     }
-    BitSet seen = new BitSet();
     for (int rank : copy) {
       if (rank < 0 || rank >= MAX_RANKS) {
         throw new InvalidArgumentException(
             "rank " + rank + " of mesh " + grid() + " is not in 0 to " + (MAX_RANKS - 1));
       }
-      if (seen.get(rank)) {
-        throw new InvalidArgumentException("rank " + rank + " stands twice in mesh " + grid());
-      }
-      seen.set(rank);
     }
     return new DeviceMesh(names, sizes, 0, copy);
   }
@@ -186,10 +198,7 @@ public final class DeviceMesh {
    * @throws InvalidArgumentException if the mesh has no such dimension
    */
   public int size(int dim) {
-    if (dim < 0 || dim >= sizes.length) {
-      throw new InvalidArgumentException(Shapes.badDimension("size", "dim", dim, sizes.length));
-    }
-    return sizes[dim];
+    return sizes[checked("size", dim)];
   }
 
   /** Returns the number of ranks. */
@@ -203,10 +212,14 @@ public final class DeviceMesh {
    * @throws InvalidArgumentException if the mesh has no such dimension
    */
   public String name(int dim) {
+    return names.get(checked("name", dim));
+  }
+
+  private int checked(String call, int dim) {
     if (dim < 0 || dim >= sizes.length) {
-      throw new InvalidArgumentException(Shapes.badDimension("name", "dim", dim, sizes.length));
+      throw new InvalidArgumentException(Shapes.badDimension(call, "dim", dim, sizes.length));
     }
-    return names.get(dim);
+    return dim;
   }
 
   /**
@@ -255,19 +268,15 @@ public final class DeviceMesh {
     if (place < 0 || place >= size) {
       throw new InvalidArgumentException("place " + place + " is outside mesh " + grid());
     }
-    return listed == null ? first + place : listed[place];
+    return listed == null ? lowest + place : listed[place];
   }
 
   /** Returns the row-major position of {@code rank}, from 0; -1 if it is not in the mesh. */
   public int placeOf(int rank) {
-    if (listed == null) {
-      return rank >= first && rank - first < size ? rank - first : -1;
+    if (rank < lowest || rank > highest) {
+      return -1;
     }
-    int at = Arrays.binarySearch(places, (long) rank << 32);
-    int candidate = at >= 0 ? at : -at - 1;
-    return candidate < places.length && (int) (places[candidate] >> 32) == rank
-        ? (int) places[candidate]
-        : -1;
+    return places == null ? rank - lowest : places[rank - lowest];
   }
 
   /** Returns true if {@code rank} is in the mesh. */
@@ -282,18 +291,18 @@ public final class DeviceMesh {
 
   /** Returns the lowest rank. */
   public int lowestRank() {
-    return listed == null ? first : (int) (places[0] >> 32);
+    return lowest;
   }
 
   /** Returns the highest rank. */
   public int highestRank() {
-    return listed == null ? first + size - 1 : (int) (places[size - 1] >> 32);
+    return highest;
   }
 
   /** Returns true if the meshes have a rank in common. */
   public boolean overlaps(DeviceMesh other) {
     Objects.requireNonNull(other, "other");
-    if (lowestRank() > other.highestRank() || other.lowestRank() > highestRank()) {
+    if (lowest > other.highest || other.lowest > highest) {
       return false;
     }
     if (listed == null && other.listed == null) {
@@ -301,18 +310,13 @@ public final class DeviceMesh {
     }
     DeviceMesh small = size <= other.size ? this : other;
     DeviceMesh large = small == this ? other : this;
-    for (int place = 0; place < small.size; place++) {
-      if (large.contains(small.rankAtPlace(place))) {
-        return true;
-      }
-    }
-    return false;
+    return small.ranks().stream().anyMatch(large::contains);
   }
 
   @Override
   public boolean equals(Object object) {
     return object instanceof DeviceMesh other
-        && first == other.first
+        && lowest == other.lowest
         && Arrays.equals(sizes, other.sizes)
         && names.equals(other.names)
         && Arrays.equals(listed, other.listed);
@@ -321,7 +325,7 @@ public final class DeviceMesh {
   @Override
   public int hashCode() {
     return 31 * (31 * Arrays.hashCode(sizes) + names.hashCode())
-        + (listed == null ? first : Arrays.hashCode(listed));
+        + (listed == null ? lowest : Arrays.hashCode(listed));
   }
 
   /**
@@ -330,39 +334,21 @@ public final class DeviceMesh {
    */
   @Override
   public String toString() {
-    return listed == null && first == 0 ? grid() : qualified();
+    return listed == null && lowest == 0 ? grid() : qualified();
   }
 
   /** Returns the mesh in the form that {@link #parse} reads, always with {@code @}. */
   String qualified() {
     if (listed == null) {
-      return grid() + "@" + first;
+      return grid() + "@" + lowest;
     }
-    StringBuilder text = new StringBuilder(grid()).append("@[");
-    for (int i = 0; i < size; ) {
-      int j = i + 1;
-      while (j < size && listed[j] == listed[j - 1] + 1) {
-        j++;
-      }
-      text.append(i == 0 ? "" : ",").append(listed[i]);
-      if (j - i > 1) {
-        text.append('-').append(listed[j - 1]);
-      }
-      i = j;
-    }
-    return text.append(']').toString();
+    return grid() + "@[" + Ranges.text(ranks(), ",") + "]";
   }
 
   private String grid() {
-    StringBuilder text = new StringBuilder();
-    for (int d = 0; d < sizes.length; d++) {
-      text.append(d == 0 ? "" : "x");
-      if (!names.get(d).isEmpty()) {
-        text.append(names.get(d)).append('=');
-      }
-      text.append(sizes[d]);
-    }
-    return text.toString();
+    return IntStream.range(0, sizes.length)
+        .mapToObj(d -> (names.get(d).isEmpty() ? "" : names.get(d) + "=") + sizes[d])
+        .collect(Collectors.joining("x"));
   }
 
   private static int checkedSize(int[] sizes) {
@@ -385,21 +371,7 @@ public final class DeviceMesh {
   }
 
   private static boolean isConsecutive(int[] ranks) {
-    for (int i = 1; i < ranks.length; i++) {
-      if (ranks[i] != ranks[i - 1] + 1) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  private static long[] places(int[] listed) {
-    long[] places = new long[listed.length];
-    for (int i = 0; i < listed.length; i++) {
-      places[i] = (long) listed[i] << 32 | i;
-    }
-    Arrays.sort(places);
-    return places;
+    return IntStream.range(1, ranks.length).allMatch(i -> ranks[i] == ranks[i - 1] + 1);
   }
 
   private final class Ranks extends AbstractList<Integer> implements RandomAccess {

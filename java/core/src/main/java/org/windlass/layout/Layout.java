@@ -246,19 +246,17 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   static void requireCountable(String tensor, long[] shape, DType dtype) {
-    boolean empty = false;
-    for (long extent : shape) {
-      empty |= extent == 0;
+    if (Arrays.stream(shape).anyMatch(extent -> extent == 0)) {
+      return;
     }
     long numel = 1;
     for (long extent : shape) {
-      long factor = empty ? 1 : extent;
-      if (numel > Long.MAX_VALUE / factor) {
+      if (numel > Long.MAX_VALUE / extent) {
         throw new InvalidArgumentException(
             named(tensor) + ": the elements of shape " + Arrays.toString(shape)
                 + " overflow 64 bits");
       }
-      numel *= factor;
+      numel *= extent;
     }
     if (numel / 8 > Long.MAX_VALUE / dtype.bits()) {
       throw new InvalidArgumentException(

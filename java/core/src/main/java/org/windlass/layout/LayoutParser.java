@@ -2,10 +2,10 @@
 package org.windlass.layout;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.windlass.ReduceOp;
 import org.windlass.error.InvalidArgumentException;
 
@@ -97,8 +97,7 @@ final class LayoutParser {
   }
 
   private int[] rankList(int size) {
-    int[] ranks = new int[Math.min(size, 16)];
-    int count = 0;
+    List<Integer> ranks = new ArrayList<>();
     do {
       int start = at;
       int low = (int) number("a rank", DeviceMesh.MAX_RANKS - 1);
@@ -107,20 +106,15 @@ final class LayoutParser {
       if (high < low) {
         throw error(start, "range " + low + "-" + high + " runs backwards");
       }
-      if (high - low + 1 > size - count) {
+      if (high - low + 1 > size - ranks.size()) {
         throw error(start, "the list has more ranks than the mesh's " + size + " places");
       }
-      for (int rank = low; rank <= high; rank++) {
-        if (count == ranks.length) {
-          ranks = Arrays.copyOf(ranks, Math.min(size, 2 * count));
-        }
-        ranks[count++] = rank;
-      }
+      IntStream.rangeClosed(low, high).forEach(ranks::add);
     } while (accept(','));
     if (!accept(']')) {
       throw error(at, "expected ',' or ']' in the list of ranks");
     }
-    return Arrays.copyOf(ranks, count);
+    return ranks.stream().mapToInt(Integer::intValue).toArray();
   }
 
   private Placement placement() {

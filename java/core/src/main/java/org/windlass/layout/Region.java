@@ -5,6 +5,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Shapes;
 
@@ -84,15 +86,6 @@ public final class Region {
     return new Region(bounds, false);
   }
 
-  /** Returns the region of a whole tensor of the given shape. */
-  public static Region whole(long... shape) {
-    long[][] bounds = new long[Objects.requireNonNull(shape, "shape").length][];
-    for (int d = 0; d < shape.length; d++) {
-      bounds[d] = new long[] {0, shape[d]};
-    }
-    return new Region(bounds);
-  }
-
   /** Returns the number of dimensions of the tensor. */
   public int ndim() {
     return bounds.length;
@@ -104,13 +97,10 @@ public final class Region {
    * @throws InvalidArgumentException if the region has no such dimension
    */
   public List<Interval> intervals(int dim) {
-    if (dim < 0 || dim >= bounds.length) {
-      throw new InvalidArgumentException(
-          Shapes.badDimension("intervals", "dim", dim, bounds.length));
-    }
-    List<Interval> intervals = new ArrayList<>(bounds[dim].length / 2);
-    for (int i = 0; i < bounds[dim].length; i += 2) {
-      intervals.add(new Interval(bounds[dim][i], bounds[dim][i + 1]));
+    long[] of = bounds("intervals", dim);
+    List<Interval> intervals = new ArrayList<>(of.length / 2);
+    for (int i = 0; i < of.length; i += 2) {
+      intervals.add(new Interval(of[i], of[i + 1]));
     }
     return intervals;
   }
@@ -121,14 +111,19 @@ public final class Region {
    * @throws InvalidArgumentException if the region has no such dimension
    */
   public long extent(int dim) {
-    if (dim < 0 || dim >= bounds.length) {
-      throw new InvalidArgumentException(Shapes.badDimension("extent", "dim", dim, bounds.length));
-    }
+    long[] of = bounds("extent", dim);
     long extent = 0;
-    for (int i = 0; i < bounds[dim].length; i += 2) {
-      extent += bounds[dim][i + 1] - bounds[dim][i];
+    for (int i = 0; i < of.length; i += 2) {
+      extent += of[i + 1] - of[i];
     }
     return extent;
+  }
+
+  private long[] bounds(String call, int dim) {
+    if (dim < 0 || dim >= bounds.length) {
+      throw new InvalidArgumentException(Shapes.badDimension(call, "dim", dim, bounds.length));
+    }
+    return bounds[dim];
   }
 
   /** Returns the {@link #extent} of each dimension: the shape of the region stored without gaps. */
@@ -151,22 +146,7 @@ public final class Region {
 
   /** Returns true if the region has no elements. */
   public boolean isEmpty() {
-    for (int d = 0; d < bounds.length; d++) {
-      if (extent(d) == 0) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  /** Returns true if the region consists of one box. */
-  public boolean isBox() {
-    for (long[] dimension : bounds) {
-      if (dimension.length != 2) {
-        return false;
-      }
-    }
-    return true;
+    return IntStream.range(0, bounds.length).anyMatch(d -> extent(d) == 0);
   }
 
   /** Returns the region's boxes in row-major order. An empty region has none. */
@@ -199,29 +179,6 @@ public final class Region {
     return boxes;
   }
 
-  /**
-   * Returns true if the element at {@code index} is in the region.
-   *
-   * @param index the element's index in each dimension of the whole tensor
-   */
-  public boolean contains(long... index) {
-    if (Objects.requireNonNull(index, "index").length != bounds.length) {
-      throw new InvalidArgumentException(
-          "contains: index has " + index.length + " coordinates; the region has " + bounds.length
-              + " dimensions");
-    }
-    for (int d = 0; d < bounds.length; d++) {
-      boolean inside = false;
-      for (int i = 0; i < bounds[d].length; i += 2) {
-        inside |= index[d] >= bounds[d][i] && index[d] < bounds[d][i + 1];
-      }
-      if (!inside) {
-        return false;
-      }
-    }
-    return true;
-  }
-
   @Override
   public boolean equals(Object object) {
     return object instanceof Region other && Arrays.deepEquals(bounds, other.bounds);
@@ -235,18 +192,12 @@ public final class Region {
   /** Returns text such as {@code [0,2)+[4,6) x [0,8)}, or {@code scalar} without dimensions. */
   @Override
   public String toString() {
-    StringBuilder text = new StringBuilder();
-    for (int d = 0; d < bounds.length; d++) {
-      text.append(d == 0 ? "" : " x ");
-      for (int i = 0; i < bounds[d].length; i += 2) {
-        text.append(i == 0 ? "[" : "+[")
-            .append(bounds[d][i])
-            .append(',')
-            .append(bounds[d][i + 1])
-            .append(')');
-      }
-    }
-    return bounds.length == 0 ? "scalar" : text.toString();
+    return bounds.length == 0
+        ? "scalar"
+        : IntStream.range(0, bounds.length)
+            .mapToObj(
+                d -> intervals(d).stream().map(Interval::toString).collect(Collectors.joining("+")))
+            .collect(Collectors.joining(" x "));
   }
 
   private static long[] packedStarts(long[] dimension) {
@@ -262,10 +213,7 @@ public final class Region {
   private static long[][] copied(long[][] bounds) {
     long[][] copy = new long[Objects.requireNonNull(bounds, "bounds").length][];
     for (int d = 0; d < copy.length; d++) {
-      if (bounds[d] == null) {
-        throw new NullPointerException("bounds[" + d + "]");
-      }
-      copy[d] = bounds[d].clone();
+      copy[d] = Objects.requireNonNull(bounds[d], "bounds[" + d + "]").clone();
     }
     return copy;
   }

@@ -75,6 +75,11 @@ final class Agreement {
     return offers.stream().anyMatch(Offer::checksums);
   }
 
+  /** Returns true if the transfers of these two ranks have other links between jobs too. */
+  boolean isInner(int sender, int receiver) {
+    return offers.get(sender).links() > 1 && offers.get(receiver).links() > 1;
+  }
+
   /** Returns true if any rank receives versions into two memory halves by turns, not in place. */
   boolean doubled() {
     return offers.stream().anyMatch(offer -> !offer.receives().isEmpty() && !offer.inPlace());

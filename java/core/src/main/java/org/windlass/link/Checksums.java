@@ -9,17 +9,18 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
+import org.windlass.Collectives;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
 import org.windlass.internal.transfer.BoundTensor;
 import org.windlass.internal.transfer.SourceHash;
-import org.windlass.internal.transfer.Until;
 import org.windlass.internal.transfer.Views;
 import org.windlass.plan.Chunk;
 import org.windlass.plan.Plan;
@@ -68,7 +69,7 @@ final class Checksums {
    *
    * @throws UnsupportedException on every rank, if a sender can't read a term
    */
-  void checkSources(Until until) {
+  void checkSources(Deadline until) {
     if (transfer.tensors().stream().noneMatch(each -> each.from().layout().hasPartial())) {
       return;
     }
@@ -111,12 +112,12 @@ final class Checksums {
   }
 
   /**
-   * Compares the hashes of senders and targets after a run. Collective. Until it returns, the
+   * Compares the hashes of senders and targets after a run. Collective. Deadline it returns, the
    * sources must not change, and the caller keeps the transfer pinned.
    *
    * @return null if all hashes are equal; otherwise the failure to throw on every rank
    */
-  @Nullable Failure verify(long version, Until until) {
+  @Nullable Failure verify(long version, Deadline until) {
     try {
       long[] expected = exchange(until);
       Set<String> wrong = new TreeSet<>();
@@ -171,7 +172,7 @@ final class Checksums {
   }
 
   /** Returns the sender's hash for each of the {@link #incoming} routes, in their order. */
-  private long[] exchange(Until until) {
+  private long[] exchange(Deadline until) {
     int size = communicator.size();
     long[] sendCounts = new long[size];
     long[] receiveCounts = new long[size];
@@ -186,7 +187,9 @@ final class Checksums {
     long[] received = new long[incoming.size()];
     Tensor in = Tensor.allocate(DType.I64, sent.length).copyFrom(sent);
     Tensor out = Tensor.allocate(DType.I64, received.length);
-    until.on(communicator).allToAllv(in, sendCounts, out, receiveCounts);
+    Collectives call =
+        until.leftNs() == Deadline.DEFAULT ? communicator : communicator.withDeadline(until.left());
+    call.allToAllv(in, sendCounts, out, receiveCounts);
     out.copyTo(received);
     in.close();
     out.close();

@@ -4,7 +4,10 @@ package org.windlass.link;
 import java.time.Duration;
 import java.util.List;
 import java.util.OptionalLong;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.windlass.Communicator;
 import org.windlass.DType;
@@ -14,8 +17,8 @@ import org.windlass.Tensor;
 import org.windlass.Window;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
-import org.windlass.internal.transfer.Until;
 import org.windlass.report.Report;
 
 /**
@@ -31,6 +34,9 @@ import org.windlass.report.Report;
  * {@code WITHDRAWN} instead. Senders that have offered wait for one of both. If neither arrives
  * before the senders' deadline, the receivers hang, and the link ends.
  *
+ * <p>Over an inner link ({@link InnerLinks}), both sides then vote with {@code GO} and {@code
+ * BACK}. The value of these signals is the number of the vote on this link.
+ *
  * <p>Senders that finish write this to rank 0 of the receivers. They may then leave before the
  * receivers ask.
  */
@@ -39,7 +45,9 @@ final class Handover implements AutoCloseable {
   private static final int CONFIRMED = 1;
   private static final int WITHDRAWN = 2;
   private static final int OFFERED = 3;
-  private static final int SIGNALS = 4;
+  private static final int GO = 4;
+  private static final int BACK = 5;
+  private static final int SIGNALS = 6;
 
   /** Index in {@link #words} of the offered version. Senders write words at receivers. */
   private static final int VERSION = 0;
@@ -95,6 +103,9 @@ final class Handover implements AutoCloseable {
   /** Number of the last request that was confirmed or withdrawn. Used by rank 0 only. */
   private long ticket;
 
+  /** Number of votes that each side has given on this link. Used by rank 0 only. */
+  private long votes;
+
   /** Duration of the last move, in nanoseconds. */
   private long moveNs;
 
@@ -105,7 +116,7 @@ final class Handover implements AutoCloseable {
    * @param side ranks of this job, in the same order
    * @param senders number of senders
    */
-  Handover(Communicator communicator, Communicator side, int senders, Until until) {
+  Handover(Communicator communicator, Communicator side, int senders, Deadline until) {
     this.communicator = communicator;
     this.firstReceiver = senders;
     int first = communicator.rank() < senders ? 0 : senders;
@@ -165,7 +176,7 @@ final class Handover implements AutoCloseable {
    * @param until deadline for the move; the receivers get the time that is left
    * @return true
    */
-  boolean offer(long version, Until until) {
+  boolean offer(long version, Deadline until) {
     ticket++;
     put(other, VERSION, version, until.leftNs());
     signals.notify(other, OFFERED, ticket);
@@ -176,19 +187,47 @@ final class Handover implements AutoCloseable {
    * Waits for the receivers' answer to an offer. Returns false if they have withdrawn their
    * request. If they don't answer before {@code until}, ends the link and throws.
    */
-  boolean isConfirmed(Until until) {
+  boolean isConfirmed(Deadline until) {
+    return isFirst(
+        CONFIRMED, WITHDRAWN, ticket, until,
+        () -> "the receivers have asked for a version, and don't answer to version "
+            + own.getLong(VERSION) + ", which they were offered");
+  }
+
+  /** Tells the other job whether a version may move ({@link Tickets}). For rank 0. */
+  boolean vote(boolean isGo) {
+    votes++;
+    signals.notify(other, isGo ? GO : BACK, votes);
+    return true;
+  }
+
+  /**
+   * Waits for the other job's vote after {@link #vote}, and returns it. If none comes before {@code
+   * until}, ends the link and throws. For rank 0.
+   */
+  boolean isOtherForGo(Deadline until) {
+    return isFirst(
+        GO, BACK, votes, until,
+        () -> "the other job has taken part in a version, and doesn't say whether it moves");
+  }
+
+  /**
+   * Waits until the other job sets one of two signals to {@code value}. Returns true if it is
+   * {@code yes}.
+   *
+   * @param late message of the failure if neither is set before {@code until}
+   */
+  private boolean isFirst(int yes, int no, long value, Deadline until, Supplier<String> late) {
     long startNs = System.nanoTime();
-    while (!signals.test(other, CONFIRMED, ticket)) {
-      if (signals.test(other, WITHDRAWN, ticket)) {
+    while (!signals.test(other, yes, value)) {
+      if (signals.test(other, no, value)) {
         return false;
       }
       if (until.isOver()) {
         throw side.failed(
             Native.WL_ABORTED,
             List.of(other),
-            "the receivers have asked for a version, and don't answer to version "
-                + own.getLong(VERSION) + ", which they were offered; see whether rank " + other
-                + " is stopped");
+            late.get() + "; see whether rank " + other + " is stopped");
       }
       pause(System.nanoTime() - startNs);
     }
@@ -214,16 +253,24 @@ final class Handover implements AutoCloseable {
 
   /**
    * Reports to rank 0 of the receivers that no version follows. Returns once that rank has the
-   * report, or the receivers have left.
+   * report, or the receivers have left. If neither happens before {@code until}, ends the link and
+   * throws. That also ends a put to another host, which would last longer.
    */
-  void finish(Until until) {
-    long startNs = System.nanoTime();
-    while (!isEndThere()) {
-      if (until.isOver()) {
-        throw side.failed(
-            Native.WL_ABORTED, List.of(other), "the receivers don't get the end of the versions");
+  void finish(Deadline until) {
+    CompletableFuture<Void> late = new CompletableFuture<>();
+    late.completeOnTimeout(null, until.leftNs(), TimeUnit.NANOSECONDS)
+        .thenRun(
+            () ->
+                side.failed(
+                    Native.WL_ABORTED, List.of(other),
+                    "the receivers don't get the end of the versions"));
+    try {
+      long startNs = System.nanoTime();
+      while (!isEndThere()) {
+        pause(System.nanoTime() - startNs);
       }
-      pause(System.nanoTime() - startNs);
+    } finally {
+      late.cancel(false);
     }
   }
 
@@ -312,7 +359,7 @@ final class Handover implements AutoCloseable {
    * @throws AbortedException if the move has failed on another rank of this job; the link has then
    *     ended
    */
-  void moved(boolean has, long nanoseconds, Until until) {
+  void moved(boolean has, long nanoseconds, Deadline until) {
     moveNs = nanoseconds > 0 ? nanoseconds : moveNs;
     try {
       long[][] all = side.words(until.later(GRACE), Native.WL_OP_LINK_MOVE, has ? 1 : 0);

@@ -10,7 +10,7 @@ import org.windlass.DistributedTensor;
 import org.windlass.Signals;
 import org.windlass.Tensor;
 import org.windlass.Window;
-import org.windlass.internal.transfer.Until;
+import org.windlass.internal.Deadline;
 
 /**
  * Runs calls that rank 0 of a job makes on a link for all ranks of the job. Each rank reports to
@@ -48,7 +48,7 @@ final class LedCalls implements AutoCloseable {
    *
    * @param grace time beyond a deadline for which ranks wait for one another
    */
-  LedCalls(LinkSide side, Duration grace, Until until) {
+  LedCalls(LinkSide side, Duration grace, Deadline until) {
     this.side = side;
     this.grace = grace;
     Communicator job = side.communicator();
@@ -67,11 +67,11 @@ final class LedCalls implements AutoCloseable {
    * @param leftNs nanoseconds that this rank has left; {@code call} gets the least of all ranks
    * @param failed result on the other ranks if {@code call} throws
    */
-  long[] make(long leftNs, long[] failed, Function<Until, long[]> call) {
+  long[] make(long leftNs, long[] failed, Function<Deadline, long[]> call) {
     if (side.rank() != 0) {
       return side.on(() -> awaitResult(leftNs));
     }
-    Until agreed = side.on(() -> awaitAll(leftNs));
+    Deadline agreed = side.on(() -> awaitAll(leftNs));
     long[] result = failed;
     try {
       result = call.apply(agreed);
@@ -86,23 +86,23 @@ final class LedCalls implements AutoCloseable {
     put(0, RESULT + side.rank(), leftNs);
     signals.notify(0, CAME, calls + 1);
     // Rank 0 waits for the other ranks, and may have come later than this one.
-    await(0, ANSWERED, 2 * calls + 1, new Until(leftNs).later(grace.multipliedBy(2)));
+    await(0, ANSWERED, 2 * calls + 1, Deadline.of(leftNs).later(grace.multipliedBy(2)));
     calls++;
-    await(0, ANSWERED, 2 * calls, new Until(leftNs).later(grace));
+    await(0, ANSWERED, 2 * calls, Deadline.of(leftNs).later(grace));
     long[] all = new long[RESULT + side.size()];
     words.copyTo(all);
     return Arrays.copyOf(all, RESULT);
   }
 
-  private Until awaitAll(long leftNs) {
-    Until coming = new Until(leftNs).later(grace);
+  private Deadline awaitAll(long leftNs) {
+    Deadline coming = Deadline.of(leftNs).later(grace);
     long leastNs = leftNs;
     for (int rank = 1; rank < side.size(); rank++) {
       await(rank, CAME, calls + 1, coming);
       leastNs = Math.min(leastNs, words.getLong(RESULT + rank));
     }
     notifyAll(2 * calls + 1);
-    return new Until(leastNs);
+    return Deadline.of(leastNs);
   }
 
   private Void tell(long[] result) {
@@ -120,7 +120,7 @@ final class LedCalls implements AutoCloseable {
     }
   }
 
-  private void await(int rank, int signal, long value, Until until) {
+  private void await(int rank, int signal, long value, Deadline until) {
     signals.withDeadline(until.left()).await(rank, signal, value);
   }
 

@@ -24,7 +24,6 @@ import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.transfer.Alike;
 import org.windlass.internal.transfer.Names;
 import org.windlass.internal.transfer.StepsMemo;
-import org.windlass.internal.transfer.Until;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 
@@ -69,8 +68,11 @@ public final class Link implements AutoCloseable {
 
   private final Communicator communicator;
 
-  /** The senders' communicator; null on a rank that does not send. */
-  private final @Nullable LinkSide senders;
+  /**
+   * Ranks of this job or, within one communicator, the senders. Null there on a rank that does not
+   * send.
+   */
+  private final @Nullable LinkSide side;
 
   private final LinkRanks ranks;
   private final boolean sends;
@@ -129,20 +131,17 @@ public final class Link implements AutoCloseable {
     if (handover == null) {
       int[] senderRanks = ranks.senders();
       Communicator own = communicator.subgroup(senderRanks);
-      this.senders =
-          own == null ? null : new LinkSide(communicator, own, senderRanks, "the senders");
+      this.side = own == null ? null : new LinkSide(communicator, own, senderRanks, "the senders");
     } else {
-      this.senders = sends ? handover.side() : null;
-    }
-    if (senders != null) {
-      communicator.endpoint().abortsToo(senders.communicator().endpoint());
+      this.side = handover.side();
     }
     this.unclosed =
         new Unclosed("Link '" + name + "' of rank " + communicator.rank() + whose);
     communicator.endpoint().own();
-    for (LinkSide part : new LinkSide[] {senders, handover == null ? null : handover.side()}) {
-      if (part != null) {
-        part.communicator().endpoint().own();
+    if (side != null) {
+      side.communicator().endpoint().own();
+      if (sends) {
+        communicator.endpoint().abortsToo(side.communicator().endpoint());
       }
     }
     Leaks.watch(this, unclosed);
@@ -160,7 +159,7 @@ public final class Link implements AutoCloseable {
   @SuppressWarnings("exports")
   public static Link between(
       String name, LinkedJobs jobs, Communicator communicator, Communicator side, StepsMemo memo,
-      Until until) {
+      Deadline until) {
     try {
       String here = jobs.text(name);
       Alike.require(
@@ -215,7 +214,7 @@ public final class Link implements AutoCloseable {
     try {
       Alike.require(
           communicator,
-          new Until(Deadline.DEFAULT),
+          Deadline.of(Deadline.DEFAULT),
           Native.WL_OP_LINK,
           fingerprint,
           "opens link '" + name + "' from mesh " + senders + " to mesh " + receivers);
@@ -346,8 +345,9 @@ public final class Link implements AutoCloseable {
     links.forEach(Link::leave);
   }
 
-  @Nullable LinkSide senders() {
-    return senders;
+  /** Returns the senders' communicator, for a sender. */
+  LinkSide senders() {
+    return Objects.requireNonNull(side);
   }
 
   LinkRanks ranks() {
@@ -449,8 +449,7 @@ public final class Link implements AutoCloseable {
   }
 
   private void leaveAll() {
-    LinkSide part = handover == null ? senders : handover.side();
-    Communicator own = part == null ? null : part.communicator();
+    Communicator own = side == null ? null : side.communicator();
     try (communicator;
         own;
         handover) {

@@ -11,9 +11,9 @@ import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.transfer.Replicas;
 import org.windlass.internal.transfer.TransferHandle;
-import org.windlass.internal.transfer.Until;
 import org.windlass.transfer.Progress;
 import org.windlass.transfer.Transfer;
 
@@ -40,6 +40,8 @@ final class LinkPart {
 
   private final List<Checksums> checksums = new ArrayList<>();
 
+  private final boolean isInner;
+
   /** Returns the names of this rank's targets that the last, failed move wrote in part. */
   private Supplier<List<String>> incomplete = List::of;
 
@@ -49,18 +51,19 @@ final class LinkPart {
   /** The transfer that ran last. Any thread may read it. */
   private volatile Transfer latest;
 
-  LinkPart(Link link, List<Transfer> transfers, boolean checked) {
+  LinkPart(Link link, List<Transfer> transfers, boolean checked, boolean isInner) {
     this.link = link;
     this.registration = link.nextRegistration();
     this.transfers = List.copyOf(transfers);
     this.latest = transfers.get(0);
+    this.isInner = isInner;
     if (checked) {
       transfers.forEach(
           transfer -> checksums.add(new Checksums(link.communicator(), transfer)));
     }
   }
 
-  void checkSources(Until until) {
+  void checkSources(Deadline until) {
     if (!checksums.isEmpty()) {
       checksums.get(0).checkSources(until);
     }
@@ -88,12 +91,18 @@ final class LinkPart {
     return link.handover() != null;
   }
 
+  /** Returns true if both jobs of the link have transfers over other links too. */
+  boolean isInner() {
+    return isInner;
+  }
+
   Handover handover() {
     return Objects.requireNonNull(link.handover());
   }
 
-  long leftNs(Until until) {
-    return until.leftNs(link.communicator());
+  long leftNs(Deadline until) {
+    long leftNs = until.leftNs();
+    return leftNs == Deadline.DEFAULT ? Deadline.nanos(link.communicator().deadline()) : leftNs;
   }
 
   /** Reports to all receivers the newest version, and whether the senders wait in a send of it. */
@@ -111,7 +120,7 @@ final class LinkPart {
    * @param version element 0 receives the version that the ranks agree on, or {@code FINISHED}. It
    *     is set even if the call throws later, and unchanged if it throws before
    */
-  void move(int half, long named, long[] version, Until until) {
+  void move(int half, long named, long[] version, Deadline until) {
     incomplete = List::of;
     if (!isLed()) {
       moveHere(half, named, version, until);
@@ -130,7 +139,7 @@ final class LinkPart {
     }
   }
 
-  private void moveHere(int half, long named, long[] version, Until until) {
+  private void moveHere(int half, long named, long[] version, Deadline until) {
     latest = transfers.get(half);
     incomplete = latest::incomplete;
     if (checksums.isEmpty()) {
@@ -144,7 +153,7 @@ final class LinkPart {
     }
   }
 
-  private void transfer(long named, long[] version, Until until) {
+  private void transfer(long named, long[] version, Deadline until) {
     try {
       latest.move(registration, named, version, until.leftNs());
     } catch (UnsupportedException e) {
@@ -162,7 +171,7 @@ final class LinkPart {
    * Reports to the receivers that no version follows. Collective over the senders between two jobs,
    * otherwise over the whole link.
    */
-  void finish(Until until) {
+  void finish(Deadline until) {
     if (link.isFinished()) {
       return;
     }
@@ -190,7 +199,7 @@ final class LinkPart {
    * @return the failure of the verification; null if it succeeded
    */
   private Checksums.@Nullable Failure moveAndVerify(
-      int half, long named, long[] version, Until until) {
+      int half, long named, long[] version, Deadline until) {
     TransferHandle sources = latest.handle();
     boolean held = sources.pin(); // once closed, the move says so
     boolean isOver = false;
@@ -273,17 +282,15 @@ final class LinkPart {
     return latest.progress();
   }
 
-  void checkReplicas(Until until) {
-    LinkSide senders = Objects.requireNonNull(link.senders());
+  void checkReplicas(Deadline until) {
+    LinkSide senders = link.senders();
     try {
       senders.on(
           () -> {
-            Replicas.check(
-                until,
-                senders.communicator(),
-                link.ranks().senders(),
-                layout -> link.ranks().named(true, layout),
-                transfers.get(0).tensors());
+            new Replicas(
+                    until, senders.communicator(), link.ranks().senders(),
+                    layout -> link.ranks().named(true, layout))
+                .check(transfers.get(0).tensors());
             return null;
           });
     } catch (RuntimeException | Error e) {

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
-import org.windlass.internal.transfer.Until;
+import org.windlass.internal.Deadline;
 import org.windlass.transfer.Transfer;
 
 /**
@@ -25,10 +25,14 @@ final class LinkParts {
   /** Links between jobs; at most 64. */
   private final List<LinkPart> led;
 
+  /** Rounds of votes before each move; 0 without inner links. */
+  private final int rounds;
+
   /** Link on which the last move was tried, and has failed if the move has. */
   private LinkPart failed;
 
-  LinkParts(List<LinkPart> parts) {
+  LinkParts(List<LinkPart> parts, int rounds) {
+    this.rounds = rounds;
     led = parts.stream().filter(LinkPart::isLed).toList();
     Stream<LinkPart> within = parts.stream().filter(part -> !part.isLed());
     all = Stream.concat(led.stream(), within).toList();
@@ -72,10 +76,10 @@ final class LinkParts {
    *     call throws; {@link Transfer#ANY_VERSION} if none has moved
    * @return a link whose other side did not arrive in time; null if there is none
    */
-  @Nullable LinkPart move(int half, long wanted, long[] version, Until until) {
+  @Nullable LinkPart move(int half, long wanted, long[] version, Deadline until) {
     version[0] = ANY;
     Tickets tickets = take(wanted, until);
-    if (isFinished() || Long.bitCount(tickets.moves()) != led.size()) {
+    if (isFinished() || (!led.isEmpty() && tickets.version() == Handover.NONE)) {
       leave(0, half, tickets, until, null);
       int late = Long.numberOfTrailingZeros(tickets.late());
       return isFinished() || late >= led.size() ? null : led.get(late);
@@ -85,7 +89,7 @@ final class LinkParts {
       failed = all.get(i);
       long moved = version[0];
       try {
-        Until moving = i < led.size() ? tickets.until() : until;
+        Deadline moving = i < led.size() ? tickets.until() : until;
         failed.move(half, moved == ANY ? named : moved, version, moving);
         if (version[0] != FINISHED) {
           continue;
@@ -106,12 +110,12 @@ final class LinkParts {
     return null;
   }
 
-  private Tickets take(long wanted, Until until) {
+  private Tickets take(long wanted, Deadline until) {
     if (led.isEmpty()) {
       return Tickets.NONE;
     }
     try {
-      return Tickets.take(led, wanted, until);
+      return Tickets.take(led, rounds, wanted, until);
     } catch (RuntimeException | Error e) {
       failed = Tickets.failed(led);
       throw e;
@@ -140,7 +144,7 @@ final class LinkParts {
    * @param failure gets further failures as suppressed ones; null for none
    */
   private void leave(
-      int first, int half, Tickets tickets, Until until, @Nullable Throwable failure) {
+      int first, int half, Tickets tickets, Deadline until, @Nullable Throwable failure) {
     for (int i = first; i < all.size(); i++) {
       boolean isLed = i < led.size();
       try {

@@ -2,6 +2,7 @@
 package org.windlass.link;
 
 import java.util.Arrays;
+import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
@@ -11,11 +12,7 @@ import org.windlass.layout.Layout;
  * Converts between rank numbers of a link's communicator and those of its two sides. A side numbers
  * its ranks as the communicator or the job does from which the link was made.
  */
-final class LinkRanks {
-  private final String name;
-  private final Side sending;
-  private final Side receiving;
-
+record LinkRanks(String name, Side sending, Side receiving) {
   /**
    * One side of a link.
    *
@@ -23,7 +20,7 @@ final class LinkRanks {
    * @param counted side's numbers of consecutive ranks of the link, ascending
    * @param first the link's number of the rank {@code counted[0]}
    */
-  private record Side(DeviceMesh mesh, int[] counted, int first) {
+  record Side(DeviceMesh mesh, int[] counted, int first) {
     int linked(int rank) {
       return first + Arrays.binarySearch(counted, rank);
     }
@@ -46,12 +43,6 @@ final class LinkRanks {
     static Side ofJob(int size, int first) {
       return new Side(DeviceMesh.of(size), IntStream.range(0, size).toArray(), first);
     }
-  }
-
-  private LinkRanks(String name, Side sending, Side receiving) {
-    this.name = name;
-    this.sending = sending;
-    this.receiving = receiving;
   }
 
   /** Returns the ranks of a link between two jobs with these numbers of ranks, senders first. */
@@ -96,32 +87,32 @@ final class LinkRanks {
    */
   Layout linked(String what, boolean isSender, Layout layout) {
     Side side = side(isSender);
-    int[] linked = new int[layout.mesh().size()];
-    for (int place = 0; place < linked.length; place++) {
-      int rank = layout.mesh().rankAtPlace(place);
-      if (!side.mesh.contains(rank)) {
-        throw new InvalidArgumentException(
-            what + ": layout " + layout + " holds rank " + rank + ", which is no "
-                + (isSender ? "sender" : "receiver") + " of link '" + name + "' (" + side.mesh
-                + ")");
-      }
-      linked[place] = side.linked(rank);
-    }
-    return new Layout(layout.mesh().ranks(linked), layout.placements());
+    return mapped(
+        layout,
+        rank -> {
+          if (!side.mesh.contains(rank)) {
+            throw new InvalidArgumentException(
+                what + ": layout " + layout + " holds rank " + rank + ", which is no "
+                    + (isSender ? "sender" : "receiver") + " of link '" + name + "' (" + side.mesh
+                    + ")");
+          }
+          return side.linked(rank);
+        });
+  }
+
+  /** Returns a layout with other rank numbers. */
+  private static Layout mapped(Layout layout, IntUnaryOperator other) {
+    DeviceMesh mesh = layout.mesh();
+    int[] ranks =
+        IntStream.range(0, mesh.size()).map(mesh::rankAtPlace).map(other).toArray();
+    return new Layout(mesh.ranks(ranks), layout.placements());
   }
 
   /** Returns a layout's text for messages, with a side's rank numbers instead of the link's. */
   String named(boolean isSender, Layout layout) {
     Side side = side(isSender);
-    DeviceMesh mesh = layout.mesh();
-    int[] own = new int[mesh.size()];
-    for (int place = 0; place < own.length; place++) {
-      own[place] = side.own(mesh.rankAtPlace(place));
-      if (own[place] < 0) {
-        return layout.qualified();
-      }
-    }
-    return new Layout(mesh.ranks(own), layout.placements()).toString();
+    boolean isOfSide = layout.mesh().ranks().stream().allMatch(rank -> side.own(rank) >= 0);
+    return isOfSide ? mapped(layout, side::own).toString() : layout.qualified();
   }
 
   /** Returns the side's number of rank {@code linked} of the link, which is on that side. */

@@ -7,37 +7,22 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.windlass.Communicator;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
-import org.windlass.internal.transfer.Until;
 
 /**
  * The ranks of one side of a link, with a communicator of their own. If that communicator fails,
  * the link ends on all ranks. The message of the link's failure has the link's rank numbers.
+ *
+ * @param link communicator of the link
+ * @param communicator ranks of this side
+ * @param linked element r is the link's number of rank r of this side; ascending
+ * @param name the side's name in messages, such as "their job"
  */
-final class LinkSide {
-  private final Communicator link;
-  private final Communicator own;
-
-  /** Element r is the link's number of rank r of this side. Ascending. */
-  private final int[] linked;
-
-  /** The side's name in messages, such as "their job". */
-  private final String name;
-
-  LinkSide(Communicator link, Communicator own, int[] linked, String name) {
-    this.link = link;
-    this.own = own;
-    this.linked = linked.clone();
-    this.name = name;
-  }
-
-  Communicator communicator() {
-    return own;
-  }
-
+record LinkSide(Communicator link, Communicator communicator, int[] linked, String name) {
   int rank() {
-    return own.rank();
+    return communicator.rank();
   }
 
   int size() {
@@ -49,8 +34,8 @@ final class LinkSide {
   }
 
   /** Gathers {@code words} of all ranks of the side. Collective over the side. */
-  long[][] words(Until until, int operation, long... words) {
-    return on(() -> Gathered.words(own, until::leftNs, operation, words));
+  long[][] words(Deadline until, int operation, long... words) {
+    return on(() -> Gathered.words(communicator, until::leftNs, operation, words));
   }
 
   /**
@@ -62,7 +47,8 @@ final class LinkSide {
       return call.get();
     } catch (WindlassException e) {
       // An exception after which the side lives has no rank numbers of the side.
-      boolean isOver = own.failure().filter(record -> record.code() == e.code()).isPresent();
+      boolean isOver =
+          communicator.failure().filter(record -> record.code() == e.code()).isPresent();
       throw isOver ? linked(e) : e;
     }
   }

@@ -17,7 +17,6 @@ import org.windlass.error.VerificationFailedException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.transfer.Targets;
-import org.windlass.internal.transfer.Until;
 import org.windlass.transfer.Progress;
 import org.windlass.transfer.Transfer;
 
@@ -93,8 +92,8 @@ public final class LinkTransfer implements AutoCloseable {
   /** Moves that had begun before the call in progress in place; negative without such a call. */
   private volatile long begun = Holding.NONE;
 
-  LinkTransfer(List<LinkPart> parts, Targets targets) {
-    this.parts = new LinkParts(parts);
+  LinkTransfer(List<LinkPart> parts, int rounds, Targets targets) {
+    this.parts = new LinkParts(parts, rounds);
     this.links = this.parts.all().stream().map(LinkPart::link).toList();
     this.link = links.get(0);
     this.targets = targets;
@@ -178,7 +177,7 @@ public final class LinkTransfer implements AutoCloseable {
     Link.enter("finish", links);
     RuntimeException first = null;
     try {
-      Until until = new Until(deadlineNs);
+      Deadline until = Deadline.of(deadlineNs);
       for (LinkPart part : parts.all()) {
         try {
           part.finish(until);
@@ -311,7 +310,7 @@ public final class LinkTransfer implements AutoCloseable {
     Link.enter(what, links);
     long[] version = {ANY};
     try {
-      Until until = new Until(deadlineNs);
+      Deadline until = Deadline.of(deadlineNs);
       while (!isFinished()) {
         begun = targets.isInPlace() ? parts.begun() : Holding.NONE;
         LinkPart late = parts.move(next, wanted, version, until);
@@ -472,7 +471,7 @@ public final class LinkTransfer implements AutoCloseable {
     requireSender("checkReplicas");
     Link.enter("checkReplicas", links);
     try {
-      Until until = new Until(Deadline.DEFAULT);
+      Deadline until = Deadline.of(Deadline.DEFAULT);
       parts.all().forEach(part -> part.checkReplicas(until));
     } finally {
       Link.leave(links);

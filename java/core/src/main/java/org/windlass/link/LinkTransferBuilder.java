@@ -26,7 +26,6 @@ import org.windlass.internal.transfer.Offer;
 import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.TargetViews;
 import org.windlass.internal.transfer.Targets;
-import org.windlass.internal.transfer.Until;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
@@ -336,12 +335,13 @@ public final class LinkTransferBuilder {
     Share at = shares.values().iterator().next();
     try {
       Targets views = views();
-      Until until = new Until(deadlineNs);
+      Deadline until = Deadline.of(deadlineNs);
       for (Share each : shares.values()) {
         at = each;
         parts.add(join(each, views, until));
       }
-      LinkTransfer transfer = new LinkTransfer(parts, views);
+      int rounds = InnerLinks.rounds(parts, until);
+      LinkTransfer transfer = new LinkTransfer(parts, rounds, views);
       links.forEach(link -> link.keep(transfer));
       return transfer;
     } catch (RuntimeException | Error e) {
@@ -371,7 +371,7 @@ public final class LinkTransferBuilder {
    * Registers the tensors of one link, with one transfer for each memory half of the receivers.
    * Collective over the link.
    */
-  private LinkPart join(Share share, Targets views, Until until) {
+  private LinkPart join(Share share, Targets views, Deadline until) {
     Link link = share.link;
     byte[] offer = offer(share);
     registered = true;
@@ -387,7 +387,10 @@ public final class LinkTransferBuilder {
       for (TransferBuilder half : planned.halves()) {
         transfers.add(half.register(true, memo, until.leftNs()));
       }
-      LinkPart part = new LinkPart(link, transfers, planned.agreement().checksums());
+      Agreement agreement = planned.agreement();
+      boolean isInner =
+          link.handover() != null && agreement.isInner(0, link.ranks().firstReceiver());
+      LinkPart part = new LinkPart(link, transfers, agreement.checksums(), isInner);
       part.checkSources(until);
       return part;
     } catch (RuntimeException | Error e) {
@@ -423,7 +426,9 @@ public final class LinkTransferBuilder {
   }
 
   private byte[] offer(Share share) {
-    byte[] offer = new Offer(checksums, inPlace, share.sends, share.receives).encode();
+    long links = shares.values().stream().filter(each -> each.link.handover() != null).count();
+    byte[] offer =
+        new Offer(checksums, inPlace, (int) links, share.sends, share.receives).encode();
     if (offer.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
           "register: the list of this rank's tensors takes " + offer.length + " bytes, of at most "

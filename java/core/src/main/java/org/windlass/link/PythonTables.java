@@ -4,7 +4,6 @@ package org.windlass.link;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -21,6 +20,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
 import org.windlass.internal.call.Gathered;
@@ -29,7 +29,6 @@ import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.transfer.BoundTensor;
 import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.TransferWords;
-import org.windlass.internal.transfer.Until;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
@@ -54,7 +53,7 @@ final class PythonTables {
    * Returns the result of {@code plan} after Python ranks have received their parts of it. If
    * {@code plan} throws on all receivers, Python ranks throw the same. Collective over the link.
    */
-  static LinkTransferBuilder.Planned told(Link link, Until until,
+  static LinkTransferBuilder.Planned told(Link link, Deadline until,
       Supplier<LinkTransferBuilder.Planned> plan) {
     byte[][] stated = gather(link, until, new byte[0]);
     boolean isPlanner = link.communicator().rank() == link.ranks().firstReceiver();
@@ -81,7 +80,7 @@ final class PythonTables {
     return Objects.requireNonNull(planned);
   }
 
-  private static byte[][] gather(Link link, Until until, byte[] own) {
+  private static byte[][] gather(Link link, Deadline until, byte[] own) {
     return Gathered.bytes(link.communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER, own);
   }
 
@@ -138,7 +137,7 @@ final class PythonTables {
     }
     Map<String, TransferWords.Binding> views = new HashMap<>();
     for (int left = in.readInt(); left > 0; left--) {
-      String name = new String(Encoding.array(in), StandardCharsets.UTF_8);
+      String name = Encoding.text(in);
       if (views.put(name, binding(in)) != null || !names.contains(name)) {
         throw new IOException("a tensor is there twice, or is not sent");
       }

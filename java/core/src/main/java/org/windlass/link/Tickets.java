@@ -6,24 +6,26 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.stream.IntStream;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
-import org.windlass.internal.transfer.Until;
+import org.windlass.internal.Deadline;
 import org.windlass.transfer.Transfer;
 
 /**
  * Result of {@link Handover} over the links of a transfer, of which there are at most 64. Bit i of
  * a mask is for link i. All ranks of a job get the same result.
  *
- * @param moves mask of the links over which both sides begin the move. If some bit is missing, this
- *     job must withdraw the version on the links whose bits are set
+ * @param moves mask of the links on which both sides have agreed. If {@code version} is {@link
+ *     Handover#NONE}, this job takes the version back over these links
  * @param late mask of the links whose other side did not arrive in time
  * @param ended mask of the links whose senders have finished
- * @param version the version that senders offer; negative if none moves. If the senders of several
- *     links offer different ones, {@code SEVERAL} minus one that is not the first link's
+ * @param version the version that senders offer; {@link Handover#NONE} if none moves. If the
+ *     senders of several links offer different ones, {@code SEVERAL} minus one that is not the
+ *     first link's
  * @param until deadline of the move
  */
-record Tickets(long moves, long late, long ended, long version, Until until) {
+record Tickets(long moves, long late, long ended, long version, Deadline until) {
   /** Longest time for which receivers let senders with an offer wait for those of other links. */
   private static final long LONGEST_HOLD_NS = Handover.RESERVE.toNanos() / 2;
 
@@ -33,10 +35,10 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   static final Tickets NONE = still(0, 0);
 
   private static Tickets still(long late, long ended) {
-    return new Tickets(0, late, ended, Handover.NONE, new Until(1));
+    return new Tickets(0, late, ended, Handover.NONE, Deadline.of(1));
   }
 
-  /** Returns true if both sides begin the move over link number {@code part}. */
+  /** Returns true if both sides of link number {@code part} have agreed. */
   boolean moves(int part) {
     return (moves >> part & 1) != 0;
   }
@@ -56,9 +58,10 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
    * Synchronizes this job with the other jobs of all links. Also marks links whose senders have
    * finished. Collective over this job.
    *
+   * @param rounds rounds of votes with the transfers behind inner links
    * @param version the version that this rank sends; ignored on a receiver
    */
-  static Tickets take(List<LinkPart> parts, long version, Until until) {
+  static Tickets take(List<LinkPart> parts, int rounds, long version, Deadline until) {
     boolean isSender = parts.get(0).link().sends();
     Tickets tickets =
         lead(parts, until, agreed -> isSender ? offer(parts, version, agreed) : ask(parts, agreed));
@@ -68,12 +71,37 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
         parts.get(i).link().setFinished();
       }
     }
-    return tickets;
+    return rounds == 0 || tickets.moves == 0
+        ? tickets
+        : lead(parts, tickets.until, agreed -> tickets.voted(parts, rounds, agreed));
+  }
+
+  /**
+   * Votes with the jobs behind inner links on whether the version moves. In each round, a job tells
+   * the others of its links whether all that it has heard of can move. So after the last round, all
+   * of them take the version back if one of them must. For rank 0.
+   */
+  private Tickets voted(List<LinkPart> parts, int rounds, Deadline until) {
+    List<LinkPart> voting =
+        IntStream.range(0, parts.size())
+            .filter(this::moves)
+            .mapToObj(parts::get)
+            .filter(LinkPart::isInner)
+            .toList();
+    boolean isGo = version != Handover.NONE;
+    for (int round = 0; round < rounds; round++) {
+      boolean own = isGo;
+      bits(voting, part -> lives(() -> part.handover().vote(own)));
+      isGo &=
+          bits(voting, part -> lives(() -> part.handover().isOtherForGo(until))) == all(voting);
+    }
+    Deadline moving = until.orLonger(Handover.RESERVE.multipliedBy(parts.size()));
+    return new Tickets(moves, late, ended, isGo ? version : Handover.NONE, moving);
   }
 
   /** Reports to the receivers of a link that no version follows. Collective over the senders. */
-  static void finish(LinkPart part, Until until) {
-    Function<Until, Tickets> finish =
+  static void finish(LinkPart part, Deadline until) {
+    Function<Deadline, Tickets> finish =
         agreed -> {
           part.handover().finish(agreed);
           return still(0, 1);
@@ -89,8 +117,8 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
 
   /** Runs {@code call} on rank 0 of this job, and returns its result on all ranks of the job. */
   private static Tickets lead(
-      List<LinkPart> parts, Until until, Function<Until, Tickets> call) {
-    Function<Until, long[]> led =
+      List<LinkPart> parts, Deadline until, Function<Deadline, Tickets> call) {
+    Function<Deadline, long[]> led =
         agreed -> {
           try {
             return call.apply(agreed).words();
@@ -110,7 +138,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
           .failure()
           .orElseGet(() -> new AbortedException("rank 0 of this job has failed in it"));
     }
-    return new Tickets(words[0], words[1], words[2], words[3], new Until(words[4]));
+    return new Tickets(words[0], words[1], words[2], words[3], Deadline.of(words[4]));
   }
 
   /** Returns the first link that has failed; the first of all if none has. */
@@ -159,23 +187,24 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   }
 
   /** Offers a version once the receivers of all links ask for one. For rank 0 of the senders. */
-  private static Tickets offer(List<LinkPart> parts, long version, Until until) {
+  private static Tickets offer(List<LinkPart> parts, long version, Deadline until) {
     long wholeNs = until.leftNs();
     long moveNs = parts.stream().mapToLong(part -> part.handover().moveNs()).sum();
     long reserveNs = Math.min(wholeNs / 2, Math.max(Handover.RESERVE.toNanos(), 2 * moveNs));
-    Until asking = new Until(wholeNs - reserveNs);
+    Deadline asking = Deadline.of(wholeNs - reserveNs);
     Duration least = Handover.RESERVE.multipliedBy(parts.size());
     try {
       parts.forEach(part -> part.announce(version, true));
       while (await(parts, asking, part -> part.handover().isAsked())) {
         // Both sides have arrived, so a passed deadline must not end the link.
-        Until moving = until.orLonger(least);
+        Deadline moving = until.orLonger(least);
         bits(parts, part -> lives(() -> part.handover().offer(version, moving)));
         // The other ranks of this job wait for no more than GRACE beyond the deadline.
-        Until confirming = until.orLonger(Handover.RESERVE);
+        Deadline confirming = until.orLonger(Handover.RESERVE);
         long taken = bits(parts, part -> lives(() -> part.handover().isConfirmed(confirming)));
         if (taken != 0) {
-          return new Tickets(taken, 0, 0, version, moving.orLonger(least));
+          long all = taken == all(parts) ? version : Handover.NONE;
+          return new Tickets(taken, 0, 0, all, moving.orLonger(least));
         }
       }
       return late(parts, bits(parts, part -> part.handover().isAsked()));
@@ -185,18 +214,21 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   }
 
   /** Asks for a version, and takes it once all links offer one. For rank 0 of the receivers. */
-  private static Tickets ask(List<LinkPart> parts, Until until) {
+  private static Tickets ask(List<LinkPart> parts, Deadline until) {
     boolean isOne = parts.size() == 1;
     try {
       while (!until.isOver()
           && ended(parts) == 0
           && (isOne || await(parts, until, Tickets::isThere))) {
-        Until asking = isOne ? until : new Until(Math.min(until.leftNs(), LONGEST_HOLD_NS));
+        Deadline asking = isOne ? until : Deadline.of(Math.min(until.leftNs(), LONGEST_HOLD_NS));
         boolean isOffered = false;
         long taken = 0;
         try {
           parts.forEach(part -> part.handover().ask());
-          isOffered = await(parts, asking, part -> part.handover().isOffered());
+          isOffered =
+              await(parts, asking, part -> part.handover().isOffered())
+                  // Senders may wait in a send of another transfer by now.
+                  && (isOne || bits(parts, Tickets::isThere) == all(parts));
         } finally {
           boolean takes = isOffered;
           taken = bits(parts, part -> lives(() -> part.handover().settle(takes)));
@@ -226,7 +258,8 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
             .map(other -> SEVERAL - other)
             .findFirst()
             .orElse(first);
-    return new Tickets(taken, 0, 0, version, new Until(leftNs).later(Handover.GRACE));
+    Deadline until = Deadline.of(leftNs).later(Handover.GRACE);
+    return new Tickets(taken, 0, 0, taken == all(parts) ? version : Handover.NONE, until);
   }
 
   private static long ended(List<LinkPart> parts) {
@@ -239,7 +272,7 @@ record Tickets(long moves, long late, long ended, long version, Until until) {
   }
 
   /** Waits until all links fulfil {@code isSo}; false at the deadline, or if senders finish. */
-  private static boolean await(List<LinkPart> parts, Until until, Predicate<LinkPart> isSo) {
+  private static boolean await(List<LinkPart> parts, Deadline until, Predicate<LinkPart> isSo) {
     long startNs = System.nanoTime();
     while (bits(parts, isSo) != all(parts)) {
       if (until.isOver() || ended(parts) != 0) {

@@ -59,12 +59,6 @@ public record Bootstrap(int devices, List<Group> groups) {
       int rank = members.indexOf(device);
       return rank < 0 ? OptionalInt.empty() : OptionalInt.of(rank);
     }
-
-    /** Returns the slot of that name; empty if there is none. */
-    public Optional<Place> slot(String name) {
-      Objects.requireNonNull(name, "name");
-      return slots.stream().filter(place -> place.slot().name().equals(name)).findFirst();
-    }
   }
 
   /**

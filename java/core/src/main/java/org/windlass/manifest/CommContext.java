@@ -92,27 +92,18 @@ public final class CommContext {
             + members.stream().map(String::valueOf).collect(Collectors.joining(", ")));
   }
 
-  void load(Slot slot, Tensor host) {
-    DistributedTensor own = as(slot, host);
-    if (window.isOnDevice()) {
-      window.put(host, communicator.rank(), own);
-    } else {
-      own.copyFrom(host);
-    }
-  }
-
-  void store(Slot slot, Tensor host) {
-    DistributedTensor own = as(slot, host);
-    if (window.isOnDevice()) {
-      window.get(host, communicator.rank(), own);
-    } else {
-      host.copyFrom(own);
-    }
-  }
-
   /** Returns a view of the slot with the dtype and shape of {@code host}. */
-  private DistributedTensor as(Slot slot, Tensor host) {
-    return window.tensorAt(Objects.requireNonNull(tensors.get(slot.name())).offset(), host.dtype(), host.shape());
+  DistributedTensor as(Slot slot, Tensor host) {
+    return window.tensorAt(tensor(slot.name()).offset(), host.dtype(), host.shape());
+  }
+
+  /** Closes the window, then the communicator. */
+  void close() {
+    try {
+      window.close();
+    } finally {
+      communicator.close();
+    }
   }
 
   /** Returns text such as {@code group 0 ("experts"), rank 1 of 2}. */

@@ -169,21 +169,13 @@ public final class CommContexts implements AutoCloseable {
       } catch (WindlassException e) {
         throw WindlassException.of(
             e.code().number(),
-            stores.get(i).what() + ": " + e.getMessage() + torn(i),
+            stores.get(i).what() + ": " + e.getMessage() + "; written before it: "
+                + (i == 0 ? "none" : names(stores.subList(0, i))),
             e,
             e.operation(),
             e.faultyRanks());
       }
     }
-  }
-
-  private String torn(int failed) {
-    return "; written before it: "
-        + (failed == 0
-            ? "none"
-            : stores.subList(0, failed).stream()
-                .map(HostBinding::what)
-                .collect(Collectors.joining(", ")));
   }
 
   /**
@@ -201,18 +193,16 @@ public final class CommContexts implements AutoCloseable {
     }
     boolean failed =
         communicator.failure().isPresent()
-            || contexts.stream().anyMatch(c -> c != null && hasFailed(c.communicator()));
+            || contexts.stream().anyMatch(c -> c != null && c.communicator().failure().isPresent());
     close(contexts);
     if (!stored && !failed) {
       throw new InvalidArgumentException(
-          "close: not stored were "
-              + stores.stream().map(HostBinding::what).collect(Collectors.joining(", "))
-              + "; call storeToHost() before it");
+          "close: not stored were " + names(stores) + "; call storeToHost() before it");
     }
   }
 
-  private static boolean hasFailed(Communicator group) {
-    return group.failure().isPresent();
+  private static String names(List<HostBinding> bindings) {
+    return bindings.stream().map(HostBinding::what).collect(Collectors.joining(", "));
   }
 
   static void close(List<CommContext> contexts) {
@@ -223,11 +213,7 @@ public final class CommContexts implements AutoCloseable {
         continue;
       }
       try {
-        try {
-          context.window().close();
-        } finally {
-          context.communicator().close();
-        }
+        context.close();
       } catch (WindlassException e) {
         if (first == null) {
           first = e;

@@ -2,8 +2,6 @@
 package org.windlass.manifest;
 
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -13,9 +11,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.UUID;
-import java.util.stream.IntStream;
 import org.windlass.Communicator;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -59,15 +55,8 @@ public record CommManifest(List<CommGroup> groups) {
       throw new InvalidArgumentException(
           "comm_groups is empty; a program without groups has no manifest");
     }
-    List<CommGroup> all = groups;
-    List<Integer> named =
-        IntStream.range(0, all.size())
-            .filter(i -> all.get(i).name().isPresent())
-            .boxed()
-            .toList();
     ManifestNames.requireDistinct(
-        named.stream().map(i -> all.get(i).name().orElseThrow()).toList(),
-        i -> "comm_groups[" + named.get(i) + "].name");
+        groups.stream().map(CommGroup::name).toList(), i -> "comm_groups[" + i + "].name");
   }
 
   /**
@@ -121,12 +110,12 @@ public record CommManifest(List<CommGroup> groups) {
    */
   public static CommManifest parse(String where, byte[] json) {
     Objects.requireNonNull(where, "where");
-    return ManifestReader.manifest(where, Objects.requireNonNull(json, "json"));
+    return ManifestJson.read(where, Objects.requireNonNull(json, "json"));
   }
 
   /** Returns the manifest as JSON. {@link #parse} makes an equal value from it. */
   public byte[] toJson() {
-    return ManifestWriter.json(this);
+    return ManifestJson.write(this);
   }
 
   /**
@@ -143,24 +132,16 @@ public record CommManifest(List<CommGroup> groups) {
     }
     Path work = folder.resolve("." + file.getFileName() + "." + UUID.randomUUID());
     try {
-      try (FileChannel out =
-          FileChannel.open(work, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
-        ByteBuffer bytes = ByteBuffer.wrap(toJson());
-        while (bytes.hasRemaining()) {
-          out.write(bytes);
-        }
-        out.force(true);
-      }
+      Files.write(
+          work,
+          toJson(),
+          StandardOpenOption.CREATE_NEW,
+          StandardOpenOption.WRITE,
+          StandardOpenOption.SYNC);
       Files.move(work, file, StandardCopyOption.ATOMIC_MOVE);
     } finally {
       Files.deleteIfExists(work);
     }
-  }
-
-  /** Returns the group of that name; empty if there is none. */
-  public Optional<CommGroup> group(String name) {
-    Optional<String> given = Optional.of(Objects.requireNonNull(name, "name"));
-    return groups.stream().filter(group -> group.name().equals(given)).findFirst();
   }
 
   /**
@@ -205,11 +186,6 @@ public record CommManifest(List<CommGroup> groups) {
    */
   public CommContexts open(Communicator communicator, HostTensors hosts, Duration deadline) {
     return open(SlotMemory.HOSTS, communicator, hosts, deadline);
-  }
-
-  /** Calls {@link #openOnDevices(Communicator, HostTensors, Duration)} without host tensors. */
-  public CommContexts openOnDevices(Communicator communicator) {
-    return openOnDevices(communicator, HostTensors.none());
   }
 
   /**

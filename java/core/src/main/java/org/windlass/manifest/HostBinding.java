@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 import org.windlass.DType;
+import org.windlass.DistributedTensor;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
@@ -125,10 +126,20 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
   }
 
   void load(CommContext context) {
-    context.load(slot, tensor);
+    DistributedTensor own = context.as(slot, tensor);
+    if (own.isOnDevice()) {
+      context.window().put(tensor, context.communicator().rank(), own);
+    } else {
+      own.copyFrom(tensor);
+    }
   }
 
   void store(CommContext context) {
-    context.store(slot, tensor);
+    DistributedTensor own = context.as(slot, tensor);
+    if (own.isOnDevice()) {
+      context.window().get(tensor, context.communicator().rank(), own);
+    } else {
+      tensor.copyFrom(own);
+    }
   }
 }

@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.function.IntFunction;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonText;
@@ -26,13 +27,13 @@ final class ManifestNames {
     return JsonText.quoted(name);
   }
 
-  /** Throws if a value occurs twice. {@code place} formats an index for messages. */
+  /** Throws if a value occurs twice, except none. {@code place} formats an index for messages. */
   static void requireDistinct(List<?> values, IntFunction<String> place) {
     Map<Object, Integer> places = new HashMap<>();
     for (int i = 0; i < values.size(); i++) {
-      Integer first = places.putIfAbsent(values.get(i), i);
+      Object value = values.get(i) instanceof Optional<?> name ? name.orElse(null) : values.get(i);
+      Integer first = value == null ? null : places.putIfAbsent(value, i);
       if (first != null) {
-        Object value = values.get(i);
         throw new InvalidArgumentException(
             place.apply(i) + " is " + (value instanceof String name ? quoted(name) : value)
                 + ", as " + place.apply(first) + " is");

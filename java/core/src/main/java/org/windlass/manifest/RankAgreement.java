@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.windlass.Communicator;
@@ -22,13 +23,13 @@ final class RankAgreement {
   private final Communicator communicator;
   private final int operation;
   private final String call;
-  private final Deadline until;
+  private final LongSupplier leftNs;
 
   RankAgreement(Communicator communicator, int operation, String call, Deadline until) {
     this.communicator = communicator;
     this.operation = operation;
     this.call = call;
-    this.until = until;
+    this.leftNs = () -> until.left().toNanos();
   }
 
   /**
@@ -45,7 +46,7 @@ final class RankAgreement {
       own = e;
     }
     int[] codes =
-        Arrays.stream(Gathered.words(communicator, this::leftNs, operation, code(own)))
+        Arrays.stream(Gathered.words(communicator, leftNs, operation, code(own)))
             .mapToInt(words -> Math.toIntExact(words[0]))
             .toArray();
     int[] failed = IntStream.range(0, codes.length).filter(rank -> codes[rank] != 0).toArray();
@@ -106,7 +107,7 @@ final class RankAgreement {
     String how =
         memory(said[other]) == memory(said[0])
             ? "ranks have different manifests: "
-                + ManifestDifference.first(
+                + ManifestJson.difference(
                         "rank 0",
                         manifest("rank 0", said[0]),
                         "rank " + other,
@@ -129,10 +130,6 @@ final class RankAgreement {
 
   /** Returns {@code own} of each rank, in rank order. It may be empty. The call is collective. */
   private byte[][] bytes(byte[] own) {
-    return Gathered.bytes(communicator, this::leftNs, operation, own);
-  }
-
-  private long leftNs() {
-    return until.left().toNanos();
+    return Gathered.bytes(communicator, leftNs, operation, own);
   }
 }

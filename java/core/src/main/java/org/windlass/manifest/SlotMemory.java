@@ -13,44 +13,31 @@ import org.windlass.kernel.Target;
 /** The memory that contains the slots of a manifest. */
 enum SlotMemory {
   /** Memory of the host, by {@link Communicator#window}. */
-  HOSTS {
-    /** Throws if this machine, which has all ranks, has too little memory for all windows. */
-    @Override
-    void check(Target target, Bootstrap bootstrap) {
-      if (target == Target.SIM || target == Target.A2A3SIM || target == Target.A5SIM) {
-        requireRoom(bootstrap);
-      }
-    }
-
-    @Override
-    Window window(Communicator group, long bytes, Duration deadline) {
-      return group.window(bytes, deadline);
-    }
-  },
-
+  HOSTS,
   /** Memory of each rank's device, by {@link Communicator#deviceWindow}. */
-  DEVICES {
-    @Override
-    void check(Target target, Bootstrap bootstrap) {
-      if (target != Target.CUDA) {
-        throw new UnsupportedException(
-            "target " + target
-                + " has no devices on which callers have tensors; slots in the memory of hosts are"
-                + " opened by open");
-      }
-    }
-
-    @Override
-    Window window(Communicator group, long bytes, Duration deadline) {
-      return group.deviceWindow(bytes, deadline);
-    }
-  };
+  DEVICES;
 
   private static final long PAGE = 4096;
 
-  abstract void check(Target target, Bootstrap bootstrap);
+  /** Throws if the target has no such memory, or this machine with all ranks has too little. */
+  void check(Target target, Bootstrap bootstrap) {
+    if (this == DEVICES && target != Target.CUDA) {
+      throw new UnsupportedException(
+          "target " + target
+              + " has no devices on which callers have tensors; slots in the memory of hosts are"
+              + " opened by open");
+    }
+    if (this == HOSTS
+        && (target == Target.SIM || target == Target.A2A3SIM || target == Target.A5SIM)) {
+      requireRoom(bootstrap);
+    }
+  }
 
-  abstract Window window(Communicator group, long bytes, Duration deadline);
+  Window window(Communicator group, long bytes, Duration deadline) {
+    return this == HOSTS
+        ? group.window(bytes, deadline)
+        : group.deviceWindow(bytes, deadline);
+  }
 
   @Override
   public String toString() {

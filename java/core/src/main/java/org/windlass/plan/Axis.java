@@ -30,18 +30,11 @@ final class Axis {
    */
   record Hole(long before, long size, int group) {}
 
-  private static final long[] NONE = {};
-  private static final int[] NO_GROUPS = {};
-  private static final double[] NO_SUMS = {0};
-
   private final int width;
   private final long size;
 
-  /** {@link Hole#before} of each hole, ascending. Holes of one target cell are ordered by group. */
-  private final long[] before;
-
-  private final long[] sizes;
-  private final int[] groups;
+  /** Ascending by {@link Hole#before}. Holes of one target cell are ordered by group. */
+  private final Hole[] holes;
 
   /** Element i is the number of elements in the first i holes. */
   private final double[] sums;
@@ -56,24 +49,14 @@ final class Axis {
   Axis(long size, int width, List<Hole> holes) {
     this.size = size;
     this.width = width;
-    if (holes.isEmpty()) {
-      this.before = NONE;
-      this.sizes = NONE;
-      this.groups = NO_GROUPS;
-      this.sums = NO_SUMS;
-      return;
+    this.holes = holes.toArray(new Hole[0]);
+    this.sums = new double[this.holes.length + 1];
+    if (this.holes.length > 1) {
+      Arrays.sort(
+          this.holes, Comparator.comparingLong(Hole::before).thenComparingInt(Hole::group));
     }
-    Hole[] sorted = holes.toArray(new Hole[0]);
-    Arrays.sort(sorted, Comparator.comparingLong(Hole::before).thenComparingInt(Hole::group));
-    this.before = new long[sorted.length];
-    this.sizes = new long[sorted.length];
-    this.groups = new int[sorted.length];
-    this.sums = new double[sorted.length + 1];
-    for (int i = 0; i < sorted.length; i++) {
-      before[i] = sorted[i].before();
-      sizes[i] = sorted[i].size();
-      groups[i] = sorted[i].group();
-      sums[i + 1] = sums[i] + sorted[i].size();
+    for (int i = 0; i < this.holes.length; i++) {
+      sums[i + 1] = sums[i] + this.holes[i].size;
     }
   }
 
@@ -89,20 +72,34 @@ final class Axis {
     return width - (holesBefore(cell + 1) - holesBefore(cell));
   }
 
-  int group(long cell, int copy) {
-    int group = copy;
-    for (int i = holesBefore(cell); i < before.length && before[i] == cell; i++) {
-      group += groups[i] <= group ? 1 : 0;
+  /** Returns the groups that copies {@code low} to {@code high}, excluded, of a cell are for. */
+  int[] groups(long cell, int low, int high) {
+    int[] found = new int[high - low];
+    int hole = holesBefore(cell);
+    int copy = 0;
+    for (int group = 0; copy < high; group++) {
+      if (isOf(cell, hole) && holes[hole].group == group) {
+        hole++;
+        continue;
+      }
+      if (copy >= low) {
+        found[copy - low] = group;
+      }
+      copy++;
     }
-    return group;
+    return found;
   }
 
   int copy(long cell, int group) {
     int copy = group;
-    for (int i = holesBefore(cell); i < before.length && before[i] == cell; i++) {
-      copy -= groups[i] < group ? 1 : 0;
+    for (int i = holesBefore(cell); isOf(cell, i); i++) {
+      copy -= holes[i].group < group ? 1 : 0;
     }
     return copy;
+  }
+
+  private boolean isOf(long cell, int hole) {
+    return hole < holes.length && holes[hole].before == cell;
   }
 
   /**
@@ -111,10 +108,10 @@ final class Axis {
    */
   long element(double place) {
     int low = 0; // number of holes in cells that begin at or before the position
-    int high = before.length;
+    int high = holes.length;
     while (low < high) {
       int middle = (low + high) >>> 1;
-      if (place(before[middle]) <= place) {
+      if (place(holes[middle].before) <= place) {
         low = middle + 1;
       } else {
         high = middle;
@@ -123,17 +120,18 @@ final class Axis {
     if (low == 0) {
       return (long) (place / width);
     }
-    long cell = before[low - 1];
-    double past = place - (place(cell) + (double) sizes[low - 1] * copies(cell));
-    return past < 0 ? cell : cell + sizes[low - 1] + (long) (past / width);
+    long cell = holes[low - 1].before;
+    long size = holes[low - 1].size;
+    double past = place - (place(cell) + (double) size * copies(cell));
+    return past < 0 ? cell : cell + size + (long) (past / width);
   }
 
   private int holesBefore(long cell) {
     int low = 0;
-    int high = before.length;
+    int high = holes.length;
     while (low < high) {
       int middle = (low + high) >>> 1;
-      if (before[middle] < cell) {
+      if (holes[middle].before < cell) {
         low = middle + 1;
       } else {
         high = middle;

@@ -69,6 +69,17 @@ public final class Bucket {
     return pack(plans, (plan, sink) -> plan.routesFor(rank).forEach(sink));
   }
 
+  /** Packs as {@link #pack(List, int)} does, but only plans in {@link TransferMode#STAGED}. */
+  static List<Bucket> packStaged(List<Plan> plans, int rank) {
+    return pack(
+        plans,
+        (plan, sink) -> {
+          if (plan.options().mode() == TransferMode.STAGED) {
+            plan.routesFor(rank).forEach(sink);
+          }
+        });
+  }
+
   /**
    * Returns the rank that sends the bucket. With {@link Transport#NONE}, no rank sends. It is then
    * the rank whose tensor another rank reads for a reduction.
@@ -85,14 +96,6 @@ public final class Bucket {
   /** Returns the ranks that receive the bucket; empty for {@link Transport#NONE}. */
   public List<Integer> targets() {
     return entries.get(0).route().targets();
-  }
-
-  /**
-   * Returns the ranks whose tensors are reduced to the bucket's values. Without {@code Partial}, it
-   * is only {@link #source}.
-   */
-  public List<Integer> sources() {
-    return entries.get(0).route().sources();
   }
 
   /** Returns the routes in the bucket, in the order of the transfer's tensors. */

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.plan;
 
-import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
-
 /**
  * The data that one target cell needs from one source cell: a region of the tensor, and the number
  * of copies of it. {@link Grid} defines cells. {@link Shares} divides the demands of all target
@@ -19,8 +16,7 @@ final class Demand {
   final long size;
   final int copies;
 
-  private final Supplier<Overlap[]> region;
-  private Overlap @Nullable [] overlaps;
+  private final Overlap[] region;
 
   private int dim = -1;
 
@@ -31,28 +27,24 @@ final class Demand {
    *
    * @param start distance from the start of the line that {@link Shares} divides
    * @param size number of elements of the region
-   * @param region returns the region, for each dimension; called if needed
+   * @param region the region, for each dimension
    */
-  Demand(double start, long size, int copies, Supplier<Overlap[]> region) {
+  Demand(double start, long size, int copies, Overlap[] region) {
     this.start = start;
     this.size = size;
     this.copies = copies;
     this.region = region;
   }
 
-  private Overlap[] overlaps() {
-    if (overlaps == null) {
-      overlaps = region.get();
-    }
-    return overlaps;
-  }
-
-  /** Returns rows {@code from} to {@code to}, excluded; {@link Shares#END} is the region's end. */
-  Overlap[] part(long from, long to) {
+  /**
+   * Returns rows {@code from} to {@code to}, excluded, of this region or of another one with the
+   * same extents. {@link Shares#END} is the region's end.
+   */
+  Overlap[] part(Overlap[] region, long from, long to) {
     if (from == 0 && to == Shares.END) {
-      return overlaps();
+      return region;
     }
-    Overlap[] part = overlaps().clone();
+    Overlap[] part = region.clone();
     part[dim] = part[dim].slice(from, Math.min(to, part[dim].extent));
     return part;
   }
@@ -67,7 +59,7 @@ final class Demand {
     if (dim < 0) {
       choose(tolerance, bits);
     }
-    long rows = overlaps()[dim].extent;
+    long rows = region[dim].extent;
     long row = Math.round(fraction * rows / step) * step;
     return row >= rows ? Shares.END : row;
   }
@@ -75,14 +67,13 @@ final class Demand {
   /** Chooses which dimension to cut: the outermost in which cuts are precise enough. */
   private void choose(double tolerance, int bits) {
     long inner = size;
-    Overlap[] overlaps = overlaps();
-    for (int d = 0; d < overlaps.length; d++) {
-      long rows = overlaps[d].extent;
+    for (int d = 0; d < region.length; d++) {
+      long rows = region[d].extent;
       inner /= rows;
-      long whole = d == overlaps.length - 1 && bits < 8 ? 8 / gcd(8, bits) : 1; // whole bytes
+      long whole = d == region.length - 1 && bits < 8 ? 8 / gcd(8, bits) : 1; // whole bytes
       double row = (double) size / rows / 2;
       boolean fine = row * whole <= tolerance;
-      if (fine || dim < 0 || rows > overlaps[dim].extent) {
+      if (fine || dim < 0 || rows > region[dim].extent) {
         long line = LINE / gcd(LINE, inner % LINE * bits);
         dim = d;
         step = row * line <= tolerance ? line : whole;

@@ -2,7 +2,9 @@
 package org.windlass.plan;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.windlass.internal.Cut;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -13,9 +15,19 @@ import org.windlass.layout.Placement;
  * position in the mesh has one cell in each dimension, and the rank holds the product of these
  * cells. The ranks that hold the same cells are the members of these cells. They hold the same
  * region, or terms of it. A member's number is its index in row-major order of the mesh dimensions
- * that do not shard.
+ * that do not shard. The position of member 0 is the base of the cells.
  */
 final class Grid {
+  /**
+   * A cell of one tensor dimension.
+   *
+   * @param cell the number of the cell
+   * @param bounds its global half-open intervals in local order: start, end, start, end, ...
+   * @param length the sum of the intervals' lengths
+   * @param base the part that this dimension adds to the base of a product of cells
+   */
+  record Slab(int cell, long[] bounds, long length, int base) {}
+
   final DeviceMesh mesh;
   final Cut[] cuts;
 
@@ -25,128 +37,146 @@ final class Grid {
   /** Number of ranks that hold the terms of one value; 1 without {@code Partial}. */
   final int groupSize;
 
-  private final int[] meshStrides;
-  private final int[] freeDims;
-  private final boolean[] partial;
+  private final List<Map<Integer, Slab>> slabs = new ArrayList<>();
+  private final int[] strides;
+
+  /** For each mesh dimension its size if it does not shard, otherwise 1. */
+  private final int[] freeSizes;
+
+  /** For each mesh dimension its size if it is {@code Partial}, otherwise 1. */
+  private final int[] termSizes;
 
   Grid(Layout layout, long[] shape, long[] paddedShape) {
     mesh = layout.mesh();
     cuts = new Cut[shape.length];
     for (int d = 0; d < shape.length; d++) {
       cuts[d] = layout.cut(d, shape[d], paddedShape[d]);
+      slabs.add(new HashMap<>());
     }
-    meshStrides = new int[mesh.ndim()];
+    strides = new int[mesh.ndim()];
+    freeSizes = new int[mesh.ndim()];
+    termSizes = new int[mesh.ndim()];
     int stride = 1;
-    for (int m = mesh.ndim() - 1; m >= 0; m--) {
-      meshStrides[m] = stride;
-      stride *= mesh.size(m);
-    }
-    List<Integer> free = new ArrayList<>();
-    for (int m = 0; m < mesh.ndim(); m++) {
-      Placement placement = layout.placements().get(m);
-      if (placement instanceof Placement.Replicate || placement instanceof Placement.Partial) {
-        free.add(m);
-      }
-    }
-    freeDims = free.stream().mapToInt(Integer::intValue).toArray();
-    partial = new boolean[freeDims.length];
     int memberCount = 1;
     int terms = 1;
-    for (int f = 0; f < freeDims.length; f++) {
-      int size = mesh.size(freeDims[f]);
-      partial[f] = layout.placements().get(freeDims[f]) instanceof Placement.Partial;
-      memberCount *= size;
-      terms *= partial[f] ? size : 1;
+    for (int m = mesh.ndim() - 1; m >= 0; m--) {
+      Placement placement = layout.placements().get(m);
+      strides[m] = stride;
+      termSizes[m] = placement instanceof Placement.Partial ? mesh.size(m) : 1;
+      freeSizes[m] = placement instanceof Placement.Replicate ? mesh.size(m) : termSizes[m];
+      stride *= mesh.size(m);
+      memberCount *= freeSizes[m];
+      terms *= termSizes[m];
     }
     members = memberCount;
     groupSize = terms;
   }
 
-  int[] cellsOf(int place) {
-    int[] cells = new int[cuts.length];
-    for (int d = 0; d < cuts.length; d++) {
-      Cut cut = cuts[d];
-      int cell = 0;
-      for (int l = 0; l < cut.levels(); l++) {
-        int m = cut.meshDim(l);
-        cell = cell * mesh.size(m) + place / meshStrides[m] % mesh.size(m);
-      }
-      cells[d] = cell;
+  /** Returns the number of the cell of dimension {@code dim} that a position has. */
+  int cell(int dim, int place) {
+    Cut cut = cuts[dim];
+    int cell = 0;
+    for (int l = 0; l < cut.levels(); l++) {
+      int m = cut.meshDim(l);
+      cell = cell * mesh.size(m) + place / strides[m] % mesh.size(m);
     }
-    return cells;
+    return cell;
+  }
+
+  Slab slab(int dim, int cell) {
+    Slab known = slabs.get(dim).get(cell);
+    if (known != null) {
+      return known;
+    }
+    Cut cut = cuts[dim];
+    long[] bounds = cut.bounds(cell);
+    long length = 0;
+    for (int i = 0; i < bounds.length; i += 2) {
+      length += bounds[i + 1] - bounds[i];
+    }
+    int base = 0;
+    for (int l = 0; l < cut.levels(); l++) {
+      base += cut.coordinate(cell, l) * strides[cut.meshDim(l)];
+    }
+    Slab slab = new Slab(cell, bounds, length, base);
+    slabs.get(dim).put(cell, slab);
+    return slab;
   }
 
   int memberOf(int place) {
     int member = 0;
-    for (int m : freeDims) {
-      member = member * mesh.size(m) + place / meshStrides[m] % mesh.size(m);
+    for (int m = 0; m < strides.length; m++) {
+      if (freeSizes[m] > 1) {
+        member = member * freeSizes[m] + place / strides[m] % freeSizes[m];
+      }
     }
     return member;
   }
 
-  int rank(int[] cells, int member) {
-    return mesh.rankAtPlace(place(cells, member));
+  /** Returns the base of the cells that a position has. */
+  int base(int place) {
+    return place - offset(memberOf(place));
   }
 
-  int place(int[] cells, int member) {
-    int place = 0;
-    for (int d = 0; d < cuts.length; d++) {
-      for (int l = 0; l < cuts[d].levels(); l++) {
-        place += cuts[d].coordinate(cells[d], l) * meshStrides[cuts[d].meshDim(l)];
-      }
-    }
-    return place + offset(member);
+  int rank(int base, int member) {
+    return mesh.rankAtPlace(base + offset(member));
   }
 
-  /**
-   * Returns the distance between the positions of member 0 and of {@code member}, in row-major
-   * order of the mesh. It is the same for all cells.
-   */
+  /** Returns the distance between a base and {@code member}, the same for all cells. */
   int offset(int member) {
     int offset = 0;
     int rest = member;
-    for (int f = freeDims.length - 1; f >= 0; f--) {
-      offset += rest % mesh.size(freeDims[f]) * meshStrides[freeDims[f]];
-      rest /= mesh.size(freeDims[f]);
+    for (int m = strides.length - 1; m >= 0 && rest > 0; m--) {
+      if (freeSizes[m] > 1) {
+        offset += rest % freeSizes[m] * strides[m];
+        rest /= freeSizes[m];
+      }
     }
     return offset;
   }
 
-  int index(int[] cells) {
-    int index = 0;
-    for (int d = 0; d < cuts.length; d++) {
-      index = index * cuts[d].cells() + cells[d];
-    }
-    return index;
+  /** Returns the distances between a base and all members. */
+  int[] offsets() {
+    return places(freeSizes);
   }
 
-  /**
-   * Returns the numbers of the members that hold terms of the same value as {@code member}, in
-   * row-major order. Without {@code Partial} it returns only {@code member}.
-   */
-  int[] group(int member) {
-    int base = member;
-    int[] group = {0};
-    int stride = 1;
-    for (int f = freeDims.length - 1; f >= 0; f--) {
-      int size = mesh.size(freeDims[f]);
-      if (partial[f]) {
-        base -= member / stride % size * stride;
-        group = outer(size, stride, group);
+  /** Returns the bases of all cells. */
+  int[] bases() {
+    int[] sizes = new int[strides.length];
+    for (int m = 0; m < sizes.length; m++) {
+      sizes[m] = mesh.size(m) / freeSizes[m];
+    }
+    return places(sizes);
+  }
+
+  /** Returns the position of the first term of the value of which a position has a term. */
+  int firstTerm(int place) {
+    int first = place;
+    for (int m = 0; m < strides.length; m++) {
+      first -= place / strides[m] % termSizes[m] * strides[m];
+    }
+    return first;
+  }
+
+  /** Returns the positions of all terms of a value, in row-major order. */
+  int[] terms(int firstTerm) {
+    int[] terms = places(termSizes);
+    for (int i = 0; i < terms.length; i++) {
+      terms[i] += firstTerm;
+    }
+    return terms;
+  }
+
+  /** Returns the positions whose coordinates are less than {@code sizes}, in row-major order. */
+  private int[] places(int[] sizes) {
+    int[] places = {0};
+    for (int m = 0; m < sizes.length; m++) {
+      int[] more = new int[places.length * sizes[m]];
+      for (int i = 0; i < more.length; i++) {
+        more[i] = places[i / sizes[m]] + i % sizes[m] * strides[m];
       }
-      stride *= size;
+      places = more;
     }
-    for (int i = 0; i < group.length; i++) {
-      group[i] += base;
-    }
-    return group;
-  }
-
-  private static int[] outer(int size, int stride, int[] inner) {
-    int[] product = new int[size * inner.length];
-    for (int i = 0; i < product.length; i++) {
-      product[i] = i / inner.length * stride + inner[i % inner.length];
-    }
-    return product;
+    return places;
   }
 }

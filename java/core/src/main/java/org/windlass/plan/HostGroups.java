@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.plan;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -18,19 +20,18 @@ final class HostGroups {
    * The groups of one target cell, in the order of their first members.
    *
    * @param of for each member, the index of its group
-   * @param members the members of group 0 in ascending order, then those of group 1, and so on
-   * @param starts for each group, its start index in {@code members}; then the number of members
+   * @param members the members of each group, ascending
    */
-  record Cell(int[] of, int[] members, int[] starts) {
+  record Cell(int[] of, List<List<Integer>> members) {
     int count() {
-      return starts.length - 1;
+      return members.size();
     }
   }
 
   private final Grid target;
   private final Hosts hosts;
 
-  /** {@link Grid#offset} of each member; empty if each member is a group of its own. */
+  /** {@link Grid#offsets}; empty if each member is a group of its own. */
   private final int[] offsets;
 
   private final Map<Integer, Cell> cells = new HashMap<>();
@@ -50,25 +51,19 @@ final class HostGroups {
   }
 
   static HostGroups of(Grid target, Hosts hosts) {
-    int[] offsets = new int[target.members];
-    Arrays.setAll(offsets, target::offset);
-    HostGroups groups = new HostGroups(target, hosts, offsets);
-    groups.count();
+    HostGroups groups = new HostGroups(target, hosts, target.offsets());
+    if (target.members > 1) {
+      groups.count();
+    }
     return groups;
   }
 
   private void count() {
-    if (target.members == 1) {
-      return;
-    }
-    int[] cells = new int[target.cuts.length];
     int[] seen = new int[16]; // for each host, the last cell that has a rank there
     most = 0;
     int cell = 0;
-    int d;
-    do {
+    for (int base : target.bases()) {
       cell++;
-      int base = target.place(cells, 0);
       int count = 0;
       for (int offset : offsets) {
         int host = hosts.of(target.mesh.rankAtPlace(base + offset));
@@ -80,10 +75,7 @@ final class HostGroups {
       }
       most = Math.max(most, count);
       least = Math.min(least, count);
-      for (d = cells.length - 1; d >= 0 && ++cells[d] == target.cuts[d].cells(); d--) {
-        cells[d] = 0;
-      }
-    } while (d >= 0);
+    }
   }
 
   boolean areSingle() {
@@ -98,33 +90,36 @@ final class HostGroups {
     return least < most;
   }
 
-  Cell of(int[] cell) {
-    return cells.computeIfAbsent(target.index(cell), index -> find(target.place(cell, 0)));
+  /** Returns the groups of the target cell that has this base. */
+  Cell of(int base) {
+    return cells.computeIfAbsent(base, this::find);
   }
 
-  int of(int[] cell, int member) {
-    return areSingle() ? member : of(cell).of[member];
+  /** Returns the members of some groups of the target cell that has this base, ascending. */
+  int[] members(int base, int[] groups) {
+    Cell cell = of(base);
+    return Arrays.stream(groups)
+        .flatMap(group -> cell.members.get(group).stream().mapToInt(Integer::intValue))
+        .sorted()
+        .toArray();
+  }
+
+  int of(int base, int member) {
+    return areSingle() ? member : of(base).of[member];
   }
 
   private Cell find(int base) {
     int[] of = new int[offsets.length];
-    int[] starts = new int[offsets.length + 1];
-    Map<Integer, Integer> known = new HashMap<>();
+    Map<Integer, Integer> groups = new HashMap<>(); // by host
+    List<List<Integer>> members = new ArrayList<>();
     for (int member = 0; member < of.length; member++) {
       int host = hosts.of(target.mesh.rankAtPlace(base + offsets[member]));
-      Integer group = known.putIfAbsent(host, known.size());
-      of[member] = group == null ? known.size() - 1 : group;
-      starts[of[member] + 1]++;
+      of[member] = groups.computeIfAbsent(host, first -> groups.size());
+      if (of[member] == members.size()) {
+        members.add(new ArrayList<>());
+      }
+      members.get(of[member]).add(member);
     }
-    int count = known.size();
-    for (int group = 0; group < count; group++) {
-      starts[group + 1] += starts[group];
-    }
-    int[] members = new int[of.length];
-    int[] at = starts.clone();
-    for (int member = 0; member < of.length; member++) {
-      members[at[of[member]]++] = member;
-    }
-    return new Cell(of, members, Arrays.copyOf(starts, count + 1));
+    return new Cell(of, members);
   }
 }

@@ -10,6 +10,8 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.function.IntConsumer;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
@@ -27,28 +29,16 @@ public final class Hosts {
   /** Host of each rank; null if all hosts have {@link #ranksPerHost} ranks. */
   private final int @Nullable [] numbers;
 
-  private final int[][] ranks;
+  /** Ranks by their hosts; empty if all hosts have {@link #ranksPerHost} ranks. */
+  private final Map<Integer, List<Integer>> ranks;
 
   private Hosts(int ranksPerHost, int @Nullable [] numbers) {
     this.ranksPerHost = ranksPerHost;
     this.numbers = numbers;
-    this.ranks = numbers == null ? new int[0][] : byHost(numbers);
-  }
-
-  private static int[][] byHost(int[] numbers) {
-    int[] counts = new int[Arrays.stream(numbers).max().orElseThrow() + 1];
-    for (int host : numbers) {
-      counts[host]++;
-    }
-    int[][] ranks = new int[counts.length][];
-    for (int rank = numbers.length - 1; rank >= 0; rank--) {
-      int host = numbers[rank];
-      if (ranks[host] == null) {
-        ranks[host] = new int[counts[host]];
-      }
-      ranks[host][--counts[host]] = rank;
-    }
-    return ranks;
+    this.ranks =
+        IntStream.range(0, numbers == null ? 0 : numbers.length)
+            .boxed()
+            .collect(Collectors.groupingBy(this::of));
   }
 
   /** Returns the mapping that has all ranks on one host. */
@@ -137,7 +127,7 @@ public final class Hosts {
 
   void forEachRankOf(int host, IntConsumer action) {
     if (numbers != null) {
-      Arrays.stream(ranks[host]).forEach(action);
+      Objects.requireNonNull(ranks.get(host)).forEach(action::accept);
       return;
     }
     long end = Math.min(DeviceMesh.MAX_RANKS, (host + 1L) * ranksPerHost);
@@ -159,12 +149,7 @@ public final class Hosts {
     if (numbers == null) {
       return of(mesh.lowestRank()) != host || of(mesh.highestRank()) != host;
     }
-    for (int place = 0; place < mesh.size(); place++) {
-      if (of(mesh.rankAtPlace(place)) != host) {
-        return true;
-      }
-    }
-    return false;
+    return mesh.ranks().stream().anyMatch(rank -> of(rank) != host);
   }
 
   boolean mayShare(DeviceMesh one, DeviceMesh other) {
@@ -177,9 +162,7 @@ public final class Hosts {
 
   private BitSet of(DeviceMesh mesh) {
     BitSet hosts = new BitSet();
-    for (int place = 0; place < mesh.size(); place++) {
-      hosts.set(of(mesh.rankAtPlace(place)));
-    }
+    mesh.ranks().forEach(rank -> hosts.set(of(rank)));
     return hosts;
   }
 

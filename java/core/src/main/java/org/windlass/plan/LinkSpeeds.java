@@ -4,13 +4,16 @@ package org.windlass.plan;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
+import java.util.Optional;
 import java.util.TreeMap;
-import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.json.JsonFields;
 import org.windlass.internal.json.JsonText;
 
 /**
@@ -36,10 +39,13 @@ import org.windlass.internal.json.JsonText;
  */
 public final class LinkSpeeds {
   private static final double LEAST_GIGABYTES = 1e-9;
+  private static final String UNIT = ", in 10^9 bytes a second";
+  private static final String HINT =
+      "; a table is such as {\"within\": {\"GBps\": 12}, \"between\": {\"GBps\": 3.1, \"us\": 25}}";
 
   private record Speed(double gigabytes, double latency) {
-    double seconds(double bytes) {
-      return latency + bytes / (gigabytes * 1e9);
+    Prediction predict(double bytes, String what) {
+      return new Prediction(bytes > 0 ? latency + bytes / (gigabytes * 1e9) : 0, what);
     }
   }
 
@@ -93,105 +99,72 @@ public final class LinkSpeeds {
   }
 
   private static LinkSpeeds parse(String where, byte[] json) {
-    Reading reading = new Reading();
-    JsonText.object(where, json, InvalidArgumentException::new, reading::read);
-    Entry within = reading.within;
-    Entry between = reading.between;
-    if (within == null || between == null) {
-      throw new InvalidArgumentException(
-          where + ": " + (within == null ? "within" : "between")
-              + " is missing; a table is such as {\"within\": {\"GBps\": 12}, \"between\":"
-              + " {\"GBps\": 3.1, \"us\": 25}}");
-    }
-    double latency = between.microseconds == null ? 0 : between.microseconds;
+    return JsonText.parse(where, json, InvalidArgumentException::new, LinkSpeeds::read);
+  }
+
+  private static LinkSpeeds read(JsonText json) throws IOException {
+    Map<Pair, Entry> pairs = new HashMap<>();
+    JsonFields fields = new JsonFields(json, "");
+    var within = fields.add("within", at -> within(json, at));
+    var between = fields.add("between", at -> entry(json, at, new JsonFields(json, at)));
+    fields.add("pairs", at -> json.list(at, pair -> addPair(json, pair, pairs)));
+    fields.read("the whole");
+    Speed inside = new Speed(within.get(HINT), 0);
+    Speed port = between.get(HINT).speed(0);
     Map<Pair, Speed> links = new HashMap<>();
-    reading.pairs.forEach((pair, entry) -> links.put(pair, entry.speed(latency)));
-    return new LinkSpeeds(within.speed(0), between.speed(0), links);
+    pairs.forEach((pair, entry) -> links.put(pair, entry.speed(port.latency)));
+    return new LinkSpeeds(inside, port, links);
   }
 
-  /** The fields of a JSON object with a speed; 0 or null if absent. */
-  private static final class Entry {
-    double gigabytes;
-    @Nullable Double microseconds;
-
-    /** Returns the speed. If {@code us} is absent, its latency is {@code other} in microseconds. */
-    Speed speed(double other) {
-      return new Speed(gigabytes, (microseconds == null ? other : microseconds) / 1e6);
+  /** A speed in the table. Without {@code us}, its latency depends on other entries. */
+  private record Entry(double gigabytes, Optional<Double> microseconds) {
+    Speed speed(double otherLatency) {
+      return new Speed(gigabytes, microseconds.map(us -> us / 1e6).orElse(otherLatency));
     }
   }
 
-  private static final class Reading {
-    @Nullable Entry within;
-    @Nullable Entry between;
-    final Map<Pair, Entry> pairs = new HashMap<>();
+  private static double within(JsonText json, String at) throws IOException {
+    JsonFields fields = new JsonFields(json, at);
+    var gigabytes = gigabytes(json, fields);
+    fields.read(at);
+    return gigabytes.get(UNIT);
+  }
 
-    void read(JsonText json, String key) throws IOException {
-      switch (key) {
-        case "within" -> within = speed(json, key, Set.of("GBps"), new HashMap<>());
-        case "between" -> between = speed(json, key, Set.of("GBps", "us"), new HashMap<>());
-        case "pairs" -> json.elements(key, index -> pair(json, key + "[" + index + "]"));
-        default ->
-            throw json.bad(
-                "unknown key " + JsonText.quoted(key) + "; a table has within, between and pairs");
-      }
-    }
+  private static Entry entry(JsonText json, String at, JsonFields fields) throws IOException {
+    var gigabytes = gigabytes(json, fields);
+    var microseconds = fields.add("us", json::number);
+    fields.read(at);
+    return new Entry(gigabytes.get(UNIT), microseconds.find());
+  }
 
-    private void pair(JsonText json, String at) throws IOException {
-      Map<String, Integer> ends = new HashMap<>();
-      Entry entry = speed(json, at, Set.of("src", "dst", "GBps", "us"), ends);
-      Pair pair = new Pair(end(json, at, ends, "src"), end(json, at, ends, "dst"));
-      if (pair.source == pair.target) {
-        throw json.bad(
-            at + " goes from host " + pair.source + " to itself; within says how fast that is");
-      }
-      if (pairs.put(pair, entry) != null) {
-        throw json.bad(
-            at + " is the second from host " + pair.source + " to host " + pair.target);
-      }
+  private static Pair addPair(JsonText json, String at, Map<Pair, Entry> pairs)
+      throws IOException {
+    JsonFields fields = new JsonFields(json, at);
+    var source = fields.add("src", json::integer);
+    var target = fields.add("dst", json::integer);
+    Entry entry = entry(json, at, fields);
+    Pair pair =
+        new Pair(source.get(": the number of a host"), target.get(": the number of a host"));
+    if (pair.source == pair.target) {
+      throw json.bad(
+          at + " goes from host " + pair.source + " to itself; within says how fast that is");
     }
+    if (pairs.put(pair, entry) != null) {
+      throw json.bad(at + " is the second from host " + pair.source + " to host " + pair.target);
+    }
+    return pair;
+  }
 
-    private static int end(JsonText json, String at, Map<String, Integer> ends, String end) {
-      Integer host = ends.get(end);
-      if (host == null) {
-        throw json.bad(at + "." + end + " is missing: the number of a host");
-      }
-      return host;
-    }
-
-    private static Entry speed(
-        JsonText json, String at, Set<String> known, Map<String, Integer> ends)
-        throws IOException {
-      Entry entry = new Entry();
-      json.members(
-          at,
-          key -> {
-            String what = at + "." + key;
-            if (!known.contains(key)) {
-              throw json.bad(what + ": unknown key");
-            }
-            switch (key) {
-              case "GBps" -> {
-                entry.gigabytes = json.number(what);
-                if (entry.gigabytes < LEAST_GIGABYTES) {
-                  throw json.bad(
-                      what + " is " + entry.gigabytes + "; it is a byte a second, 1e-9, or more");
-                }
-              }
-              case "us" -> entry.microseconds = json.number(what);
-              default -> {
-                long host = json.natural(what);
-                if (host > Integer.MAX_VALUE) {
-                  throw json.bad(what + " is " + host + ", no number of a host");
-                }
-                ends.put(key, (int) host);
-              }
-            }
-          });
-      if (entry.gigabytes == 0) {
-        throw json.bad(at + ".GBps is missing, in 10^9 bytes a second");
-      }
-      return entry;
-    }
+  private static JsonFields.Field<Double> gigabytes(JsonText json, JsonFields fields) {
+    return fields.add(
+        "GBps",
+        what -> {
+          double gigabytes = json.number(what);
+          if (gigabytes < LEAST_GIGABYTES) {
+            throw json.bad(what + " is " + gigabytes + "; it is a byte a second, 1e-9, or more");
+          }
+          return gigabytes;
+        });
   }
 
   /** Returns a lower bound for the time of {@code traffic} at these speeds. */
@@ -199,37 +172,28 @@ public final class LinkSpeeds {
     Objects.requireNonNull(traffic, "traffic");
     Map<Integer, Double> sent = new TreeMap<>();
     Map<Integer, Double> got = new TreeMap<>();
-    Slowest slowest = new Slowest();
+    List<Prediction> all = new ArrayList<>();
     for (HostTraffic.Within host : traffic.within()) {
-      slowest.add(within, host.bytes(), "what ranks of host " + host.host() + " get");
+      all.add(within.predict(host.bytes(), "what ranks of host " + host.host() + " get"));
     }
-    for (HostTraffic.Link link : traffic.between()) {
-      Speed own = links.get(new Pair(link.source(), link.target()));
+    for (Traffic.Link link : traffic.between()) {
+      int source = link.source();
+      int target = link.target();
+      Speed own = links.get(new Pair(source, target));
       if (own != null) {
-        slowest.add(
-            own, link.bytes(), "the link of hosts " + link.source() + " -> " + link.target());
+        all.add(own.predict(link.bytes(), "the link of hosts " + source + " -> " + target));
       } else {
-        sent.merge(link.source(), (double) link.bytes(), Double::sum);
-        got.merge(link.target(), (double) link.bytes(), Double::sum);
+        sent.merge(source, (double) link.bytes(), Double::sum);
+        got.merge(target, (double) link.bytes(), Double::sum);
       }
     }
-    sent.forEach((host, bytes) -> slowest.add(port, bytes, "what host " + host + " sends"));
+    sent.forEach((host, bytes) -> all.add(port.predict(bytes, "what host " + host + " sends")));
     got.forEach(
-        (host, bytes) -> slowest.add(port, bytes, "what host " + host + " gets of others"));
-    return new Prediction(slowest.seconds, slowest.bound);
-  }
-
-  /** Keeps the slowest host or link that was added; of equally slow ones, the first. */
-  private static final class Slowest {
-    double seconds;
-    String bound = "nothing";
-
-    void add(Speed speed, double bytes, String what) {
-      if (bytes > 0 && speed.seconds(bytes) > seconds) {
-        seconds = speed.seconds(bytes);
-        bound = what;
-      }
-    }
+        (host, bytes) -> all.add(port.predict(bytes, "what host " + host + " gets of others")));
+    return all.stream()
+        .filter(each -> each.seconds > 0)
+        .max(Comparator.comparingDouble(Prediction::seconds)) // the first of equally slow ones
+        .orElse(new Prediction(0, "nothing"));
   }
 
   @Override

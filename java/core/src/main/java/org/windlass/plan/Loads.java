@@ -57,18 +57,16 @@ final class Loads {
    * Splits a bucket into loads of at most {@link #mostBytes}, but at least one element. Wider
    * elements come first, so that all elements are aligned without gaps.
    *
-   * @param plans the plans of which the bucket has routes
-   * @param tensors for each of {@code plans}, the index of its tensor in the transfer
+   * @param plans the plans of the transfer
    */
-  static List<List<Piece>> of(Bucket bucket, List<Plan> plans, List<Integer> tensors) {
+  static List<List<Piece>> of(Bucket bucket, List<Plan> plans) {
     long most = mostBytes(bucket.bytes(), plans.get(bucket.entries().get(0).tensor()));
     List<Piece> pieces = new ArrayList<>();
     for (Bucket.Entry entry : bucket.entries()) {
       Route route = entry.route();
       for (Chunk.Box box : route.boxes()) {
-        int tensor = tensors.get(entry.tensor());
         Piece.cut(box, Math.max(1, most / route.wire().bytes()))
-            .forEach(part -> pieces.add(new Piece(tensor, route, part)));
+            .forEach(part -> pieces.add(new Piece(entry.tensor(), route, part)));
       }
     }
     pieces.sort(Comparator.comparingInt(piece -> -piece.wire().bytes()));

@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Function;
 import org.windlass.DType;
 
 /**
@@ -19,19 +18,19 @@ final class Nearby {
   /**
    * A region that one member of the source cell sends to ranks with the same target cell.
    *
-   * @param cells the target cell in each dimension
    * @param targets the ranks that receive the region
    */
-  record Service(int member, int[] cells, List<Integer> targets, Overlap[] region) {}
+  record Service(int member, List<Integer> targets, Overlap[] region) {}
 
   /**
    * The part of the source cell that one rank needs.
    *
-   * @param cells the rank's target cell in each dimension
+   * @param place the rank's position in the target mesh
    * @param before number of elements of the source cell in target cells before this one
    * @param size number of elements that the rank needs
+   * @param region the part in each dimension
    */
-  record Need(int rank, int[] cells, long before, long size) {}
+  record Need(int rank, int place, long before, long size, Overlap[] region) {}
 
   private final List<Service> services = new ArrayList<>();
   private final Map<Integer, List<Service>> byTarget = new HashMap<>();
@@ -50,14 +49,12 @@ final class Nearby {
    *
    * @param members the members on that host
    * @param needs a list for each target cell, with the needs of the ranks that have that cell
-   * @param regions returns the overlap of the source cell with a target cell
-   * @param cutsSmall see {@link Shares#of}
+   * @param cutsSmall see {@link Shares}
    * @param turn selects the member that gets the first share
    */
   void add(
       List<Integer> members,
       List<List<Need>> needs,
-      Function<int[], Overlap[]> regions,
       boolean cutsSmall,
       DType wire,
       int turn) {
@@ -67,12 +64,12 @@ final class Nearby {
       total += (double) same.get(0).size * same.size();
       elements += same.get(0).size;
     }
-    Shares shares = Shares.of(members.size(), total, elements, cutsSmall, wire);
+    Shares shares = new Shares(members.size(), total, elements, cutsSmall, wire);
     double passed = 0;
     for (List<Need> same : needs) {
-      int[] cells = same.get(0).cells;
       long size = same.get(0).size;
-      Demand demand = new Demand(passed, size, same.size(), () -> regions.apply(cells));
+      Overlap[] region = same.get(0).region;
+      Demand demand = new Demand(passed, size, same.size(), region);
       double end = passed + (double) size * same.size();
       int share = shares.at(passed);
       do {
@@ -82,7 +79,7 @@ final class Nearby {
             (sender, low, high, from, to) -> {
               int member = members.get((int) (((long) sender + turn) % members.size()));
               List<Integer> targets = same.subList(low, high).stream().map(Need::rank).toList();
-              add(new Service(member, cells, targets, demand.part(from, to)));
+              add(new Service(member, targets, demand.part(region, from, to)));
             });
       } while (shares.start(++share) < end);
       passed = end;

@@ -9,7 +9,10 @@ import org.windlass.internal.Spans;
  * consists of global intervals, and of segments that are contiguous in both local tensors.
  */
 final class Overlap {
-  /** Global half-open intervals: start, end, start, end, ... Adjacent intervals are joined. */
+  /**
+   * Global half-open intervals: start, end, start, end, ... Adjacent intervals are joined. Without
+   * elements, it is the one interval 0, 0.
+   */
   final long[] bounds;
 
   final long extent;
@@ -19,7 +22,7 @@ final class Overlap {
   private final long[] words;
 
   private Overlap(long[] bounds, long extent, long[] words) {
-    this.bounds = bounds;
+    this.bounds = extent == 0 ? new long[2] : bounds;
     this.extent = extent;
     this.words = words;
     this.segments = words.length / 3;
@@ -87,10 +90,6 @@ final class Overlap {
       passed += length(i);
     }
     return new Overlap(spans.toArray(), to - from, Arrays.copyOf(part, size));
-  }
-
-  static Overlap none() {
-    return new Overlap(new long[2], 0, new long[0]);
   }
 
   long length(int segment) {

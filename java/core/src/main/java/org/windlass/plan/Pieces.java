@@ -2,7 +2,6 @@
 package org.windlass.plan;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -10,6 +9,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
+import org.windlass.internal.Cut;
 
 /**
  * Finds the cells of the source layout, and their overlaps with cells of the target layout. {@link
@@ -17,33 +17,37 @@ import org.windlass.DType;
  */
 final class Pieces {
   /**
-   * A cell of one tensor dimension.
-   *
-   * @param cell the number of the cell
-   * @param bounds its global half-open intervals in local order: start, end, start, end, ...
-   * @param length the sum of the intervals' lengths
-   */
-  record Slab(int cell, long[] bounds, long length) {}
-
-  /**
    * A region of the source, and how the members that hold it share the sending.
    *
-   * @param cells the source cell of each dimension, which together are the region
-   * @param slabs the same cells with their intervals
+   * @param base the base of the source cells which together are the region
+   * @param slabs the source cell of each dimension
    * @param size number of elements of the region
-   * @param senders the members that send
+   * @param first the member that sends share 0; the members after it send the next shares
    * @param nearby what members send to ranks of their own hosts
    * @param axis what members send to all other ranks
    * @param shares how members divide {@code axis}
    */
   record Piece(
-      int[] cells,
-      Slab[] slabs,
+      int base,
+      Grid.Slab[] slabs,
       long size,
-      Senders senders,
+      int first,
       Nearby nearby,
       Axis axis,
       Shares shares) {}
+
+  /** Receives a target cell that overlaps a piece. */
+  interface Visitor {
+    /**
+     * Visits a cell.
+     *
+     * @param base the base of the target cell
+     * @param before number of elements of the piece in target cells before this one
+     * @param size number of elements of the overlap
+     * @param region the overlap in each dimension
+     */
+    void visit(int base, long before, long size, Overlap[] region);
+  }
 
   /** Size of a tensor in bytes from which on regions may be cut, so that members share evenly. */
   private static final long LEAST_EVEN = 1L << 20;
@@ -53,89 +57,77 @@ final class Pieces {
   private final boolean meshesOverlap;
   private final HostGroups groups;
   private final boolean hostsOverlap;
+  private final boolean haveHoles;
   private final boolean gathers;
-  private final Senders all;
   private final Hosts hosts;
   private final int turn;
   private final boolean cutsSmall;
   private final DType wire;
   private final Map<Integer, Piece> pieces = new HashMap<>();
-  private final List<Map<Integer, Slab>> sourceSlabs = new ArrayList<>();
-  private final List<Map<Integer, Slab>> targetSlabs = new ArrayList<>();
   private final List<Map<Long, Overlap>> overlaps = new ArrayList<>();
 
-  Pieces(Grid source, Grid target, long numel, PlanOptions options, Route.Terms terms) {
+  /** The last piece without holes. Other pieces of its size have the same axis and shares. */
+  private @Nullable Piece plain;
+
+  Pieces(Grid source, Grid target, long numel, PlanOptions options, Route.Values values) {
     this.source = source;
     this.target = target;
     this.meshesOverlap = source.mesh.overlaps(target.mesh);
     this.gathers = options.mode() == TransferMode.GATHER_BROADCAST;
-    this.all = Senders.all(source.members, options.turn());
     this.hosts = options.hosts();
     boolean areDivided = !gathers && hosts.divide(source.mesh, target.mesh);
     this.groups = areDivided ? HostGroups.of(target, hosts) : HostGroups.single(target);
     this.hostsOverlap = areDivided && hosts.mayShare(source.mesh, target.mesh);
+    this.haveHoles = meshesOverlap || hostsOverlap || groups.areUneven();
     this.turn = options.turn();
-    this.cutsSmall = terms.dtype().bytesOf(numel) >= LEAST_EVEN;
-    this.wire = terms.wire();
+    this.cutsSmall = values.dtype().bytesOf(numel) >= LEAST_EVEN;
+    this.wire = values.wire();
     for (int d = 0; d < source.cuts.length; d++) {
-      sourceSlabs.add(new HashMap<>());
-      targetSlabs.add(new HashMap<>());
       overlaps.add(new HashMap<>());
     }
   }
 
-  Slab sourceSlab(int dim, int cell) {
-    return slab(sourceSlabs, source, dim, cell);
-  }
-
-  Slab targetSlab(int dim, int cell) {
-    return slab(targetSlabs, target, dim, cell);
-  }
-
-  /** Returns, for each dimension d, the overlap of a piece and target cell {@code cells[d]}. */
-  Overlap[] overlaps(Piece piece, int[] cells) {
-    Overlap[] found = new Overlap[cells.length];
-    for (int d = 0; d < cells.length; d++) {
-      found[d] = overlap(d, piece.slabs[d], cells[d]);
+  Overlap overlap(int dim, Grid.Slab slab, int targetCell) {
+    long key = (long) slab.cell() << 32 | targetCell;
+    Overlap known = overlaps.get(dim).get(key);
+    if (known == null) {
+      known = Overlap.of(slab.bounds(), target.slab(dim, targetCell).bounds());
+      overlaps.get(dim).put(key, known);
     }
-    return found;
+    return known;
   }
 
-  Overlap overlap(int dim, Slab slab, int targetCell) {
-    long key = (long) slab.cell << 32 | targetCell;
-    return overlaps
-        .get(dim)
-        .computeIfAbsent(key, k -> Overlap.of(slab.bounds, targetSlab(dim, targetCell).bounds));
-  }
-
-  Piece of(int[] cells) {
-    return pieces.computeIfAbsent(
-        source.index(cells),
-        index -> {
-          Slab[] slabs = new Slab[cells.length];
-          long size = 1;
-          for (int d = 0; d < cells.length; d++) {
-            slabs[d] = sourceSlab(d, cells[d]);
-            size *= slabs[d].length;
-          }
-          return of(slabs, size);
-        });
+  /** Returns the piece that the position {@code place} of the source mesh holds. */
+  Piece of(int place) {
+    int base = source.base(place);
+    Piece known = pieces.get(base);
+    if (known == null) {
+      Grid.Slab[] slabs = new Grid.Slab[source.cuts.length];
+      for (int d = 0; d < slabs.length; d++) {
+        slabs[d] = source.slab(d, source.cell(d, place));
+      }
+      known = of(slabs);
+      pieces.put(base, known);
+    }
+    return known;
   }
 
   /** Creates the piece of the source cell that has these slabs, one for each dimension. */
-  Piece of(Slab[] slabs, long size) {
-    int[] cells = new int[slabs.length];
-    for (int d = 0; d < slabs.length; d++) {
-      cells[d] = slabs[d].cell;
+  Piece of(Grid.Slab[] slabs) {
+    int base = 0;
+    long size = 1;
+    for (Grid.Slab slab : slabs) {
+      base += slab.base();
+      size *= slab.length();
     }
-    if (gathers) {
-      Senders sole = Senders.sole(gatheredFrom(cells), source.members);
-      Shares whole = Shares.of(1, (double) size * target.members, size, false, wire);
-      Axis axis = new Axis(size, target.members, List.of());
-      return new Piece(cells, slabs, size, sole, Nearby.NONE, axis, whole);
+    int first = gathers ? gatheredFrom(base) : turn % source.members;
+    Piece like = plain;
+    if (like == null || like.size != size) {
+      like = piece(base, slabs, size, first, Nearby.NONE, List.of());
+      plain = like;
     }
-    Piece bare = piece(cells, slabs, size, Nearby.NONE, List.of());
-    if (size == 0 || !meshesOverlap && !hostsOverlap && !groups.areUneven()) {
+    Piece bare = new Piece(base, slabs, size, first, Nearby.NONE, like.axis, like.shares);
+    if (size == 0 || !haveHoles) {
       return bare;
     }
     List<Axis.Hole> holes = new ArrayList<>();
@@ -146,16 +138,17 @@ final class Pieces {
       addOwnNeeds(bare, holes);
     }
     if (groups.areUneven()) {
-      addLacking(bare, 0, 0, 1, new int[cells.length], holes);
+      addLacking(bare, holes);
     }
-    return piece(cells, slabs, size, nearby, holes);
+    return piece(base, slabs, size, first, nearby, holes);
   }
 
   private Piece piece(
-      int[] cells, Slab[] slabs, long size, Nearby nearby, List<Axis.Hole> holes) {
+      int base, Grid.Slab[] slabs, long size, int first, Nearby nearby, List<Axis.Hole> holes) {
     Axis axis = new Axis(size, groups.most(), holes);
-    Shares shares = Shares.of(source.members, axis.length(), size, cutsSmall, wire);
-    return new Piece(cells, slabs, size, all, nearby, axis, shares);
+    int senders = gathers ? 1 : source.members;
+    Shares shares = new Shares(senders, axis.length(), size, cutsSmall, wire);
+    return new Piece(base, slabs, size, first, nearby, axis, shares);
   }
 
   /**
@@ -163,32 +156,44 @@ final class Pieces {
    * cells. It is the root itself if it holds them, otherwise a member on its host. If there is
    * none, the plan's turn selects the member.
    */
-  private int gatheredFrom(int[] cells) {
-    int root = source.mesh.rankAtPlace(0);
-    if (Arrays.equals(source.cellsOf(0), cells)) {
-      return source.memberOf(0);
+  private int gatheredFrom(int base) {
+    if (base == 0) {
+      return 0;
     }
+    int root = source.mesh.rankAtPlace(0);
     for (int i = 0; i < source.members; i++) {
       int member = (i + turn % source.members) % source.members;
-      if (hosts.areTogether(source.rank(cells, member), root)) {
+      if (hosts.areTogether(source.rank(base, member), root)) {
         return member;
       }
     }
     return turn % source.members;
   }
 
-  boolean meshesOverlap() {
-    return meshesOverlap;
-  }
-
   HostGroups groups() {
     return groups;
   }
 
-  /** Adds to {@code holes} the copies that the piece's members make locally for themselves. */
+  /** Returns true if all pieces of one size have the same axis, shares and first sender. */
+  boolean areAlike() {
+    return !haveHoles && !gathers;
+  }
+
+  /** Returns the index of the share of a piece that a member sends, or -1 if it sends none. */
+  int share(Piece piece, int member) {
+    int share = Math.floorMod(member - piece.first, source.members);
+    return share < piece.shares.senders ? share : -1;
+  }
+
+  /** Returns the member that sends a share of a piece. */
+  int member(Piece piece, int share) {
+    return (piece.first + share) % source.members;
+  }
+
+  /** Adds to {@code holes} the copies that the piece's senders make locally for themselves. */
   private void addOwnNeeds(Piece piece, List<Axis.Hole> holes) {
-    for (int member = 0; member < source.members; member++) {
-      Nearby.Need need = need(piece, source.rank(piece.cells, member));
+    for (int share = 0; share < piece.shares.senders; share++) {
+      Nearby.Need need = need(piece, source.rank(piece.base, member(piece, share)));
       if (need != null) {
         holes.add(hole(need));
       }
@@ -196,39 +201,82 @@ final class Pieces {
   }
 
   private Axis.Hole hole(Nearby.Need need) {
-    int member = target.memberOf(target.mesh.placeOf(need.rank()));
-    return new Axis.Hole(need.before(), need.size(), groups.of(need.cells(), member));
+    int group = groups.of(target.base(need.place()), target.memberOf(need.place()));
+    return new Axis.Hole(need.before(), need.size(), group);
+  }
+
+  /** Makes all target cells have the same number of groups: adds a hole for each lacking group. */
+  private void addLacking(Piece piece, List<Axis.Hole> holes) {
+    walk(
+        piece,
+        0,
+        Double.POSITIVE_INFINITY,
+        (base, before, size, region) -> {
+          for (int group = groups.of(base).count(); group < groups.most(); group++) {
+            holes.add(new Axis.Hole(before, size, group));
+          }
+        });
   }
 
   /**
-   * Makes all target cells have the same number of groups: adds a hole for each group that a cell
-   * lacks. Visits the target cells whose first {@code d} dimensions are {@code cells[0]} to {@code
-   * cells[d - 1]}.
+   * Visits the target cells that overlap a piece, in row-major order.
    *
-   * @param before elements of the piece in target cells before the first of these
-   * @param width product of the overlaps in dimensions before {@code d}
+   * @param first index of the element to begin at, counted in the order of the target cells
+   * @param end distance on the piece's axis at which to end
    */
-  private void addLacking(
-      Piece piece, int d, long before, long width, int[] cells, List<Axis.Hole> holes) {
-    if (d == cells.length) {
-      for (int group = groups.of(cells).count(); group < groups.most(); group++) {
-        holes.add(new Axis.Hole(before, width, group));
+  void walk(Piece piece, long first, double end, Visitor visitor) {
+    new Walk(piece, first, end, visitor).visit(0, 0, 0, 1);
+  }
+
+  private final class Walk {
+    final Piece piece;
+    final long first;
+    final double end;
+    final Visitor visitor;
+    final Overlap[] region;
+
+    Walk(Piece piece, long first, double end, Visitor visitor) {
+      this.piece = piece;
+      this.first = first;
+      this.end = end;
+      this.visitor = visitor;
+      this.region = new Overlap[piece.slabs.length];
+    }
+
+    /**
+     * Visits the target cells whose cells in the first {@code d} dimensions have been chosen.
+     *
+     * @param base the part of the base from these dimensions
+     * @param before elements of the piece in target cells before the first of these
+     * @param width product of the overlaps in these dimensions
+     */
+    void visit(int d, int base, long before, long width) {
+      if (d == region.length) {
+        visitor.visit(base, before, width, region.clone());
+        return;
       }
-      return;
-    }
-    Slab slab = piece.slabs[d];
-    long unit = width;
-    for (int i = d + 1; i < cells.length; i++) {
-      unit *= piece.slabs[i].length;
-    }
-    int cell = 0;
-    long passed = 0;
-    while (passed < slab.length) {
-      cell = target.cuts[d].cellAt(slab.bounds, passed, cell);
-      cells[d] = cell;
-      long length = target.cuts[d].countIn(slab.bounds, cell);
-      addLacking(piece, d + 1, before + unit * passed, width * length, cells, holes);
-      passed += length;
+      Cut cut = target.cuts[d];
+      Grid.Slab slab = piece.slabs[d];
+      long unit = width;
+      for (int i = d + 1; i < region.length; i++) {
+        unit *= piece.slabs[i].length();
+      }
+      long passed = first <= before ? 0 : (first - before) / unit;
+      int cell = 0;
+      if (passed > 0 && passed < slab.length()) {
+        cell = cut.cellAt(slab.bounds(), passed, cell);
+        passed = cut.countInBelow(slab.bounds(), cell);
+      }
+      while (passed < slab.length()) {
+        cell = cut.cellAt(slab.bounds(), passed, cell);
+        long from = before + unit * passed;
+        if (piece.axis.place(from) >= end) {
+          return;
+        }
+        region[d] = overlap(d, slab, cell);
+        visit(d + 1, base + target.slab(d, cell).base(), from, width * region[d].extent);
+        passed += region[d].extent;
+      }
     }
   }
 
@@ -236,7 +284,7 @@ final class Pieces {
   private Nearby nearby(Piece piece, List<Axis.Hole> holes) {
     Map<Integer, List<Integer>> membersOfHosts = new TreeMap<>();
     for (int member = 0; member < source.members; member++) {
-      int host = hosts.of(source.rank(piece.cells, member));
+      int host = hosts.of(source.rank(piece.base, member));
       membersOfHosts.computeIfAbsent(host, h -> new ArrayList<>()).add(member);
     }
     Nearby nearby = new Nearby();
@@ -252,70 +300,42 @@ final class Pieces {
                   return;
                 }
                 served.computeIfAbsent(need.before(), before -> hole(need));
-                if (!isSender(piece, rank)) {
+                int place = source.mesh.placeOf(rank);
+                if (place < 0 || source.base(place) != piece.base) {
                   needs.computeIfAbsent(need.before(), before -> new ArrayList<>()).add(need);
                 }
               });
           holes.addAll(served.values());
           for (List<Nearby.Need> same : needs.values()) {
-            same.sort(Comparator.comparingInt(n -> target.mesh.placeOf(n.rank())));
+            same.sort(Comparator.comparingInt(Nearby.Need::place));
           }
-          nearby.add(
-              members,
-              List.copyOf(needs.values()),
-              cells -> overlaps(piece, cells),
-              cutsSmall,
-              wire,
-              turn);
+          nearby.add(members, List.copyOf(needs.values()), cutsSmall, wire, turn);
         });
     return nearby;
   }
 
-  boolean isSender(Piece piece, int rank) {
-    int place = source.mesh.placeOf(rank);
-    return place >= 0
-        && Arrays.equals(source.cellsOf(place), piece.cells)
-        && piece.senders.share(source.memberOf(place)) >= 0;
-  }
-
-  private Nearby.@Nullable Need need(Piece piece, int rank) {
+  /** Returns what a rank needs of a piece; null if it is not in the target or needs nothing. */
+  Nearby.@Nullable Need need(Piece piece, int rank) {
     int place = target.mesh.placeOf(rank);
     if (place < 0) {
       return null;
     }
-    int[] cells = target.cellsOf(place);
-    long size = common(piece, cells);
-    return size == 0
-        ? null
-        : new Nearby.Need(rank, cells, elementsBefore(piece, cells), size);
-  }
-
-  /** Returns how many elements a piece has in common with target cell {@code cells}. */
-  long common(Piece piece, int[] cells) {
-    long size = 1;
-    for (int d = 0; d < cells.length && size > 0; d++) {
-      size *= target.cuts[d].countIn(piece.slabs[d].bounds, cells[d]);
-    }
-    return size;
-  }
-
-  /** Returns the number of elements of a piece in target cells before {@code cells}. */
-  private long elementsBefore(Piece piece, int[] cells) {
+    Overlap[] region = new Overlap[piece.slabs.length];
     long before = 0;
-    long width = 1;
+    long size = 1;
     long rest = piece.size;
-    for (int d = 0; d < cells.length; d++) {
-      rest /= piece.slabs[d].length;
-      before += width * target.cuts[d].countInBelow(piece.slabs[d].bounds, cells[d]) * rest;
-      width *= target.cuts[d].countIn(piece.slabs[d].bounds, cells[d]);
+    for (int d = 0; d < region.length; d++) {
+      Grid.Slab slab = piece.slabs[d];
+      int cell = target.cell(d, place);
+      long below = target.cuts[d].countInBelow(slab.bounds(), cell);
+      if (target.cuts[d].countInBelow(slab.bounds(), cell + 1) == below) {
+        return null;
+      }
+      region[d] = overlap(d, slab, cell);
+      rest /= slab.length();
+      before += size * below * rest;
+      size *= region[d].extent;
     }
-    return before;
-  }
-
-  private static Slab slab(List<Map<Integer, Slab>> known, Grid grid, int dim, int cell) {
-    return known
-        .get(dim)
-        .computeIfAbsent(
-            cell, c -> new Slab(c, grid.cuts[dim].bounds(c), grid.cuts[dim].length(c)));
+    return new Nearby.Need(rank, place, before, size, region);
   }
 }

@@ -59,18 +59,12 @@ public final class Plan {
 
   private final TensorSpec source;
   private final TensorSpec target;
-  private final Layout from;
-  private final Layout to;
-  private final long[] shape;
   private final DType wire;
   private final PlanOptions options;
 
   private Plan(TensorSpec source, TensorSpec target, DType wire, PlanOptions options) {
     this.source = source;
     this.target = target;
-    this.from = source.layout();
-    this.to = target.layout();
-    this.shape = source.extents();
     this.wire = wire;
     this.options = options;
   }
@@ -81,19 +75,6 @@ public final class Plan {
    */
   public static Plan of(Layout from, Layout to, long[] shape, DType dtype) {
     return of(from, to, shape, dtype, dtype, dtype, PlanOptions.defaults());
-  }
-
-  /**
-   * Plans a tensor with default options. Throws what {@link #of(Layout, Layout, long[], DType,
-   * DType, DType, PlanOptions)} throws.
-   *
-   * @param dtype dtype of the source
-   * @param wire dtype in which the tensor crosses ranks
-   * @param targetDtype dtype of the target
-   */
-  public static Plan of(
-      Layout from, Layout to, long[] shape, DType dtype, DType wire, DType targetDtype) {
-    return of(from, to, shape, dtype, wire, targetDtype, PlanOptions.defaults());
   }
 
   /**
@@ -171,17 +152,17 @@ public final class Plan {
 
   /** Returns the source layout. */
   public Layout from() {
-    return from;
+    return source.layout();
   }
 
   /** Returns the target layout. */
   public Layout to() {
-    return to;
+    return target.layout();
   }
 
   /** Returns the tensor's global extents. */
   public long[] shape() {
-    return shape.clone();
+    return source.extents();
   }
 
   /** Returns the extents that the source layout cuts, including padding. */
@@ -225,7 +206,7 @@ public final class Plan {
   public void forEachRoute(Consumer<Route> action) {
     Objects.requireNonNull(action, "action");
     RouteFinder finder = finder();
-    for (int place = 0; place < from.mesh().size(); place++) {
+    for (int place = 0; place < from().mesh().size(); place++) {
       finder.from(place).forEach(action);
     }
   }
@@ -249,16 +230,6 @@ public final class Plan {
     return chunks;
   }
 
-  /** Returns the buckets that {@link Bucket#pack(List)} makes of this plan. */
-  public List<Bucket> buckets() {
-    return Bucket.pack(List.of(this));
-  }
-
-  /** Returns the buckets in which {@code rank} takes part; see {@link Bucket#pack(List, int)}. */
-  public List<Bucket> bucketsFor(int rank) {
-    return Bucket.pack(List.of(this), rank);
-  }
-
   /**
    * Returns the bytes that a transfer of this plan moves: the sum over all routes. In mode {@link
    * TransferMode#GATHER_BROADCAST} they are those of the whole tensor, once to the root and once to
@@ -266,11 +237,6 @@ public final class Plan {
    */
   public Traffic traffic() {
     return Traffic.ofPlans(List.of(this));
-  }
-
-  /** Returns the {@link #traffic} of only those routes in which {@code rank} takes part. */
-  public Traffic trafficFor(int rank) {
-    return Traffic.ofPlans(List.of(this), rank);
   }
 
   /** Returns the sums of this plan's routes. */
@@ -293,8 +259,8 @@ public final class Plan {
 
   /** Returns an upper bound for the wire bytes of one route. */
   long mostRouteBytes() {
-    long held = source.localRegion(from.mesh().rankAtPlace(0)).numel();
-    long wanted = target.localRegion(to.mesh().rankAtPlace(0)).numel();
+    long held = source.localRegion(from().mesh().rankAtPlace(0)).numel();
+    long wanted = target.localRegion(to().mesh().rankAtPlace(0)).numel();
     return wire.bytesOf(Math.min(held, wanted));
   }
 
@@ -303,8 +269,8 @@ public final class Plan {
    * tensor. The root is its only target.
    */
   Plan gather() {
-    Layout whole = DeviceMesh.of(1).at(from.mesh().rankAtPlace(0)).layout(Placement.replicate());
-    return of(source, TensorSpec.of("", wire, whole, shape), wire, options);
+    Layout whole = DeviceMesh.of(1).at(from().mesh().rankAtPlace(0)).layout(Placement.replicate());
+    return of(source, TensorSpec.of("", wire, whole, shape()), wire, options);
   }
 
   /** Returns the plan by which each target copies its own part out of the whole tensor. */
@@ -315,11 +281,12 @@ public final class Plan {
   /** Returns the routes that a transfer in mode {@link TransferMode#GATHER_BROADCAST} runs. */
   List<Route> gatheringRoutes() {
     Plan gather = gather();
-    int root = gather.to.mesh().rankAtPlace(0);
+    int root = gather.to().mesh().rankAtPlace(0);
     List<Route> routes = gather.routes();
-    List<Integer> others = to.mesh().ranks().stream().filter(rank -> rank != root).toList();
+    List<Integer> others = to().mesh().ranks().stream().filter(rank -> rank != root).toList();
     if (!others.isEmpty()) {
-      routes.add(Route.whole(root, others, shape, new Route.Terms(wire, wire, Optional.empty())));
+      Route.Values values = new Route.Values(wire, wire, Optional.empty());
+      routes.add(Route.whole(root, others, shape(), values));
     }
     return routes;
   }
@@ -340,19 +307,14 @@ public final class Plan {
     return stagingBytes(List.of(this));
   }
 
-  /** Returns the staging bytes that {@code rank} needs for a transfer of only this plan. */
-  public long stagingBytesFor(int rank) {
-    return stagingBytes(List.of(this), rank);
-  }
-
   /** Returns the staging bytes of one transfer of {@code plans}, summed over all ranks. */
   public static long stagingBytes(List<Plan> plans) {
     List<Plan> all = Copies.list(plans, "plans");
     BitSet ranks = new BitSet();
     for (Plan plan : all) {
       if (plan.options.mode() != TransferMode.DIRECT || plan.options.hosts().areSeveral()) {
-        plan.from.mesh().ranks().forEach(ranks::set);
-        plan.to.mesh().ranks().forEach(ranks::set);
+        plan.from().mesh().ranks().forEach(ranks::set);
+        plan.to().mesh().ranks().forEach(ranks::set);
       }
     }
     return ranks.stream().mapToLong(rank -> Schedule.stagingBytes(all, rank)).sum();
@@ -406,18 +368,19 @@ public final class Plan {
 
   @Override
   public String toString() {
-    return "Plan " + from.qualified() + " -> " + to.qualified() + " of " + dtype()
-        + Arrays.toString(shape) + " by " + wire + " to " + targetDtype();
+    return "Plan " + from().qualified() + " -> " + to().qualified() + " of " + dtype()
+        + Arrays.toString(shape()) + " by " + wire + " to " + targetDtype();
   }
 
   RouteFinder finder() {
-    Optional<ReduceOp> op = from.partialOp();
+    Optional<ReduceOp> op = from().partialOp();
+    long[] shape = shape();
     return new RouteFinder(
-        new Grid(from, shape, source.paddedExtents()),
-        new Grid(to, shape, target.paddedExtents()),
+        new Grid(from(), shape, source.paddedExtents()),
+        new Grid(to(), shape, target.paddedExtents()),
         Shapes.numel(shape),
         options,
-        new Route.Terms(dtype(), wire, op));
+        new Route.Values(dtype(), wire, op));
   }
 
   static void checkRank(int rank) {

@@ -2,7 +2,6 @@
 package org.windlass.plan;
 
 import org.windlass.DType;
-import org.windlass.ReduceOp;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Cut;
@@ -27,7 +26,11 @@ final class PlanChecks {
     }
     requireCast(from.dtype(), wire);
     requireCast(wire, to.dtype());
-    from.layout().partialOp().ifPresent(op -> requireReduce(from.dtype(), op));
+    if (!from.layout().partialOp().stream().allMatch(from.dtype()::canReduce)) {
+      throw new UnsupportedException(
+          "partial tensors of " + from.dtype() + " do not reduce by "
+              + from.layout().partialOp().orElseThrow());
+    }
     requireHosts(from.layout(), options.hosts());
     requireHosts(to.layout(), options.hosts());
     if (options.mode() != TransferMode.DIRECT
@@ -60,12 +63,6 @@ final class PlanChecks {
       throw new UnsupportedException(
           from + " does not cast to " + to
               + "; f64 f32 f16 bf16 f8e4m3 f8e5m2 cast to one another");
-    }
-  }
-
-  private static void requireReduce(DType dtype, ReduceOp op) {
-    if (!dtype.canReduce(op)) {
-      throw new UnsupportedException("partial tensors of " + dtype + " do not reduce by " + op);
     }
   }
 

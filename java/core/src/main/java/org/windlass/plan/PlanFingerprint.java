@@ -2,7 +2,6 @@
 package org.windlass.plan;
 
 import java.util.List;
-import java.util.stream.IntStream;
 import org.windlass.internal.Fingerprint;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -69,11 +68,7 @@ final class PlanFingerprint {
   }
 
   private static boolean isConsecutive(DeviceMesh mesh) {
-    if (mesh.rankAtPlace(0) > DeviceMesh.MAX_RANKS - mesh.size()) {
-      return false;
-    }
-    List<String> names = IntStream.range(0, mesh.ndim()).mapToObj(mesh::name).toList();
-    int[] sizes = IntStream.range(0, mesh.ndim()).map(mesh::size).toArray();
-    return mesh.equals(DeviceMesh.of(names, sizes).at(mesh.rankAtPlace(0)));
+    int first = mesh.rankAtPlace(0);
+    return first <= DeviceMesh.MAX_RANKS - mesh.size() && mesh.equals(mesh.at(first));
   }
 }

@@ -63,9 +63,4 @@ public record PlanOptions(TransferMode mode, long bucketBytes, int turn, Hosts h
   public PlanOptions withHosts(Hosts hosts) {
     return new PlanOptions(mode, bucketBytes, turn, hosts);
   }
-
-  /** Returns these options with {@code ranksPerHost} consecutive ranks on each host. */
-  public PlanOptions withRanksPerHost(int ranksPerHost) {
-    return withHosts(Hosts.ofEach(ranksPerHost));
-  }
 }

@@ -16,28 +16,25 @@ import org.windlass.layout.Region;
  */
 public final class Route {
   private final int source;
-  private final Transport transport;
-  private final List<Integer> sources;
+
+  /** The ranks that hold the terms; empty if the source holds the values. */
+  private final List<Integer> terms;
+
   private final List<Integer> targets;
   private final Overlap[] overlaps;
   private final long numel;
-  private final Terms terms;
+  private final Values values;
 
-  record Terms(DType dtype, DType wire, Optional<ReduceOp> op) {}
+  /** The dtype at the source, the dtype on the wire, and the operation that reduces terms. */
+  record Values(DType dtype, DType wire, Optional<ReduceOp> op) {}
 
   Route(
-      int source,
-      Transport transport,
-      List<Integer> sources,
-      List<Integer> targets,
-      Overlap[] overlaps,
-      Terms terms) {
+      int source, List<Integer> terms, List<Integer> targets, Overlap[] overlaps, Values values) {
     this.source = source;
-    this.transport = transport;
-    this.sources = sources;
+    this.terms = terms;
     this.targets = targets;
     this.overlaps = overlaps;
-    this.terms = terms;
+    this.values = values;
     long product = 1;
     for (Overlap overlap : overlaps) {
       product *= overlap.extent;
@@ -45,14 +42,13 @@ public final class Route {
     this.numel = product;
   }
 
-  static Route whole(int source, List<Integer> targets, long[] shape, Terms terms) {
+  static Route whole(int source, List<Integer> targets, long[] shape, Values values) {
     Overlap[] overlaps = new Overlap[shape.length];
     for (int d = 0; d < shape.length; d++) {
       long[] all = {0, shape[d]};
       overlaps[d] = Overlap.of(all, all);
     }
-    Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
-    return new Route(source, transport, List.of(source), targets, overlaps, terms);
+    return new Route(source, List.of(), targets, overlaps, values);
   }
 
   /**
@@ -60,7 +56,7 @@ public final class Route {
    * holds a term that is read for the reduction.
    */
   Route reduceOnly(int rank) {
-    return new Route(rank, Transport.NONE, sources, List.of(), overlaps, terms);
+    return new Route(rank, terms, List.of(), overlaps, values);
   }
 
   /**
@@ -73,7 +69,11 @@ public final class Route {
 
   /** Returns how the bytes get from the source to the targets. */
   public Transport transport() {
-    return transport;
+    return switch (targets.size()) {
+      case 0 -> Transport.NONE;
+      case 1 -> targets.get(0) == source ? Transport.LOCAL : Transport.P2P;
+      default -> Transport.BROADCAST;
+    };
   }
 
   /**
@@ -82,7 +82,7 @@ public final class Route {
    * source.
    */
   public List<Integer> sources() {
-    return sources;
+    return terms.isEmpty() ? List.of(source) : terms;
   }
 
   /** Returns the ranks that receive the region; empty for {@link Transport#NONE}. */
@@ -92,15 +92,14 @@ public final class Route {
 
   /** Returns the operation that reduces the sources' terms; empty if there is one source. */
   public Optional<ReduceOp> op() {
-    return sources.size() > 1 ? terms.op() : Optional.empty();
+    return terms.isEmpty() ? Optional.empty() : values.op();
   }
 
   /** Returns the part of the global tensor that moves. */
   public Region region() {
     long[][] bounds = new long[overlaps.length][];
     for (int d = 0; d < bounds.length; d++) {
-      long[] overlap = overlaps[d].bounds;
-      bounds[d] = overlap.length == 0 ? new long[] {0, 0} : overlap;
+      bounds[d] = overlaps[d].bounds;
     }
     return new Region(bounds);
   }
@@ -112,20 +111,20 @@ public final class Route {
 
   /** Returns the number of bytes that each target receives, in the wire dtype. */
   public long bytes() {
-    return terms.wire().bytesOf(numel);
+    return values.wire().bytesOf(numel);
   }
 
   /** Returns the bytes that one reduction reads from ranks other than the source. */
   public long reduceBytes() {
-    return (sources.size() - 1) * termBytes();
+    return (sources().size() - 1) * termBytes();
   }
 
   long termBytes() {
-    return terms.dtype().bytesOf(numel);
+    return values.dtype().bytesOf(numel);
   }
 
   DType wire() {
-    return terms.wire();
+    return values.wire();
   }
 
   List<Chunk.Box> boxes() {
@@ -158,9 +157,8 @@ public final class Route {
   public boolean equals(Object object) {
     return object instanceof Route other
         && source == other.source
-        && transport == other.transport
+        && values.equals(other.values)
         && terms.equals(other.terms)
-        && sources.equals(other.sources)
         && targets.equals(other.targets)
         && region().equals(other.region());
   }
@@ -172,7 +170,7 @@ public final class Route {
 
   @Override
   public String toString() {
-    String from = sources.size() > 1 ? source + " of " + sources : String.valueOf(source);
-    return transport + " " + from + " -> " + targets + " " + region();
+    String from = terms.isEmpty() ? String.valueOf(source) : source + " of " + terms;
+    return transport() + " " + from + " -> " + targets + " " + region();
   }
 }

@@ -8,7 +8,8 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Supplier;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Cut;
 
 /**
@@ -30,10 +31,13 @@ final class RouteFinder {
   private final Grid source;
   private final Grid target;
   private final Pieces pieces;
-  private final Route.Terms terms;
+  private final Route.Values values;
 
-  /** Cache of the ranks that hold the terms of a value, by source cells and lowest member. */
-  private final Map<Long, List<Integer>> groups = new HashMap<>();
+  /** Cache of the ranks that hold the terms of a value, by the position of the first term. */
+  private final Map<Integer, List<Integer>> terms = new HashMap<>();
+
+  /** The last list of consecutive members. Routes with the same targets share it. */
+  private @Nullable Members last;
 
   /**
    * A source cell of one dimension that overlaps a certain target cell.
@@ -41,24 +45,35 @@ final class RouteFinder {
    * @param slab the source cell
    * @param overlap the overlap of both cells
    * @param before number of elements of the source cell in target cells before that one
+   * @param kind a number that overlaps share if they are whole source cells of one length
    */
-  private record SlabOverlap(Pieces.Slab slab, Overlap overlap, long before) {}
+  private record SlabOverlap(Grid.Slab slab, Overlap overlap, long before, int kind) {}
 
-  RouteFinder(Grid source, Grid target, long numel, PlanOptions options, Route.Terms terms) {
+  /**
+   * The part of a region that one member of a piece sends to a target rank.
+   *
+   * @param offset distance between the piece's base and the member
+   * @param targets the ranks that receive it
+   * @param demand the demand for a region of these extents
+   * @param from first row
+   * @param to end of the rows, excluded
+   */
+  private record Part(int offset, List<Integer> targets, Demand demand, long from, long to) {}
+
+  RouteFinder(Grid source, Grid target, long numel, PlanOptions options, Route.Values values) {
     this.source = source;
     this.target = target;
-    this.pieces = new Pieces(source, target, numel, options, terms);
-    this.terms = terms;
+    this.pieces = new Pieces(source, target, numel, options, values);
+    this.values = values;
   }
 
   /** Returns the routes from the rank at row-major index {@code place} of the source mesh. */
   List<Route> from(int place) {
-    Pieces.Piece piece = pieces.of(source.cellsOf(place));
-    int member = source.memberOf(place);
+    Pieces.Piece piece = pieces.of(place);
     List<Route> routes = new ArrayList<>();
-    addOwned(piece, member, routes);
+    addOwned(piece, place, routes);
     if (source.groupSize > 1) {
-      addReduceOnly(piece, member, routes);
+      addReduceOnly(piece, place, routes);
     }
     return routes;
   }
@@ -71,7 +86,9 @@ final class RouteFinder {
     if (targetPlace < 0) {
       return own;
     }
-    List<Route> routes = into(targetPlace, place);
+    Arrivals arrivals = new Arrivals(targetPlace, place);
+    arrivals.visit(0, 0, 0);
+    List<Route> routes = arrivals.routes;
     routes.sort(Comparator.comparingInt(route -> source.mesh.placeOf(route.source())));
     int at = 0;
     while (at < routes.size() && source.mesh.placeOf(routes.get(at).source()) < place) {
@@ -81,18 +98,17 @@ final class RouteFinder {
     return routes;
   }
 
-  private void addReduceOnly(Pieces.Piece piece, int member, List<Route> routes) {
-    int rank = source.rank(piece.cells(), member);
+  private void addReduceOnly(Pieces.Piece piece, int place, List<Route> routes) {
+    int rank = source.mesh.rankAtPlace(place);
     if (piece.size() == 0) {
-      Overlap[] nothing = new Overlap[piece.cells().length];
-      Arrays.fill(nothing, Overlap.none());
-      routes.add(
-          new Route(rank, Transport.NONE, sources(piece, member), List.of(), nothing, terms));
+      Overlap[] nothing = new Overlap[piece.slabs().length];
+      Arrays.fill(nothing, Overlap.of(new long[2], new long[2]));
+      routes.add(route(place, List.of(), nothing));
       return;
     }
     List<Route> others = new ArrayList<>();
-    for (int other : source.group(member)) {
-      if (other != member) {
+    for (int other : source.terms(source.firstTerm(place))) {
+      if (other != place) {
         addOwned(piece, other, others);
       }
     }
@@ -102,230 +118,201 @@ final class RouteFinder {
   }
 
   /**
-   * Adds the routes that {@code member} sends: first to itself, then to ranks on its host, then to
-   * all others. Each of the three is in the order of target cells.
+   * Adds the routes that the member at {@code place} sends: first to itself, then to ranks on its
+   * host, then to all others. Each of the three is in the order of target cells.
    */
-  private void addOwned(Pieces.Piece piece, int member, List<Route> routes) {
-    int share = piece.senders().share(member);
+  private void addOwned(Pieces.Piece piece, int place, List<Route> routes) {
+    int member = source.memberOf(place);
+    int share = pieces.share(piece, member);
     if (piece.size() == 0 || share < 0) {
       return;
     }
-    List<Integer> sources = sources(piece, member);
-    int rank = source.rank(piece.cells(), member);
-    int targetPlace = pieces.meshesOverlap() ? target.mesh.placeOf(rank) : -1;
-    if (targetPlace >= 0) {
-      int[] cells = target.cellsOf(targetPlace);
-      if (pieces.common(piece, cells) > 0) {
-        Overlap[] region = pieces.overlaps(piece, cells);
-        routes.add(new Route(rank, Transport.LOCAL, sources, List.of(rank), region, terms));
-      }
+    int rank = source.mesh.rankAtPlace(place);
+    Nearby.Need own = pieces.need(piece, rank);
+    if (own != null) {
+      routes.add(route(place, List.of(rank), own.region()));
     }
     for (Nearby.Service service : piece.nearby().services()) {
       if (service.member() == member) {
-        addSending(rank, sources, service.targets(), service.region(), routes);
+        routes.add(route(place, service.targets(), service.region()));
       }
     }
+    Shares shares = piece.shares();
     if (piece.axis().length() > 0) {
-      new Stretch(piece, share).collect(0, 0, 1, new int[piece.cells().length], routes);
+      pieces.walk(
+          piece,
+          piece.axis().element(shares.start(share)),
+          shares.start(share + 1),
+          (base, before, size, region) -> {
+            Demand demand = demand(piece, before, size, region);
+            shares.of(
+                share,
+                demand,
+                (sender, low, high, from, to) -> {
+                  List<Integer> targets = targets(piece, before, base, low, high);
+                  routes.add(route(place, targets, demand.part(region, from, to)));
+                });
+          });
     }
   }
 
-  private void addSending(
-      int rank,
-      List<Integer> sources,
-      List<Integer> targets,
-      Overlap[] region,
-      List<Route> routes) {
-    if (!targets.isEmpty()) {
-      Transport transport = targets.size() > 1 ? Transport.BROADCAST : Transport.P2P;
-      routes.add(new Route(rank, transport, sources, targets, region, terms));
-    }
+  private static Demand demand(Pieces.Piece piece, long before, long size, Overlap[] region) {
+    return new Demand(piece.axis().place(before), size, piece.axis().copies(before), region);
   }
 
-  /**
-   * Returns the routes to a target rank from other ranks.
-   *
-   * @param place index of the target rank in the target mesh, in row-major order
-   * @param placeInSource its index in the source mesh; -1 if it is not there
-   */
-  private List<Route> into(int place, int placeInSource) {
-    int ndim = source.cuts.length;
-    int[] cells = target.cellsOf(place);
-    int rank = target.mesh.rankAtPlace(place);
-    int member = target.memberOf(place);
-    int[] ownCells = placeInSource < 0 ? null : source.cellsOf(placeInSource);
-    int ownMember = placeInSource < 0 ? 0 : source.memberOf(placeInSource);
-    SlabOverlap[][] overlaps = new SlabOverlap[ndim][];
-    List<Route> routes = new ArrayList<>();
-    for (int d = 0; d < ndim; d++) {
-      overlaps[d] = overlaps(d, cells[d]);
-      if (overlaps[d].length == 0) {
-        return routes;
+  private Route route(int place, List<Integer> targets, Overlap[] region) {
+    return new Route(source.mesh.rankAtPlace(place), terms(place), targets, region, values);
+  }
+
+  /** The search for the routes to one target rank from other ranks. */
+  private final class Arrivals {
+    final int rank;
+
+    /** The base of the rank's target cells, and its member number there. */
+    final int base;
+
+    final int member;
+
+    /** The rank's position in the source mesh; -1 if it is not there. */
+    final int ownPlace;
+
+    final SlabOverlap[][] overlaps;
+
+    /** For each dimension, the number of kinds of overlaps. */
+    final int[] kinds;
+
+    /** The element of {@link #overlaps} in each dimension that is being visited. */
+    final SlabOverlap[] found;
+
+    /** Cache of what ranks send of a region, by the kinds of its overlaps. */
+    final Map<Integer, List<Part>> partsByKind = new HashMap<>();
+
+    final List<Route> routes = new ArrayList<>();
+
+    Arrivals(int place, int ownPlace) {
+      this.rank = target.mesh.rankAtPlace(place);
+      this.base = target.base(place);
+      this.member = target.memberOf(place);
+      this.ownPlace = ownPlace;
+      this.overlaps = new SlabOverlap[source.cuts.length][];
+      this.kinds = new int[source.cuts.length];
+      this.found = new SlabOverlap[source.cuts.length];
+      for (int d = 0; d < overlaps.length; d++) {
+        overlaps[d] = overlaps(d, target.cell(d, place));
+        for (SlabOverlap each : overlaps[d]) {
+          kinds[d] = Math.max(kinds[d], each.kind + 1);
+        }
       }
     }
-    int[] at = new int[ndim];
-    int d;
-    do {
-      Pieces.Slab[] slabs = new Pieces.Slab[ndim];
-      long size = 1;
-      long common = 1;
-      for (d = 0; d < ndim; d++) {
-        slabs[d] = overlaps[d][at[d]].slab();
-        size *= slabs[d].length();
+
+    /**
+     * Adds the routes of the source cells whose cells in the first {@code d} dimensions have been
+     * chosen.
+     *
+     * @param pieceBase the part of the piece's base from these dimensions
+     * @param kind combines the kinds of the overlaps in these dimensions
+     */
+    void visit(int d, int pieceBase, int kind) {
+      if (d == found.length) {
+        add(pieceBase, kind);
+        return;
       }
-      Overlap[] region = new Overlap[ndim];
-      long before = 0;
-      long rest = size;
-      for (d = 0; d < ndim; d++) {
-        SlabOverlap found = overlaps[d][at[d]];
-        rest /= found.slab().length();
-        before += common * found.before() * rest;
-        common *= found.overlap().extent;
-        region[d] = found.overlap();
+      for (SlabOverlap each : overlaps[d]) {
+        found[d] = each;
+        visit(d + 1, pieceBase + each.slab.base(), kind * kinds[d] + each.kind);
       }
-      Pieces.Piece piece = pieces.of(slabs, size);
+    }
+
+    private void add(int pieceBase, int kind) {
+      Overlap[] region = new Overlap[found.length];
+      for (int d = 0; d < region.length; d++) {
+        region[d] = found[d].overlap;
+      }
+      List<Part> parts = partsByKind.get(kind);
+      if (parts == null) {
+        parts = parts(region);
+        if (pieces.areAlike()) {
+          partsByKind.put(kind, parts);
+        }
+      }
+      for (Part part : parts) {
+        Overlap[] sent = part.demand.part(region, part.from, part.to);
+        routes.add(route(pieceBase + part.offset, part.targets, sent));
+      }
+    }
+
+    /** Returns what ranks of other hosts send of a region. Adds the routes from this host. */
+    private List<Part> parts(Overlap[] region) {
+      Grid.Slab[] slabs = new Grid.Slab[found.length];
+      for (int d = 0; d < slabs.length; d++) {
+        slabs[d] = found[d].slab;
+      }
+      Pieces.Piece piece = pieces.of(slabs);
       List<Nearby.Service> services = piece.nearby().of(rank);
       for (Nearby.Service service : services) {
-        int sender = source.rank(piece.cells(), service.member());
-        List<Integer> sources = sources(piece, service.member());
-        addSending(sender, sources, service.targets(), service.region(), routes);
+        int sender = piece.base() + source.offset(service.member());
+        routes.add(route(sender, service.targets(), service.region()));
       }
       boolean isOwn =
-          Arrays.equals(piece.cells(), ownCells) && piece.senders().share(ownMember) >= 0;
+          ownPlace >= 0
+              && source.base(ownPlace) == piece.base()
+              && pieces.share(piece, source.memberOf(ownPlace)) >= 0;
+      List<Part> parts = new ArrayList<>();
       if (services.isEmpty() && !isOwn) {
-        Demand demand = demand(piece, before, common, () -> region);
-        addInto(piece, demand, before, cells, member, routes);
+        long before = 0;
+        long common = 1;
+        long rest = piece.size();
+        for (SlabOverlap each : found) {
+          rest /= each.slab.length();
+          before += common * each.before * rest;
+          common *= each.overlap.extent;
+        }
+        addParts(piece, before, demand(piece, before, common, region), parts);
       }
-      for (d = ndim - 1; d >= 0 && ++at[d] == overlaps[d].length; d--) {
-        at[d] = 0;
-      }
-    } while (d >= 0);
-    return routes;
+      return parts;
+    }
+
+    private void addParts(Pieces.Piece piece, long before, Demand demand, List<Part> parts) {
+      piece
+          .shares()
+          .into(
+              demand,
+              piece.axis().copy(before, pieces.groups().of(base, member)),
+              (share, low, high, from, to) -> {
+                boolean isForAll = high - low == demand.copies && !parts.isEmpty();
+                parts.add(
+                    new Part(
+                        source.offset(pieces.member(piece, share)),
+                        isForAll
+                            ? parts.get(0).targets
+                            : targets(piece, before, base, low, high),
+                        demand,
+                        from,
+                        to));
+              });
+    }
   }
 
   /** Returns the source cells of dimension {@code dim} that overlap a target cell, ascending. */
   private SlabOverlap[] overlaps(int dim, int targetCell) {
-    Cut sourceCut = source.cuts[dim];
-    Cut targetCut = target.cuts[dim];
-    Pieces.Slab own = pieces.targetSlab(dim, targetCell);
+    Cut cut = source.cuts[dim];
+    Grid.Slab own = target.slab(dim, targetCell);
     List<SlabOverlap> overlaps = new ArrayList<>();
+    Map<Long, Integer> kindsOfWhole = new HashMap<>(); // by length
+    int kinds = 0;
     int cell = 0;
     long passed = 0;
     while (passed < own.length()) {
-      cell = sourceCut.cellAt(own.bounds(), passed, cell);
-      Pieces.Slab slab = pieces.sourceSlab(dim, cell);
+      cell = cut.cellAt(own.bounds(), passed, cell);
+      Grid.Slab slab = source.slab(dim, cell);
       Overlap overlap = pieces.overlap(dim, slab, targetCell);
-      long before = targetCut.countInBelow(slab.bounds(), targetCell);
-      overlaps.add(new SlabOverlap(slab, overlap, before));
+      long before = target.cuts[dim].countInBelow(slab.bounds(), targetCell);
+      boolean isWhole = overlap.extent == slab.length();
+      Integer same = isWhole ? kindsOfWhole.putIfAbsent(slab.length(), kinds) : null;
+      overlaps.add(new SlabOverlap(slab, overlap, before, same == null ? kinds++ : same));
       passed += overlap.extent;
     }
     return overlaps.toArray(new SlabOverlap[0]);
-  }
-
-  private void addInto(
-      Pieces.Piece piece,
-      Demand demand,
-      long before,
-      int[] cells,
-      int targetMember,
-      List<Route> routes) {
-    List<List<Integer>> last = new ArrayList<>(); // all targets of one set share one list
-    piece
-        .shares()
-        .into(
-            demand,
-            piece.axis().copy(before, pieces.groups().of(cells, targetMember)),
-            (share, low, high, from, to) -> {
-              if (last.isEmpty() || high - low != demand.copies) {
-                last.clear();
-                last.add(targets(piece, before, cells, low, high));
-              }
-              int sender = piece.senders().member(share);
-              addSending(
-                  source.rank(piece.cells(), sender),
-                  sources(piece, sender),
-                  last.get(0),
-                  demand.part(from, to),
-                  routes);
-            });
-  }
-
-  private static Demand demand(
-      Pieces.Piece piece, long before, long size, Supplier<Overlap[]> region) {
-    return new Demand(piece.axis().place(before), size, piece.axis().copies(before), region);
-  }
-
-  /** The data that one member sends: an interval of the line of its {@link Axis}. */
-  private final class Stretch {
-    final Pieces.Piece piece;
-    final int share;
-    final int rank;
-    final List<Integer> sources;
-
-    /** Index of the first element to send, or of an earlier one; see {@link Axis#element}. */
-    final long first;
-
-    final double end;
-
-    Stretch(Pieces.Piece piece, int share) {
-      this.piece = piece;
-      this.share = share;
-      int member = piece.senders().member(share);
-      this.rank = source.rank(piece.cells(), member);
-      this.sources = RouteFinder.this.sources(piece, member);
-      this.first = piece.axis().element(piece.shares().start(share));
-      this.end = piece.shares().start(share + 1);
-    }
-
-    /**
-     * Adds the routes to all target cells whose first {@code d} dimensions are {@code cells[0]} to
-     * {@code cells[d - 1]}.
-     *
-     * @param before elements of the source region in target cells before the first of these
-     * @param width product of the overlaps in dimensions before {@code d}
-     */
-    void collect(int d, long before, long width, int[] cells, List<Route> routes) {
-      if (d == cells.length) {
-        add(before, width, cells.clone(), routes);
-        return;
-      }
-      Cut cut = target.cuts[d];
-      Pieces.Slab slab = piece.slabs()[d];
-      long unit = width;
-      for (int i = d + 1; i < cells.length; i++) {
-        unit *= piece.slabs()[i].length();
-      }
-      long passed = first <= before ? 0 : (first - before) / unit;
-      int cell = 0;
-      while (passed < slab.length()) {
-        cell = cut.cellAt(slab.bounds(), passed, cell);
-        passed = cut.countInBelow(slab.bounds(), cell);
-        long from = before + unit * passed;
-        if (piece.axis().place(from) >= end) {
-          return;
-        }
-        long length = cut.countIn(slab.bounds(), cell);
-        cells[d] = cell;
-        collect(d + 1, from, width * length, cells, routes);
-        passed += length;
-      }
-    }
-
-    private void add(long before, long size, int[] cells, List<Route> routes) {
-      Demand demand = demand(piece, before, size, () -> pieces.overlaps(piece, cells));
-      piece
-          .shares()
-          .of(
-              share,
-              demand,
-              (sender, low, high, from, to) ->
-                  addSending(
-                      rank,
-                      sources,
-                      targets(piece, before, cells, low, high),
-                      demand.part(from, to),
-                      routes));
-    }
   }
 
   /**
@@ -333,119 +320,66 @@ final class RouteFinder {
    * data.
    *
    * @param before number of elements of the source region in target cells before this one
-   * @param cells the number of the target cell in each dimension
+   * @param base the base of the target cell
    */
-  private List<Integer> targets(
-      Pieces.Piece piece, long before, int[] cells, int low, int high) {
-    if (low >= high) {
-      return List.of();
+  private List<Integer> targets(Pieces.Piece piece, long before, int base, int low, int high) {
+    HostGroups groups = pieces.groups();
+    boolean isSingle = groups.areSingle();
+    if (isSingle && piece.axis().copies(before) == target.members) {
+      return members(base, low, high);
     }
-    if (!pieces.groups().areSingle()) {
-      return targetsOfGroups(piece, before, cells, low, high);
+    int[] found = piece.axis().groups(before, low, high);
+    if (!isSingle && found.length == groups.of(base).count()) {
+      return members(base, 0, target.members);
     }
-    int first = piece.axis().group(before, low);
-    int last = piece.axis().group(before, high - 1);
-    if (!pieces.meshesOverlap()) {
-      return first == last
-          ? List.of(target.rank(cells, first))
-          : new Members(target, cells, first, last + 1);
-    }
-    List<Integer> targets = new ArrayList<>(high - low);
-    for (int member = first; member <= last; member++) {
-      int rank = target.rank(cells, member);
-      if (!pieces.isSender(piece, rank)) {
-        targets.add(rank);
-      }
-    }
-    return List.copyOf(targets);
+    int[] listed = isSingle ? found : groups.members(base, found);
+    return new Members(target, base, 0, listed.length, listed);
   }
 
-  private List<Integer> targetsOfGroups(
-      Pieces.Piece piece, long before, int[] cells, int low, int high) {
-    HostGroups.Cell groups = pieces.groups().of(cells);
-    if (high - low == groups.count()) {
-      return new Members(target, cells, 0, groups.members().length);
+  private List<Integer> members(int base, int low, int high) {
+    if (high - low == 1) {
+      return List.of(target.rank(base, low));
     }
-    int first = piece.axis().group(before, low);
-    int last = piece.axis().group(before, high - 1);
-    int[] starts = groups.starts();
-    int[] members = Arrays.copyOfRange(groups.members(), starts[first], starts[last + 1]);
-    if (last - first > high - 1 - low) { // there are holes between
-      int count = 0;
-      for (int copy = low; copy < high; copy++) {
-        int group = piece.axis().group(before, copy);
-        int length = starts[group + 1] - starts[group];
-        System.arraycopy(groups.members(), starts[group], members, count, length);
-        count += length;
-      }
-      members = Arrays.copyOf(members, count);
+    if (last == null || last.base != base || last.low != low || last.high != high) {
+      last = new Members(target, base, low, high, null);
     }
-    Arrays.sort(members);
-    return new SomeMembers(target, cells, members);
+    return last;
   }
 
   /**
-   * Returns the ranks whose terms a route from {@code member} reduces; without {@code Partial},
-   * only the member's rank. Routes with the same ranks share one list.
+   * Returns the ranks whose terms a route from a position reduces; empty without {@code Partial}.
+   * Routes with the same ranks share one list.
    */
-  private List<Integer> sources(Pieces.Piece piece, int member) {
+  private List<Integer> terms(int place) {
     if (source.groupSize == 1) {
-      return List.of(source.rank(piece.cells(), member));
+      return List.of();
     }
-    int[] group = source.group(member);
-    long key = (long) source.index(piece.cells()) << 32 | group[0];
-    return groups.computeIfAbsent(
-        key,
-        k -> {
-          Integer[] ranks = new Integer[group.length];
-          for (int i = 0; i < group.length; i++) {
-            ranks[i] = source.rank(piece.cells(), group[i]);
-          }
-          return List.of(ranks);
-        });
+    return terms.computeIfAbsent(
+        source.firstTerm(place),
+        first ->
+            Arrays.stream(source.terms(first)).map(source.mesh::rankAtPlace).boxed().toList());
   }
 
-  private static final class SomeMembers extends AbstractList<Integer> {
-    private final Grid grid;
-    private final int first;
-    private final int[] members;
-
-    SomeMembers(Grid grid, int[] cells, int[] members) {
-      this.grid = grid;
-      this.first = grid.place(cells, 0);
-      this.members = members;
-    }
-
-    @Override
-    public Integer get(int index) {
-      return grid.mesh.rankAtPlace(first + grid.offset(members[index]));
-    }
-
-    @Override
-    public int size() {
-      return members.length;
-    }
-  }
-
+  /** The ranks of some members of a target cell: those in a list, or consecutive ones. */
   private static final class Members extends AbstractList<Integer> {
     private final Grid grid;
-    private final int first;
+    private final int base;
     private final int low;
     private final int high;
+    private final int @Nullable [] listed;
 
-    Members(Grid grid, int[] cells, int low, int high) {
+    Members(Grid grid, int base, int low, int high, int @Nullable [] listed) {
       this.grid = grid;
-      this.first = grid.place(cells, 0);
+      this.base = base;
       this.low = low;
       this.high = high;
+      this.listed = listed;
     }
 
     @Override
     public Integer get(int index) {
-      if (index < 0 || index >= high - low) {
-        throw new IndexOutOfBoundsException(index);
-      }
-      return grid.mesh.rankAtPlace(first + grid.offset(low + index));
+      int member = low + Objects.checkIndex(index, size());
+      return grid.rank(base, listed == null ? member : listed[member]);
     }
 
     @Override

@@ -39,6 +39,9 @@ final class Schedule {
   private int boxes;
   private final Map<Integer, Integer> read = new HashMap<>();
 
+  /** For each source, the phases of its next loads that ranks of this host relay to others. */
+  private final Map<Integer, Iterator<Integer>> relayedPhases = new HashMap<>();
+
   private Schedule(List<Plan> plans, int rank, Steps steps) {
     this.plans = plans;
     this.rank = rank;
@@ -60,7 +63,7 @@ final class Schedule {
   }
 
   static long stagingBytes(List<Plan> plans, int rank) {
-    Schedule schedule = new Schedule(plans, rank, new Measure());
+    Schedule schedule = new Schedule(plans, rank, new Steps() {});
     if (!plans.isEmpty() && plans.get(0).options().hosts().areSeveral()) {
       schedule.direct();
     }
@@ -70,21 +73,6 @@ final class Schedule {
       half[phase & 1] = Math.max(half[phase & 1], schedule.staged[phase]);
     }
     return half[0] + half[1];
-  }
-
-  private static final class Measure implements Steps {
-    @Override
-    public void stage(int phase, int dtype, long[] shape, long offset, List<Integer> readers) {}
-
-    @Override
-    public void write(
-        int phase,
-        Place target,
-        long[] length,
-        List<Integer> ranks,
-        Place source,
-        int wire,
-        int op) {}
   }
 
   // ---- direct
@@ -103,21 +91,17 @@ final class Schedule {
   private void direct() {
     List<Relayed> relayed = new ArrayList<>();
     for (int tensor = 0; tensor < plans.size(); tensor++) {
+      int index = tensor;
       Plan plan = plans.get(tensor);
       if (plan.options().mode() != TransferMode.DIRECT) {
         continue;
       }
-      for (Chunk chunk : plan.chunksFor(rank)) {
-        if (!chunk.isTarget()) {
-          continue;
-        }
-        List<Integer> sharing = Relays.sharing(plan, chunk.route(), rank);
-        if (!sharing.isEmpty()) {
-          addRelayed(tensor, plan, chunk.route(), sharing, relayed);
-          continue;
-        }
-        for (Chunk.Box box : chunk.boxes()) {
-          move(0, new Piece(tensor, chunk.route(), box));
+      for (Route route : arriving(plan)) {
+        List<Integer> sharing = Relays.sharing(plan, route, rank);
+        if (sharing.isEmpty()) {
+          route.boxes().forEach(box -> move(0, new Piece(index, route, box)));
+        } else {
+          addRelayed(tensor, plan, route, sharing, relayed);
         }
       }
     }
@@ -167,9 +151,7 @@ final class Schedule {
           load = 0;
         }
         load += bytes;
-        int stage =
-            stage(phase, piece.wire(), piece.box().length(), reserve(phase, bytes), each.sharing);
-        write(phase, new Place(stage, piece.corner()), piece);
+        write(phase, stage(phase, piece, reserve(phase, bytes), each.sharing), piece);
       }
       finalizePiece(piece, each.relay);
     }
@@ -190,25 +172,17 @@ final class Schedule {
   // ---- staged
 
   private void staged() {
-    List<Plan> some = new ArrayList<>();
-    List<Integer> tensors = new ArrayList<>();
-    for (int tensor = 0; tensor < plans.size(); tensor++) {
-      if (plans.get(tensor).options().mode() == TransferMode.STAGED) {
-        some.add(plans.get(tensor));
-        tensors.add(tensor);
-      }
-    }
-    Loads.requireFew(some);
+    Loads.requireFew(
+        plans.stream().filter(plan -> plan.options().mode() == TransferMode.STAGED).toList());
     Loads.Turns turns = new Loads.Turns();
-    Map<Integer, Iterator<Integer>> phases = new HashMap<>(); // of loads that this rank relays
-    for (Bucket bucket : Bucket.pack(some, rank)) {
+    for (Bucket bucket : Bucket.packStaged(plans, rank)) {
       boolean sends = bucket.source() == rank;
       if (sends && bucket.targets().isEmpty()) {
         continue; // the other ranks read this rank's term from its memory
       }
-      List<List<Piece>> loads = Loads.of(bucket, some, tensors);
+      List<List<Piece>> loads = Loads.of(bucket, plans);
       if (!sends) {
-        take(bucket, loads, some, tensors, phases);
+        take(bucket, loads);
         continue;
       }
       int part = 0;
@@ -228,25 +202,14 @@ final class Schedule {
    * Adds the steps that copy a bucket from another rank's staging buffer to this rank's targets. If
    * several targets on this host need it, one of them, the relay, copies it to its own staging
    * buffer, and all copy from there.
-   *
-   * @param some the plans in mode {@link TransferMode#STAGED}
-   * @param tensors for each of these plans, the index of its tensor in the transfer
-   * @param phases for each source, the phases of its next loads; filled on first use
    */
-  private void take(
-      Bucket bucket,
-      List<List<Piece>> loads,
-      List<Plan> some,
-      List<Integer> tensors,
-      Map<Integer, Iterator<Integer>> phases) {
+  private void take(Bucket bucket, List<List<Piece>> loads) {
     int source = bucket.source();
-    Route route = bucket.entries().get(0).route();
-    Plan plan = some.get(bucket.entries().get(0).tensor());
-    List<Integer> sharing = Relays.sharing(plan, route, rank);
+    List<Integer> sharing = sharing(bucket);
     Iterator<Integer> turns =
         sharing.isEmpty()
             ? null
-            : phases.computeIfAbsent(source, s -> turnsOf(s, some, tensors).iterator());
+            : relayedPhases.computeIfAbsent(source, s -> turnsOf(s).iterator());
     int part = 0;
     for (List<Piece> load : loads) {
       int phase = turns == null ? 0 : turns.next() + 1;
@@ -254,11 +217,7 @@ final class Schedule {
         int relay = turns == null ? source : relay(piece, sharing, part);
         part++;
         if (turns != null && relay == rank) {
-          long offset = reserve(phase, piece.bytes());
-          Place staged =
-              new Place(
-                  stage(phase, piece.wire(), piece.box().length(), offset, sharing),
-                  piece.corner());
+          Place staged = stage(phase, piece, reserve(phase, piece.bytes()), sharing);
           Place there = new Place(nextFrom(source), piece.corner());
           copy(staged, piece.box().length(), source, there, piece.wire());
         }
@@ -267,23 +226,25 @@ final class Schedule {
     }
   }
 
+  private List<Integer> sharing(Bucket bucket) {
+    Bucket.Entry first = bucket.entries().get(0);
+    return Relays.sharing(plans.get(first.tensor()), first.route(), rank);
+  }
+
   private int relay(Piece piece, List<Integer> sharing, int part) {
     return Relays.of(plans.get(piece.tensor()), piece.route(), sharing, part);
   }
 
   /** Returns the phases in which {@code source} stages loads for several targets of this host. */
-  private List<Integer> turnsOf(int source, List<Plan> some, List<Integer> tensors) {
+  private List<Integer> turnsOf(int source) {
     Loads.Turns turns = new Loads.Turns();
     List<Integer> phases = new ArrayList<>();
-    for (Bucket bucket : Bucket.pack(some, source)) {
+    for (Bucket bucket : Bucket.packStaged(plans, source)) {
       if (bucket.source() != source || bucket.targets().isEmpty()) {
         continue;
       }
-      Bucket.Entry first = bucket.entries().get(0);
-      boolean shares =
-          bucket.targets().contains(rank)
-              && !Relays.sharing(some.get(first.tensor()), first.route(), rank).isEmpty();
-      for (int load = Loads.of(bucket, some, tensors).size(); load > 0; load--) {
+      boolean shares = bucket.targets().contains(rank) && !sharing(bucket).isEmpty();
+      for (int load = Loads.of(bucket, plans).size(); load > 0; load--) {
         int phase = turns.next(bucket.targets());
         if (shares) {
           phases.add(phase);
@@ -298,9 +259,8 @@ final class Schedule {
     long offset = reserve(phase, load.stream().mapToLong(Piece::bytes).sum());
     for (Piece piece : load) {
       List<Integer> readers = Relays.readers(plans.get(piece.tensor()), piece.route(), part++);
-      int stage = stage(phase, piece.wire(), piece.box().length(), offset, readers);
+      write(phase, stage(phase, piece, offset, readers), piece);
       offset += piece.bytes();
-      write(phase, new Place(stage, piece.corner()), piece);
     }
   }
 
@@ -364,13 +324,13 @@ final class Schedule {
   }
 
   private List<Piece> written(int tensor, Plan plan) {
-    List<Piece> pieces = new ArrayList<>();
-    for (Chunk chunk : plan.chunksFor(rank)) {
-      if (chunk.isTarget()) {
-        chunk.boxes().forEach(box -> pieces.add(new Piece(tensor, chunk.route(), box)));
-      }
-    }
-    return pieces;
+    return arriving(plan).stream()
+        .flatMap(route -> route.boxes().stream().map(box -> new Piece(tensor, route, box)))
+        .toList();
+  }
+
+  private List<Route> arriving(Plan plan) {
+    return plan.chunksFor(rank).stream().filter(Chunk::isTarget).map(Chunk::route).toList();
   }
 
   // ---- stages
@@ -387,6 +347,11 @@ final class Schedule {
     long offset = staged[phase];
     staged[phase] += (bytes + LINE - 1) / LINE * LINE;
     return offset;
+  }
+
+  private Place stage(int phase, Piece piece, long offset, List<Integer> readers) {
+    return new Place(
+        stage(phase, piece.wire(), piece.box().length(), offset, readers), piece.corner());
   }
 
   /**

@@ -65,7 +65,7 @@ public record Totals(
 
   private static final class Sums {
     final Bucket.Packing packing = new Bucket.Packing();
-    final HostSums hosts = new HostSums();
+    final HostTraffic.Sums hosts = new HostTraffic.Sums();
     private long sent;
     private long local;
     private long reduced;

@@ -6,9 +6,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.StringJoiner;
 import java.util.stream.Collectors;
 import org.windlass.internal.Copies;
+import org.windlass.internal.Ranges;
 
 /**
  * Reports the state of the ranks in a job's communicators, as {@link RunningJob} sees them from
@@ -58,24 +58,12 @@ public record JobReport(List<Group> communicators, boolean isOver) {
     @Override
     public String toString() {
       int ranks = report.ranks().size();
-      String origin = parent.map(id -> ", ranks " + ranges(former) + " of " + id).orElse("");
+      String ofParent = ", ranks " + Ranges.text(former, " ") + " of ";
+      String origin = parent.map(id -> ofParent + id).orElse("");
       double seconds = age.getSeconds() + age.getNano() / 1e9;
       return String.format(
           Locale.ROOT, "communicator %s: %d %s, made %.1f s ago%s%n%s",
           id, ranks, ranks == 1 ? "rank" : "ranks", seconds, origin, report);
-    }
-
-    private static String ranges(List<Integer> ranks) {
-      StringJoiner text = new StringJoiner(" ");
-      int next;
-      for (int i = 0; i < ranks.size(); i = next) {
-        next = i + 1;
-        while (next < ranks.size() && ranks.get(next) == ranks.get(next - 1) + 1) {
-          next++;
-        }
-        text.add(ranks.get(i) + (next == i + 1 ? "" : "-" + ranks.get(next - 1)));
-      }
-      return text.toString();
     }
   }
 

@@ -3,11 +3,12 @@ package org.windlass.report;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.ToIntFunction;
+import java.util.stream.IntStream;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Failures;
@@ -75,10 +76,15 @@ public record KernelProfile(
    * @throws UnsupportedException if the target of this process counts nothing
    */
   public static void start(boolean traces) {
+    call(scratch -> Native.wl_profile_start(traces ? 1 : 0, scratch.error()));
+  }
+
+  /** Calls a native function that returns an error code. Returns its output word. */
+  private static long call(ToIntFunction<Scratch> function) {
     Natives.require();
     try (Scratch scratch = Scratch.take()) {
-      int code = Native.wl_profile_start(traces ? 1 : 0, scratch.error());
-      Failures.check(code, scratch);
+      Failures.check(function.applyAsInt(scratch), scratch);
+      return scratch.outValue();
     }
   }
 
@@ -88,26 +94,17 @@ public record KernelProfile(
    * @throws UnsupportedException if the target of this process counts nothing
    */
   public static List<KernelProfile> all() {
-    Natives.require();
     int size = Structs.KernelProfile.SIZE;
-    int capacity = 0;
-    while (true) {
+    for (int capacity = 0; ; ) {
       ByteBuffer structs = Structs.allocate(Math.max(1, capacity) * size);
       structs.putInt(0, size);
-      int count;
-      try (Scratch scratch = Scratch.take()) {
-        int code =
-            Native.wl_profile_kernels(
-                NativeMemory.address(structs), capacity, scratch.out(), scratch.error());
-        Failures.check(code, scratch);
-        count = Math.toIntExact(scratch.outValue());
-      }
-      if (count <= capacity) {
-        List<KernelProfile> all = new ArrayList<>();
-        for (int i = 0; i < count; i++) {
-          all.add(of(structs, i * size));
-        }
-        return List.copyOf(all);
+      long address = NativeMemory.address(structs);
+      int most = capacity;
+      int count =
+          Math.toIntExact(
+              call(s -> Native.wl_profile_kernels(address, most, s.out(), s.error())));
+      if (count <= most) {
+        return IntStream.range(0, count).mapToObj(i -> of(structs, i * size)).toList();
       }
       capacity = count;
     }
@@ -122,20 +119,15 @@ public record KernelProfile(
    * @throws UnsupportedException if the target of this process counts nothing
    */
   public static String trace() {
-    Natives.require();
-    byte[] text = new byte[1 << 16];
-    while (true) {
-      long length;
-      try (Scratch scratch = Scratch.take()) {
-        int code =
-            Native.wl_profile_trace(text, text.length, scratch.out(), scratch.error());
-        Failures.check(code, scratch);
-        length = scratch.outValue();
+    for (byte[] text = new byte[1 << 16]; ; ) {
+      byte[] into = text;
+      int length =
+          Math.toIntExact(
+              call(s -> Native.wl_profile_trace(into, into.length, s.out(), s.error())));
+      if (length <= into.length) {
+        return new String(into, 0, length, StandardCharsets.UTF_8);
       }
-      if (length <= text.length) {
-        return new String(text, 0, (int) length, StandardCharsets.UTF_8);
-      }
-      text = new byte[Math.toIntExact(length)];
+      text = new byte[length];
     }
   }
 

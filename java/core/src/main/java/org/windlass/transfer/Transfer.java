@@ -29,7 +29,6 @@ import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.TransferConfig;
 import org.windlass.internal.transfer.TransferHandle;
 import org.windlass.internal.transfer.TransferWords;
-import org.windlass.internal.transfer.Until;
 import org.windlass.internal.transfer.Views;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
@@ -144,7 +143,7 @@ public final class Transfer implements AutoCloseable {
     if (view == null || view.numel() == 0) {
       return TransferWords.Binding.empty(spec);
     }
-    Memory memory = Views.memory(view);
+    Memory memory = view.memory();
     return new TransferWords.Binding(
         spec.dtype().code(),
         view.address(),
@@ -159,15 +158,15 @@ public final class Transfer implements AutoCloseable {
     Map<Memory, Boolean> held = new LinkedHashMap<>();
     for (BoundTensor tensor : tensors) {
       for (Tensor view : new Tensor[] {tensor.source(), tensor.target()}) {
-        if (view == null || held.containsKey(Views.memory(view))) {
+        if (view == null || held.containsKey(view.memory())) {
           continue;
         }
-        if (!Views.memory(view).hold()) {
+        if (!view.memory().hold()) {
           held.keySet().forEach(Memory::unpin);
           throw Views.closed(
               "register", "a view of tensor '" + tensor.from().name() + "'", view);
         }
-        held.put(Views.memory(view), true);
+        held.put(view.memory(), true);
       }
     }
     return held.keySet().toArray(new Memory[0]);
@@ -333,11 +332,11 @@ public final class Transfer implements AutoCloseable {
 
   private ClosedException closedView(Memory memory) {
     for (BoundTensor tensor : tensors) {
-      if (tensor.source() != null && Views.memory(tensor.source()) == memory) {
+      if (tensor.source() != null && tensor.source().memory() == memory) {
         String name = "source of tensor '" + tensor.from().name() + "'";
         return Views.closed("run", name, tensor.source());
       }
-      if (tensor.target() != null && Views.memory(tensor.target()) == memory) {
+      if (tensor.target() != null && tensor.target().memory() == memory) {
         String name = "target of tensor '" + tensor.to().name() + "'";
         return Views.closed("run", name, tensor.target());
       }
@@ -415,8 +414,8 @@ public final class Transfer implements AutoCloseable {
    */
   public void checkReplicas() {
     int[] ranks = IntStream.range(0, communicator.size()).toArray();
-    Replicas.check(
-        new Until(Deadline.DEFAULT), communicator, ranks, Layout::toString, tensors);
+    new Replicas(Deadline.of(Deadline.DEFAULT), communicator, ranks, Layout::toString)
+        .check(tensors);
   }
 
   /** Returns the plans of the tensors, in the order in which they were added. */

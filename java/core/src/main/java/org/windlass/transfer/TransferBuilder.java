@@ -24,7 +24,6 @@ import org.windlass.internal.transfer.BoundTensor;
 import org.windlass.internal.transfer.Moving;
 import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.TargetViews;
-import org.windlass.internal.transfer.Until;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Hosts;
@@ -252,12 +251,12 @@ public final class TransferBuilder {
     if (isOfLink) {
       return Transfer.create(communicator, tensors, true, memo, deadlineNs); // all have planned it
     }
-    Until until = new Until(deadlineNs);
+    Deadline until = Deadline.of(deadlineNs);
     requireAlike(until);
     return Transfer.create(communicator, tensors, false, memo, until.leftNs());
   }
 
-  private void requireAlike(Until until) {
+  private void requireAlike(Deadline until) {
     int count = tensors.size();
     try {
       Alike.require(

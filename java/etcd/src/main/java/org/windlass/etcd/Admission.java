@@ -113,18 +113,20 @@ record Admission(
   }
 
   private Owner awaitOwner() {
-    ByteSequence key = nobody.key();
-    while (true) {
-      GetResponse response = etcd.read(call, () -> etcd.kv().get(key));
-      if (!response.getKvs().isEmpty()) {
-        KeyValue found = response.getKvs().get(0);
-        requireSameProtocol(Statement.of(found.getValue()));
-        return new Owner(nobody.root(), found.getCreateRevision(), found.getLease());
-      }
-      long revision = response.getHeader().getRevision();
-      CompletableFuture<Void> change = etcd.nextChange(revision, false, key);
-      etcd.await(call, "rank 0 has not come to ", RANK_ZERO, change);
-    }
+    Op get = Op.get(nobody.key(), GetOption.DEFAULT);
+    return etcd.await(
+        call, "rank 0 has not come to ", RANK_ZERO,
+        () -> etcd.read(call, () -> etcd.kv().txn().Then(get).commit()),
+        response -> {
+          List<KeyValue> found = response.getGetResponses().get(0).getKvs();
+          if (found.isEmpty()) {
+            return null;
+          }
+          KeyValue first = found.get(0);
+          requireSameProtocol(Statement.of(first.getValue()));
+          return new Owner(nobody.root(), first.getCreateRevision(), first.getLease());
+        },
+        nobody.key());
   }
 
   private void requireSameProtocol(Statement owner) {
@@ -143,19 +145,17 @@ record Admission(
    */
   private boolean isAdmitted(Owner owner, String who, ByteSequence own) {
     ByteSequence answer = owner.admitted(who);
-    while (true) {
-      TxnResponse response = owner.read(etcd, call, Op.get(answer, GetOption.DEFAULT));
-      if (!response.isSucceeded()) {
-        return false;
-      }
-      List<KeyValue> found = response.getGetResponses().get(0).getKvs();
-      if (!found.isEmpty() && found.get(0).getValue().equals(own)) {
-        return true;
-      }
-      long revision = response.getHeader().getRevision();
-      CompletableFuture<Void> change = etcd.nextChange(revision, false, answer, owner.key());
-      etcd.await(call, "no word of rank 0 in ", RANK_ZERO, change);
-    }
+    return etcd.await(
+        call, "no word of rank 0 in ", RANK_ZERO,
+        () -> owner.read(etcd, call, Op.get(answer, GetOption.DEFAULT)),
+        response -> {
+          if (!response.isSucceeded()) {
+            return false;
+          }
+          List<KeyValue> found = response.getGetResponses().get(0).getKvs();
+          return !found.isEmpty() && found.get(0).getValue().equals(own) ? true : null;
+        },
+        answer, owner.key());
   }
 
   private RuntimeException mismatch(String text) {

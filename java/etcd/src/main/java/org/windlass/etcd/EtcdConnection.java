@@ -10,6 +10,7 @@ import io.etcd.jetcd.common.exception.CompactedException;
 import io.etcd.jetcd.common.exception.ErrorCode;
 import io.etcd.jetcd.common.exception.EtcdException;
 import io.etcd.jetcd.common.exception.EtcdExceptionFactory;
+import io.etcd.jetcd.kv.TxnResponse;
 import io.etcd.jetcd.options.WatchOption;
 import java.io.File;
 import java.time.Duration;
@@ -21,6 +22,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -217,6 +219,27 @@ final class EtcdConnection implements AutoCloseable {
       throw failure(call, Objects.requireNonNull(e.getCause()));
     } finally {
       event.cancel(false);
+    }
+  }
+
+  /**
+   * Reads keys until {@code found} returns a value, again after each change of {@code keys}.
+   *
+   * @param read reads in a transaction
+   * @param found returns null to wait for a change
+   * @param lacking as for {@link #await}
+   */
+  <T> T await(
+      Call call, String lacking, List<Integer> faultyRanks, Supplier<TxnResponse> read,
+      Function<TxnResponse, @Nullable T> found, ByteSequence... keys) {
+    while (true) {
+      TxnResponse response = read.get();
+      T value = found.apply(response);
+      if (value != null) {
+        return value;
+      }
+      long revision = response.getHeader().getRevision();
+      await(call, lacking, faultyRanks, nextChange(revision, false, keys));
     }
   }
 

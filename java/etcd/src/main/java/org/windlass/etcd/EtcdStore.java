@@ -73,7 +73,6 @@ final class EtcdStore implements Store {
 
   @Override
   public void set(String key, byte[] value, Duration deadline) {
-    Objects.requireNonNull(value, "value");
     change(call("set " + key, deadline), key, any -> true, value, owner.lease());
   }
 
@@ -88,17 +87,13 @@ final class EtcdStore implements Store {
     Limits.key(key);
     Limits.value(seen);
     Call call = call("await " + key, deadline);
-    while (true) {
-      TxnResponse response = read(call, key);
-      byte[] now = value(found(response));
-      if (!Arrays.equals(now, seen)) {
-        return Optional.ofNullable(now);
-      }
-      long revision = response.getHeader().getRevision();
-      CompletableFuture<Void> change =
-          etcd.nextChange(revision, false, owner.value(key), owner.key());
-      etcd.await(call, Waits.lacking(seen), List.of(), change);
-    }
+    return etcd.await(
+        call, Waits.lacking(seen), List.of(), () -> read(call, key),
+        response -> {
+          byte[] now = value(found(response));
+          return Arrays.equals(now, seen) ? null : Optional.ofNullable(now);
+        },
+        owner.value(key), owner.key());
   }
 
   @Override
@@ -111,7 +106,6 @@ final class EtcdStore implements Store {
 
   @Override
   public boolean hold(String key, byte[] value, Duration deadline) {
-    Objects.requireNonNull(value, "value");
     return change(call("hold " + key, deadline), key, Objects::isNull, value, lease.id());
   }
 

@@ -2,8 +2,9 @@
 package org.windlass.etcd;
 
 import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
@@ -88,10 +89,7 @@ final class RoundsByKeys {
           out -> {
             out.writeInt(number);
             out.writeInt(size);
-            out.writeInt(ranks.size());
-            for (int rank : ranks) {
-              out.writeInt(rank);
-            }
+            Encoding.putList(out, ranks, DataOutputStream::writeInt);
             out.writeInt(pieces);
             out.write(begin);
           });
@@ -100,15 +98,10 @@ final class RoundsByKeys {
     static Head of(byte[] value) {
       return decoded(
           value,
-          in -> {
-            int number = in.readInt();
-            int size = in.readInt();
-            List<Integer> ranks = new ArrayList<>();
-            for (int left = in.readInt(); left > 0; left--) {
-              ranks.add(in.readInt());
-            }
-            return new Head(number, size, ranks, in.readInt(), in.readAllBytes());
-          });
+          in ->
+              new Head(
+                  in.readInt(), in.readInt(), Encoding.list(in, DataInputStream::readInt),
+                  in.readInt(), in.readAllBytes()));
     }
   }
 

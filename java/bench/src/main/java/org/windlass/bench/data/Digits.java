@@ -74,6 +74,9 @@ public final class Digits {
       case PRODUCT -> accumulated(dtype, a * b);
       case MAX -> Math.max(a, b);
       case MIN -> Math.min(a, b);
+      case AND -> (long) a & (long) b;
+      case OR -> (long) a | (long) b;
+      case XOR -> (long) a ^ (long) b;
     };
   }
 

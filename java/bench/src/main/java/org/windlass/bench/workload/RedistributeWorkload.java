@@ -20,6 +20,7 @@ import org.windlass.error.VerificationFailedException;
 import org.windlass.internal.json.JsonObject;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
 import org.windlass.plan.TransferMode;
 import org.windlass.transfer.Transfer;
@@ -160,7 +161,9 @@ public record RedistributeWorkload(
   }
 
   private Plan plan() {
-    return Plan.of(from.layout(), to.layout(), shape(), from.dtype(), wire, to.dtype());
+    PlanOptions options = PlanOptions.defaults();
+    return Plan.of(
+        from.layout(), to.layout(), shape(), from.dtype(), wire, to.dtype(), options);
   }
 
   @Override

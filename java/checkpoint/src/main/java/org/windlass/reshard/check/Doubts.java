@@ -7,10 +7,10 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.windlass.ReduceOp;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -63,21 +63,19 @@ public final class Doubts {
   /**
    * Adds the warnings about the move of a tensor.
    *
-   * @param rule the rule for the tensor, if there is one
+   * @param rule the rule for the tensor
    * @param readsCut whether the source layout cuts the stored tensor
-   * @param writesCut whether the target layout cuts the written tensor
    */
-  public void look(TensorMove move, Optional<Rule> rule, boolean readsCut, boolean writesCut) {
-    boolean isAcross =
-        readsCut && writesCut && rule.flatMap(Rule::to).isEmpty() && lookAtStrided(move);
+  public void look(TensorMove move, Rule rule, boolean readsCut) {
+    boolean isAcross = readsCut && rule.to().isEmpty() && lookAtStrided(move);
     switch (Purpose.of(move.source().name())) {
       case FUSED -> {
-        if (rule.isEmpty() && !isAcross) {
-          lookAtFused(move, readsCut, writesCut);
+        if (!rule.isGiven() && !isAcross) {
+          lookAtFused(move, readsCut);
         }
       }
       case PRECISE -> {
-        if (rule.flatMap(Rule::dtype).isEmpty()
+        if (rule.dtype().isEmpty()
             && move.target().dtype().bits() < move.source().dtype().bits()) {
           add(
               move.source().name(),
@@ -87,16 +85,16 @@ public final class Doubts {
       }
       default -> {}
     }
-    rule.ifPresent(own -> lookAtDtype(move.source(), own));
-    if (rule.isEmpty() && move.source().dtype().isInteger() && adds(move.source().from())) {
+    lookAtDtype(move.source(), rule);
+    if (!rule.isGiven() && move.source().dtype().isInteger() && adds(move.source().from())) {
       add(
           move.source().name(),
           "integers, such as a count of steps, which " + move.source().from()
               + " adds up; a rule that names them says that this is meant, or that \"from\" is R");
     }
-    rule.flatMap(Rule::parts)
-        .filter(parts -> writesCut && !parts.isApart())
-        .ifPresent(parts -> lookAtParts(move, parts, rule.get()));
+    rule.parts()
+        .filter(parts -> !parts.isApart())
+        .ifPresent(parts -> lookAtParts(move, parts, rule));
   }
 
   private void lookAtDtype(SourceTensor source, Rule rule) {
@@ -117,7 +115,7 @@ public final class Doubts {
    */
   private boolean lookAtStrided(TensorMove move) {
     Layout from = move.from();
-    Layout to = move.target().shown().layout();
+    Layout to = move.target().to();
     Division read = move.source().division();
     int dim = move.axes().stored().indexOf(read.dim());
     if (!read.isPlain() && move.target().division().isPlain() && Division.pieces(to, dim) > 1) {
@@ -127,17 +125,13 @@ public final class Doubts {
               + ", \"split\": " + read.extents() + " cuts each part");
       return true;
     }
-    for (int m = 0; m < from.mesh().ndim(); m++) {
-      if (from.mesh().size(m) > 1
-          && from.placements().get(m) instanceof Placement.StridedShard strided
+    for (Placement placement : active(from).toList()) {
+      if (placement instanceof Placement.StridedShard strided
           && strided.split() > 1
           && plainPieces(from, strided.dim()) % strided.split() != 0
-          && IntStream.range(0, to.mesh().ndim())
+          && active(to)
               .anyMatch(
-                  t ->
-                      to.mesh().size(t) > 1
-                          && Axes.dimension(to.placements().get(t)) == strided.dim()
-                          && !to.placements().get(t).equals(strided))) {
+                  own -> Axes.dimension(own) == strided.dim() && !own.equals(strided))) {
         add(
             move.source().name(),
             move.source().from() + " has it in " + strided.split()
@@ -148,6 +142,13 @@ public final class Doubts {
       }
     }
     return false;
+  }
+
+  /** Returns the placements of mesh dimensions with several ranks. */
+  private static Stream<Placement> active(Layout layout) {
+    return IntStream.range(0, layout.mesh().ndim())
+        .filter(m -> layout.mesh().size(m) > 1)
+        .mapToObj(layout.placements()::get);
   }
 
   /** Returns the number of pieces into which shards that are not strided cut a dimension. */
@@ -170,18 +171,14 @@ public final class Doubts {
     }
   }
 
-  private void lookAtFused(TensorMove move, boolean readsCut, boolean writesCut) {
+  private void lookAtFused(TensorMove move, boolean readsCut) {
     String name = move.source().name();
     int[] fused = fusedDimensions(name, move.source().shape().length);
     Layout from = move.source().from();
-    Layout to = move.target().shown().layout();
+    Layout to = move.target().to();
     boolean isRead = readsCut && move.source().division().isPlain() && cuts(from, fused);
-    boolean isWritten = writesCut && move.target().division().isPlain() && cuts(to, fused);
-    boolean isSame =
-        isRead
-            && isWritten
-            && from.placements().equals(to.placements())
-            && from.mesh().size() == to.mesh().size();
+    boolean isWritten = move.target().division().isPlain() && cuts(to, fused);
+    boolean isSame = isRead && isWritten && move.isCutAlike();
     if ((isRead || isWritten) && !isSame) {
       add(
           name,
@@ -204,26 +201,15 @@ public final class Doubts {
   }
 
   private static boolean cuts(Layout layout, int[] dims) {
-    for (int m = 0; m < layout.mesh().ndim(); m++) {
-      Placement placement = layout.placements().get(m);
-      for (int dim : dims) {
-        if (layout.mesh().size(m) > 1
-            && placement instanceof Placement.Shard shard
-            && shard.dim() == dim) {
-          return true;
-        }
-      }
-    }
-    return false;
+    return active(layout)
+        .anyMatch(
+            placement ->
+                placement instanceof Placement.Shard shard
+                    && IntStream.of(dims).anyMatch(dim -> dim == shard.dim()));
   }
 
   private static boolean adds(Layout layout) {
-    return IntStream.range(0, layout.mesh().ndim())
-        .anyMatch(
-            m ->
-                layout.mesh().size(m) > 1
-                    && layout.placements().get(m) instanceof Placement.Partial partial
-                    && partial.op() == ReduceOp.SUM);
+    return active(layout).anyMatch(Placement.partial(ReduceOp.SUM)::equals);
   }
 
   /** Warns if ranks get pieces of a part that may end inside an attention head. */

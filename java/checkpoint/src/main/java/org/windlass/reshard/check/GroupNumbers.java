@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.check;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.windlass.DType;
-import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.reshard.tensor.Moves;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -29,20 +31,15 @@ import org.windlass.reshard.tensor.TensorMove;
  */
 public final class GroupNumbers {
   private final Checkpoint in;
-  private final boolean writesWhole;
-  private final Map<String, TensorMove> moves = new HashMap<>();
-  private final Map<String, List<TensorMove>> joined = new HashMap<>();
+  private final Moves moves;
   private final Map<String, SourceTensor> numbersOf = new HashMap<>();
   private final Map<String, List<TensorMove>> scalesOf = new HashMap<>();
-  private final Doubts doubts = new Doubts();
+  private final Doubts doubts;
 
-  private GroupNumbers(Checkpoint in, List<TensorMove> moves, boolean writesWhole) {
+  private GroupNumbers(Checkpoint in, Moves moves, Doubts doubts) {
     this.in = in;
-    this.writesWhole = writesWhole;
-    for (TensorMove move : moves) {
-      this.moves.putIfAbsent(move.source().name(), move);
-      joined.computeIfAbsent(move.target().name(), key -> new ArrayList<>()).add(move);
-    }
+    this.moves = moves;
+    this.doubts = doubts;
   }
 
   static boolean isName(String name) {
@@ -69,23 +66,16 @@ public final class GroupNumbers {
   /**
    * Checks the group numbers of all weights.
    *
-   * @param writesWhole whether the target layouts leave the written tensors whole
-   * @param warnings receives a warning if group numbers refer to the whole weight, but a file holds
+   * @param doubts receives a warning if group numbers refer to the whole weight, but a file holds
    *     only some of its groups
    * @throws InvalidArgumentException naming the tensor and a rule that would work
    */
-  public static void check(
-      Checkpoint in,
-      Scales scales,
-      List<TensorMove> moves,
-      boolean writesWhole,
-      Consumer<String> warnings) {
-    GroupNumbers numbers = new GroupNumbers(in, moves, writesWhole);
+  public static void check(Checkpoint in, Scales scales, Moves moves, Doubts doubts) {
     List<Scales.Pair> pairs = scales.pairs();
+    GroupNumbers numbers = new GroupNumbers(in, moves, doubts);
     pairs.forEach(numbers::add);
     pairs.stream().filter(pair -> isNumbers(pair.scale())).forEach(numbers::check);
     pairs.forEach(numbers::lookAtShape);
-    numbers.doubts.tell(warnings);
   }
 
   private void add(Scales.Pair pair) {
@@ -95,17 +85,12 @@ public final class GroupNumbers {
     } else {
       scalesOf
           .computeIfAbsent(weight, key -> new ArrayList<>())
-          .add(moves.get(pair.scale().name()));
+          .add(move(pair.scale()));
     }
   }
 
   private TensorMove move(SourceTensor tensor) {
-    return Objects.requireNonNull(moves.get(tensor.name()));
-  }
-
-  /** Returns the moves whose tensors a rule joins with that of {@code move}. */
-  private List<TensorMove> parts(TensorMove move) {
-    return Objects.requireNonNull(joined.get(move.target().name()));
+    return moves.of(tensor).get(0);
   }
 
   private void lookAtShape(Scales.Pair pair) {
@@ -114,7 +99,7 @@ public final class GroupNumbers {
     boolean isOfWhole = isShape(name) || name.contains(".bitsandbytes__");
     if (isShape(name) && weight.isPart()) {
       doubts.add(name, "they tell the shapes that weights had before rules joined or split them");
-    } else if (isOfWhole && !writesWhole && weight.isCut()) {
+    } else if (isOfWhole && weight.isCut()) {
       doubts.add(name, "they tell the shape of the whole weight, of which each file has a part");
     }
   }
@@ -125,7 +110,7 @@ public final class GroupNumbers {
       checkGroups(pair);
     }
     if (weight.isPart()) {
-      checkJoined(pair, weight, parts(weight));
+      checkJoined(pair, weight, moves.into(weight.target()));
     }
     if (isCut(pair.weight())) {
       if (!isInOrder(pair)) {
@@ -133,7 +118,7 @@ public final class GroupNumbers {
             "tensor \"" + pair.scale().name() + "\": the inputs of \"" + pair.weight().name()
                 + "\" are not in the order of their groups (act-order), so that a rank takes scales of"
                 + " any group, and the layout cuts them; rules that give the scales and zero points "
-                + weight.target().files().ranks().size() + ":R keep them whole");
+                + weight.target().to().mesh().size() + ":R keep them whole");
       }
       doubts.add(
           pair.scale().name(),
@@ -180,7 +165,7 @@ public final class GroupNumbers {
           them + ", which a rule joins with others or splits along their inputs: each counts its groups"
               + " from 0");
     }
-    if (parts(move(pair.scale())).size() > 1) {
+    if (moves.into(move(pair.scale()).target()).size() > 1) {
       throw new InvalidArgumentException(
           them + ", and a rule joins them with those of others; weights that are joined along their"
               + " outputs have one in common: leave each apart");
@@ -212,19 +197,12 @@ public final class GroupNumbers {
   /** Returns whether a file holds only some of the groups of that weight's scales. */
   private boolean isCut(SourceTensor weight) {
     int inputs = inputs(weight);
-    return !writesWhole
-        && scalesOf.getOrDefault(weight.name(), List.of()).stream()
-            .anyMatch(scale -> isCut(scale, inputs));
-  }
-
-  private static boolean isCut(TensorMove scale, int dim) {
-    int written = scale.axes().stored().indexOf(dim);
-    if (written < 0) {
-      return false;
-    }
-    TargetTensor target = scale.target();
-    return target.to().mesh().ranks().stream()
-        .anyMatch(rank -> target.held(rank).shape()[written] != target.shape()[written]);
+    return scalesOf.getOrDefault(weight.name(), List.of()).stream()
+            .anyMatch(
+                scale -> {
+                  int written = scale.axes().stored().indexOf(inputs);
+                  return written >= 0 && scale.target().isCut(written);
+                });
   }
 
   private boolean isInOrder(Scales.Pair pair) {
@@ -260,15 +238,11 @@ public final class GroupNumbers {
   }
 
   private static long[] values(SafetensorsFile file, SourceTensor tensor, int elements) {
-    Tensor stored = Tensor.allocate(tensor.dtype(), elements);
-    file.read(tensor.stored(), 0, LostValues.bytes(stored));
-    long[] values = new long[elements];
-    if (tensor.dtype() == DType.I64) {
-      stored.copyTo(values);
-      return values;
-    }
-    int[] shorter = new int[elements];
-    stored.copyTo(shorter);
-    return Arrays.stream(shorter).asLongStream().toArray();
+    int bytes = tensor.dtype().bytes();
+    ByteBuffer stored = ByteBuffer.allocate(elements * bytes).order(ByteOrder.LITTLE_ENDIAN);
+    file.read(tensor.stored(), 0, stored);
+    return IntStream.range(0, elements)
+        .mapToLong(i -> bytes == Long.BYTES ? stored.getLong(i * bytes) : stored.getInt(i * bytes))
+        .toArray();
   }
 }

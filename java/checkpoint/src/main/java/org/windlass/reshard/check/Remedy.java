@@ -4,62 +4,42 @@ package org.windlass.reshard.check;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.function.Function;
 import java.util.function.IntFunction;
 import org.windlass.internal.json.JsonText;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Placement;
+import org.windlass.reshard.tensor.Moves;
 import org.windlass.reshard.tensor.NamePattern;
 import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
-/** Finds rules that would avoid an error, to suggest in its message. They match names of IN. */
-public final class Remedy {
-  private final Function<String, Optional<Rule>> ruleOf;
-  private final IntFunction<Set<Integer>> plainFiles;
-  private final List<TensorMove> moves;
-
-  /**
-   * Creates the suggestions for the moves of a request.
-   *
-   * @param ruleOf returns the rule that a tensor of IN has, if any
-   * @param plainFiles returns the file numbers that a layout of this many ranks writes if a rule
-   *     gives it without {@code @}
-   */
-  public Remedy(
-      Function<String, Optional<Rule>> ruleOf,
-      IntFunction<Set<Integer>> plainFiles,
-      List<TensorMove> moves) {
-    this.ruleOf = ruleOf;
-    this.plainFiles = plainFiles;
-    this.moves = moves;
-  }
-
+/**
+ * Finds rules that would avoid an error, to suggest in its message. They match names of IN.
+ *
+ * @param moves the moves of the request
+ * @param plainFiles returns the file numbers that a layout of this many ranks writes if a rule
+ *     gives it without {@code @}
+ */
+public record Remedy(Moves moves, IntFunction<Set<Integer>> plainFiles) {
   /** Returns a rule that keeps {@code scale} whole in all files of {@code weight}. */
   String whole(TargetTensor scale, TargetTensor weight) {
-    String to = "\"to\": \"" + replicas(new TreeSet<>(weight.files().ranks())) + "\"";
-    List<String> sources =
-        moves.stream()
-            .filter(move -> move.target().equals(scale))
-            .map(move -> move.source().name())
-            .toList();
-    Optional<Rule> rule = ruleOf.apply(sources.get(0));
-    if (rule.isEmpty()) {
-      return "the rule {\"match\": " + JsonText.quoted(sources.get(0)) + ", " + to + "}";
+    String to = "\"to\": \"" + replicas(new TreeSet<>(weight.to().mesh().ranks())) + "\"";
+    TensorMove first = moves.into(scale).get(0);
+    String source = first.source().name();
+    Rule rule = moves.ruleOf(first);
+    if (!rule.isGiven()) {
+      return "the rule {\"match\": " + JsonText.quoted(source) + ", " + to + "}";
     }
-    String where = rule.get().where();
     boolean isOfScales =
-        moves.stream()
-            .map(move -> move.source().name())
-            .filter(name -> Purpose.of(name) != Purpose.SCALE)
-            .noneMatch(name -> ruleOf.apply(name).map(Rule::where).equals(Optional.of(where)));
+        moves.all().stream()
+            .filter(move -> Purpose.of(move.source().name()) != Purpose.SCALE)
+            .noneMatch(move -> moves.ruleOf(move) == rule);
     return isOfScales
-        ? to + " in " + where
-        : "the rule {" + copy(rule.get(), sources.get(0)) + ", " + to + "} before " + where;
+        ? to + " in " + rule.where()
+        : "the rule {" + copy(rule, source) + ", " + to + "} before " + rule.where();
   }
 
   private String replicas(Set<Integer> files) {

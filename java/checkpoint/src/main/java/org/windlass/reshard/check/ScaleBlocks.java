@@ -9,15 +9,16 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.reshard.tensor.Axes;
+import org.windlass.reshard.tensor.Moves;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -29,37 +30,20 @@ import org.windlass.reshard.tensor.TensorMove;
  * that holds a block must hold its scale.
  */
 public final class ScaleBlocks {
-  private final Map<String, List<TensorMove>> moves = new HashMap<>();
-  private final Map<String, List<String>> joined = new HashMap<>();
-  private final Map<String, List<String>> written = new HashMap<>();
+  private final Moves moves;
   private final Map<String, String> weightOf = new HashMap<>();
   /** Number of inputs of each packed weight, keyed by name: the length of its g_idx. */
   private final Map<String, Long> inputs = new HashMap<>();
   private final Set<List<Object>> checked = new HashSet<>();
   private final boolean byRank;
-  private final boolean writesWhole;
   private final Remedy remedy;
   /** Most common block size, in elements. 0 if every tensor has a single block. */
   private final long usual;
 
-  private ScaleBlocks(
-      List<Scales.Pair> pairs,
-      List<TensorMove> moves,
-      boolean byRank,
-      boolean writesWhole,
-      Remedy remedy) {
+  private ScaleBlocks(List<Scales.Pair> pairs, Moves moves, boolean byRank, Remedy remedy) {
+    this.moves = moves;
     this.remedy = remedy;
     this.byRank = byRank;
-    this.writesWhole = writesWhole;
-    for (TensorMove move : moves) {
-      this.moves.computeIfAbsent(move.source().name(), key -> new ArrayList<>()).add(move);
-      joined
-          .computeIfAbsent(move.target().name(), key -> new ArrayList<>())
-          .add(move.source().name());
-      written
-          .computeIfAbsent(move.source().name(), key -> new ArrayList<>())
-          .add(move.target().name());
-    }
     Map<Long, Integer> blocks = new LinkedHashMap<>();
     for (Scales.Pair pair : pairs) {
       if (GroupNumbers.isName(pair.scale().name()) && pair.scale().shape().length == 1) {
@@ -85,17 +69,16 @@ public final class ScaleBlocks {
    * Checks all weights and their scales.
    *
    * @param byRank whether the source layouts cut the stored tensors
-   * @param writesWhole whether the target layouts leave the written tensors whole
    * @param remedy names rules that would work
    * @throws InvalidArgumentException naming a weight, its scales, the block and a rule that works
    */
   public static void check(
-      Scales scales, List<TensorMove> moves, boolean byRank, boolean writesWhole, Remedy remedy) {
+      Scales scales, Moves moves, boolean byRank, Remedy remedy) {
     List<Scales.Pair> pairs = scales.pairs();
     List<SourceTensor> alone = scales.alone();
     if (!pairs.isEmpty() || !alone.isEmpty()) {
       scales.checkNotPadded(moves);
-      ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole, remedy);
+      ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, remedy);
       pairs.forEach(blocks::check);
       alone.forEach(scale -> blocks.checkAlone(scales.hold(scale), scale));
     }
@@ -104,28 +87,23 @@ public final class ScaleBlocks {
   /** Throws if a scale without a unique weight is cut, unless it is an ordinary tensor. */
   private void checkAlone(boolean isOfWeights, SourceTensor scale) {
     if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
-      moves(scale).forEach(move -> checkWhole(move.target(), move.target()));
+      moves.of(scale).forEach(move -> checkWhole(move.target(), move.target()));
     }
   }
 
   /** Throws unless each file that has a piece of {@code weight} has the whole {@code scale}. */
   private void checkWhole(TargetTensor scale, TargetTensor weight) {
-    if (writesWhole) {
-      return;
-    }
-    for (int rank : scale.to().mesh().ranks()) {
-      if (!Arrays.equals(scale.held(rank).shape(), scale.shape())) {
-        throw new InvalidArgumentException(
-            "tensor \"" + scale.name() + "\" " + Arrays.toString(scale.shape())
-                + " belongs to all of a weight, by its name, and " + scale.shown() + " cuts it; "
-                + remedy.whole(scale, weight) + " keeps it whole");
-      }
+    if (IntStream.range(0, scale.shape().length).anyMatch(scale::isCut)) {
+      throw new InvalidArgumentException(
+          "tensor \"" + scale.name() + "\" " + Arrays.toString(scale.shape())
+              + " belongs to all of a weight, by its name, and " + scale.division() + " cuts it; "
+              + remedy.whole(scale, weight) + " keeps it whole");
     }
   }
 
   private void check(Scales.Pair pair) {
-    List<TensorMove> scales = moves(pair.scale());
-    for (TensorMove weight : moves(pair.weight())) {
+    List<TensorMove> scales = moves.of(pair.scale());
+    for (TensorMove weight : moves.of(pair.weight())) {
       String module = Scales.module(weight.target().name());
       TensorMove scale =
           scales.stream()
@@ -169,7 +147,11 @@ public final class ScaleBlocks {
       return;
     }
     List<Along> along = lies.get();
-    if (byRank && !isIndex && isNew(weight.source(), scale.source(), along)) {
+    SourceTensor from = weight.source();
+    SourceTensor own = scale.source();
+    if (byRank
+        && !isIndex
+        && isNew("IN", from.division(), from.shapeList(), own.division(), own.shapeList(), along)) {
       checkStored(pair, along);
     }
     List<Along> written = written(along, weight.axes().stored(), scale.axes().stored());
@@ -177,28 +159,17 @@ public final class ScaleBlocks {
     for (Along each : written) {
       checkJoint(weight, scale, each);
     }
-    if (!writesWhole && isNew(weight.target(), scale.target(), written)) {
-      checkThere(weight.target(), scale.target());
-      for (int rank : weight.target().to().mesh().ranks()) {
-        checkHeld(weight.target(), scale.target(), rank, written);
-      }
+    TargetTensor to = weight.target();
+    TargetTensor its = scale.target();
+    if (isNew("OUT", to.division(), to.shapeList(), its.division(), its.shapeList(), written)) {
+      checkThere(to, its);
+      to.to().mesh().ranks().forEach(rank -> checkHeld(to, its, rank, written));
     }
   }
 
-  /** Returns whether such layouts and shapes are unchecked. A model has few different ones. */
-  private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
-    return checked.add(
-        List.of(
-            weight.division(), Arrays.toString(weight.shape()), scale.division(),
-            Arrays.toString(scale.shape()), along));
-  }
-
-  private boolean isNew(TargetTensor weight, TargetTensor scale, List<Along> along) {
-    return checked.add(List.of(written(weight), written(scale), along));
-  }
-
-  private static List<Object> written(TargetTensor tensor) {
-    return List.of(tensor.division(), tensor.firstFile(), tensor.shapeList());
+  /** Returns whether these facts are unchecked. A model has few different ones. */
+  private boolean isNew(Object... facts) {
+    return checked.add(List.of(facts));
   }
 
   /**
@@ -218,15 +189,12 @@ public final class ScaleBlocks {
 
   /** Throws unless every file with a piece of the weight also has some of its scales. */
   private void checkThere(TargetTensor weight, TargetTensor scale) {
-    if (writesWhole) {
-      return;
-    }
     for (int rank : weight.to().mesh().ranks()) {
-      if (!scale.to().mesh().contains(weight.fileOf(rank) + scale.firstFile())
+      if (!scale.to().mesh().contains(rank)
           && !isEmpty(weight.held(rank))) {
         throw new InvalidArgumentException(
-            them(weight, scale) + file(weight, rank) + " would have a piece of the weight, by "
-                + weight.shown() + ", and none of the scales, by " + scale.shown() + "; "
+            them(weight, scale) + Checkpoint.rankFile(rank)
+                + " would have a piece of the weight, by " + weight.division() + ", and none of the scales, by " + scale.division() + "; "
                 + remedy.whole(scale, weight) + " gives them to all files");
       }
     }
@@ -240,17 +208,13 @@ public final class ScaleBlocks {
     return move.axes().stored().get(move.dim()) == Axes.NEW;
   }
 
-  private List<TensorMove> moves(SourceTensor tensor) {
-    return Objects.requireNonNull(moves.get(tensor.name()));
-  }
-
   /** Returns the names of the tensors that a rule joins with that of {@code move}. */
   private List<String> parts(TensorMove move) {
-    return Objects.requireNonNull(joined.get(move.target().name()));
+    return moves.into(move.target()).stream().map(part -> part.source().name()).toList();
   }
 
   private List<String> written(SourceTensor tensor) {
-    return Objects.requireNonNull(written.get(tensor.name()));
+    return moves.of(tensor).stream().map(move -> move.target().name()).toList();
   }
 
   private boolean isJoined(TensorMove move) {
@@ -428,9 +392,7 @@ public final class ScaleBlocks {
     if (isEmpty(held)) {
       return;
     }
-    // The file number identifies the rank that holds the scales.
-    int other = weight.fileOf(rank) + scale.firstFile();
-    Runs scales = scale.held(other);
+    Runs scales = scale.held(rank);
     for (int d = 0; d < scale.shape().length; d++) {
       int dim = d;
       Span whole = new Span(0, scale.shape()[d]);
@@ -444,17 +406,13 @@ public final class ScaleBlocks {
       List<Span> own = Span.of(scales.dims().get(d));
       if (!own.equals(List.of(whole)) && !own.equals(needed)) {
         throw new InvalidArgumentException(
-            them(weight, scale) + file(weight, rank) + " would have " + Span.text(own, whole)
+            them(weight, scale) + Checkpoint.rankFile(rank) + " would have " + Span.text(own, whole)
                 + " along dimension " + d + ", and needs " + Span.text(needed, whole)
-                + " for its piece of the weight, by " + weight.shown() + "; "
+                + " for its piece of the weight, by " + weight.division() + "; "
                 + remedy.whole(scale, weight)
                 + ", or a layout that cuts both alike, keeps them together");
       }
     }
-  }
-
-  private static String file(TargetTensor weight, int rank) {
-    return Checkpoint.rankFile(weight.fileOf(rank));
   }
 
   private static void checkCut(
@@ -463,8 +421,8 @@ public final class ScaleBlocks {
     for (long cut : new long[] {piece.start(), piece.end()}) {
       if (cut % along.block() != 0 && cut != end) {
         throw new InvalidArgumentException(
-            them(weight, scale) + weight.shown() + " cuts dimension " + along.weight() + " at " + cut
-                + ", inside " + along.shown() + "; a rule for the weight that cuts it by S"
+            them(weight, scale) + weight.division() + " cuts dimension " + along.weight() + " at "
+                + cut + ", inside " + along.shown() + "; a rule for the weight that cuts it by S"
                 + along.weight() + "*" + along.block()
                 + (along.count() == 1
                     ? " keeps"

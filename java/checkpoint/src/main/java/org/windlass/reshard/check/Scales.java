@@ -2,6 +2,7 @@
 package org.windlass.reshard.check;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -17,9 +18,9 @@ import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.reshard.tensor.Casts;
+import org.windlass.reshard.tensor.Moves;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;
-import org.windlass.reshard.tensor.TensorMove;
 
 /**
  * Finds the tensors of a checkpoint that hold scales of other tensors. They have a {@link
@@ -50,7 +51,8 @@ public final class Scales {
       if (scales.containsKey(weight.name()) || !isQuantized(weight.dtype())) {
         continue;
       }
-      Set<SourceTensor> own = new LinkedHashSet<>(under(scales, weight.name()));
+      Set<SourceTensor> own = new LinkedHashSet<>(named(scales, weight.name() + "."));
+      own.addAll(named(scales, weight.name() + "_"));
       own.addAll(ofModule(scales, module(weight.name())));
       own.addAll(byModule.getOrDefault(module(weight.name()), List.of()));
       for (SourceTensor scale : own) {
@@ -60,27 +62,21 @@ public final class Scales {
     }
   }
 
-  /** Returns the scales whose names begin with the name of the weight. */
-  private static List<SourceTensor> under(
-      NavigableMap<String, SourceTensor> scales, String weight) {
-    List<SourceTensor> under = new ArrayList<>();
-    for (char separator : new char[] {'.', '_'}) {
-      under.addAll(
-          scales.subMap(weight + separator, true, weight + (char) (separator + 1), false).values());
-    }
-    return under;
+  /** Returns the scales whose names begin with {@code begin}. */
+  private static Collection<SourceTensor> named(
+      NavigableMap<String, SourceTensor> scales, String begin) {
+    return scales.subMap(begin, begin + Character.MAX_VALUE).values();
   }
 
   /** Returns the scales whose names have no further dot after the module's name. */
   private static List<SourceTensor> ofModule(
       NavigableMap<String, SourceTensor> scales, String module) {
-    if (module.isEmpty()) {
-      return List.of();
-    }
-    String name = module.substring(0, module.length() - 1);
-    return scales.subMap(name + "_", true, name + (char) ('_' + 1), false).values().stream()
-        .filter(scale -> scale.name().indexOf('.', name.length()) < 0)
-        .toList();
+    int length = module.length() - 1;
+    return length < 0
+        ? List.of()
+        : named(scales, module.substring(0, length) + "_").stream()
+            .filter(scale -> scale.name().indexOf('.', length) < 0)
+            .toList();
   }
 
   private static boolean isQuantized(DType dtype) {
@@ -151,15 +147,15 @@ public final class Scales {
   }
 
   /** Throws if a rule appends zeros to a weight or its scales: they could count as values. */
-  void checkNotPadded(List<TensorMove> moves) {
-    Set<String> pairs = new HashSet<>();
-    pairs().forEach(pair -> pairs.addAll(List.of(pair.weight().name(), pair.scale().name())));
-    for (TensorMove move : moves) {
-      if (pairs.contains(move.source().name())
-          && (move.target().division().isPadded(move.target().shape())
-              || move.source().division().isPadded(move.source().shape()))) {
+  void checkNotPadded(Moves moves) {
+    Set<SourceTensor> pairs = new LinkedHashSet<>();
+    pairs().forEach(pair -> pairs.addAll(List.of(pair.weight(), pair.scale())));
+    for (SourceTensor tensor : pairs) {
+      if (tensor.division().isPadded(tensor.shape())
+          || moves.of(tensor).stream()
+              .anyMatch(to -> to.target().division().isPadded(to.target().shape()))) {
         throw new InvalidArgumentException(
-            "tensor \"" + move.source().name() + "\" is a quantized weight or holds the scales of"
+            "tensor \"" + tensor.name() + "\" is a quantized weight or holds the scales of"
                 + " one, and a rule or layout.json pads it; quantized tensors are not padded, so leave"
                 + " \"pad_to\" out of its rule");
       }
@@ -190,12 +186,8 @@ public final class Scales {
   }
 
   private static int common(SourceTensor a, SourceTensor b) {
-    int shorter = Math.min(a.name().length(), b.name().length());
-    int common = 0;
-    while (common < shorter && a.name().charAt(common) == b.name().charAt(common)) {
-      common++;
-    }
-    return common;
+    int differs = Arrays.mismatch(a.name().toCharArray(), b.name().toCharArray());
+    return differs < 0 ? a.name().length() : differs;
   }
 
   /** Returns the tensors with scales that belong to no weight for certain. */

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.check;
 
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.NavigableMap;
-import java.util.Objects;
-import java.util.Optional;
-import java.util.TreeMap;
-import java.util.function.Function;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.reshard.tensor.Moves;
 import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.SourceTensor;
@@ -32,38 +27,28 @@ public final class Siblings {
   /**
    * Checks all moves.
    *
-   * @param ruleOf returns the rule that a tensor of IN has, if any
-   * @param writesWhole whether the target layouts leave the written tensors whole
    * @throws InvalidArgumentException naming two tensors of a module that are cut differently
    */
-  public static void check(
-      List<TensorMove> moves, Function<String, Optional<Rule>> ruleOf, boolean writesWhole) {
-    if (moves.stream().noneMatch(move -> changes(ruleOf.apply(move.source().name())))) {
+  public static void check(Moves moves) {
+    if (moves.all().stream().map(moves::ruleOf).noneMatch(Siblings::changes)) {
       return;
     }
-    NavigableMap<String, List<TensorMove>> all = new TreeMap<>();
-    for (TensorMove move : moves) {
-      all.computeIfAbsent(move.source().name(), key -> new ArrayList<>()).add(move);
-    }
-    all.forEach(
-        (name, own) -> {
-          Optional<Rule> rule = ruleOf.apply(name);
-          Matcher module = OWN.matcher(name);
-          if (changes(rule) && module.matches()) {
-            String begin = module.group(1);
-            all.subMap(begin, begin + Character.MAX_VALUE).values().stream()
-                .filter(others -> others != own)
-                .forEach(others -> check(own, others, rule.get(), writesWhole));
-          }
-        });
+    moves
+        .bySource()
+        .forEach(
+            (name, own) -> {
+              Rule rule = moves.ruleOf(own.get(0));
+              Matcher module = OWN.matcher(name);
+              if (changes(rule) && module.matches()) {
+                String begin = module.group(1);
+                moves.bySource().subMap(begin, begin + Character.MAX_VALUE).values().stream()
+                    .filter(others -> others != own)
+                    .forEach(others -> check(own, others, rule));
+              }
+            });
   }
 
-  private static boolean changes(Optional<Rule> rule) {
-    return rule.filter(each -> each.splits() || each.pad().isPresent()).isPresent();
-  }
-
-  private static void check(
-      List<TensorMove> own, List<TensorMove> others, Rule rule, boolean writesWhole) {
+  private static void check(List<TensorMove> own, List<TensorMove> others, Rule rule) {
     SourceTensor tensor = own.get(0).source();
     SourceTensor other = others.get(0).source();
     for (int d = 0; d < tensor.shape().length; d++) {
@@ -72,7 +57,7 @@ public final class Siblings {
           && Purpose.of(other.name()) != Purpose.SCALE
           && dim < other.shape().length
           && other.shape()[dim] == tensor.shape()[d]
-          && !isAlike(own, d, others, dim, writesWhole)) {
+          && !isAlike(own, d, others, dim)) {
         throw new InvalidArgumentException(
             "tensor \"" + other.name() + "\" " + Arrays.toString(other.shape())
                 + " is of one module with \"" + tensor.name() + "\" "
@@ -81,6 +66,10 @@ public final class Siblings {
                 + dim + "; a rule with the same keys for it cuts both alike");
       }
     }
+  }
+
+  private static boolean changes(Rule rule) {
+    return rule.splits() || rule.pad().isPresent();
   }
 
   private static boolean changes(TensorMove move, Rule rule, int dim) {
@@ -93,7 +82,7 @@ public final class Siblings {
 
   /** Returns whether each rank has the same indices of two dimensions, or all of them. */
   private static boolean isAlike(
-      List<TensorMove> own, int dim, List<TensorMove> others, int otherDim, boolean writesWhole) {
+      List<TensorMove> own, int dim, List<TensorMove> others, int otherDim) {
     boolean isAlike = own.size() == others.size();
     for (int i = 0; i < own.size() && isAlike; i++) {
       TargetTensor target = own.get(i).target();
@@ -101,13 +90,12 @@ public final class Siblings {
       int written = own.get(i).axes().stored().indexOf(dim);
       int otherWritten = others.get(i).axes().stored().indexOf(otherDim);
       isAlike = own.get(i).segments(written).equals(others.get(i).segments(otherWritten));
-      for (int rank : writesWhole ? List.<Integer>of() : other.to().mesh().ranks()) {
+      for (int rank : other.to().mesh().ranks()) {
         Runs held = other.held(rank);
-        int same = other.fileOf(rank) + target.firstFile();
         isAlike &=
             held.shape()[otherWritten] == other.shape()[otherWritten]
-                || target.to().mesh().contains(same)
-                    && held.dims().get(otherWritten).equals(target.held(same).dims().get(written));
+                || target.to().mesh().contains(rank)
+                    && held.dims().get(otherWritten).equals(target.held(rank).dims().get(written));
       }
     }
     return isAlike;

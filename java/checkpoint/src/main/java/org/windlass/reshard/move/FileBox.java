@@ -103,7 +103,7 @@ final class FileBox {
               int rows = (int) Math.min(atOnce, count - done);
               scratch.clear().limit((int) ((rows - 1) * apart + row));
               source.read(name, inFile + done * apart, scratch);
-              team.called();
+              team.add(Team.CALLS, 1);
               for (int i = 0; i < rows; i++) {
                 long to = inBlock + (done + i) * blockApart;
                 memory.put((int) to, scratch, (int) (i * apart), (int) row);
@@ -117,7 +117,7 @@ final class FileBox {
         (inFile, inBlock) -> {
           for (long done = 0; done < row; done += READ_BYTES) {
             source.read(name, inFile + done, part(memory, inBlock + done, row - done, READ_BYTES));
-            team.called();
+            team.add(Team.CALLS, 1);
           }
         });
   }
@@ -138,7 +138,7 @@ final class FileBox {
               watch.look(bytes);
             }
             target.file().write(target.begin() + inFile + done, bytes);
-            team.moved(length);
+            team.add(Team.MOVED, length);
           }
         });
   }

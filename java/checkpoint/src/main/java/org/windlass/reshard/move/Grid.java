@@ -3,6 +3,7 @@ package org.windlass.reshard.move;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * Cuts a tensor into tiles: boxes of equal extents, which are smaller at the end of a dimension.
@@ -31,6 +32,11 @@ record Grid(long[] extents, long[] step) {
       step[d] = parts == 0 ? 1 : (extents[d] + parts - 1) / parts;
     }
     return new Grid(extents, step);
+  }
+
+  /** Returns the order of dimensions in a row-major file, innermost dimension first. */
+  static List<Integer> rowMajor(int ndim) {
+    return IntStream.range(0, ndim).map(d -> ndim - 1 - d).boxed().toList();
   }
 
   /** Extends {@code step} until rows have {@code least} elements or tiles have {@code most}. */

@@ -18,8 +18,19 @@ import org.windlass.reshard.tensor.TensorMove;
  * after another, until none is left. A thread reads the sources of a tile and writes each rank's
  * share of the tile. So the work depends on the bytes, and not on the number of ranks in the
  * layouts.
+ *
+ * @param progress receives the number of bytes that have moved
+ * @param check throws an exception if the run must end
  */
-public final class Mover {
+public record Mover(
+    Checkpoint in,
+    Team team,
+    Output output,
+    List<TensorMove> moves,
+    Overflows overflows,
+    ReshardRequest request,
+    LongConsumer progress,
+    Runnable check) {
   /** Default size of a tile in bytes. A tile stays in the caches until it is written. */
   private static final long TILE_BYTES = 8L << 20;
 
@@ -31,44 +42,6 @@ public final class Mover {
    */
   public record Moved(long sentBytes, long localBytes) {}
 
-  private final Checkpoint in;
-  private final Team team;
-  private final Output output;
-  private final List<TensorMove> moves;
-  private final Overflows overflows;
-  private final Runnable check;
-  private final boolean staged;
-  private final long tileBytes;
-  private final ProgressWatch watch;
-  private volatile Moved moved = new Moved(0, 0);
-
-  /**
-   * Creates a mover.
-   *
-   * @param progress receives the number of bytes that have moved
-   * @param check throws an exception if the run must end
-   */
-  public Mover(
-      Checkpoint in,
-      Team team,
-      Output output,
-      List<TensorMove> moves,
-      Overflows overflows,
-      ReshardRequest request,
-      LongConsumer progress,
-      Runnable check) {
-    this.in = in;
-    this.team = team;
-    this.output = output;
-    this.moves = moves;
-    this.overflows = overflows;
-    this.check = check;
-    this.staged = request.mode() == TransferMode.STAGED;
-    this.tileBytes = Math.min(request.bucketBytes().orElse(TILE_BYTES), MOST_TILE_BYTES);
-    this.watch =
-        new ProgressWatch(request.deadline(), team::moved, team::calls, output.bytes(), progress);
-  }
-
   /**
    * Moves everything. This is a collective operation.
    *
@@ -77,13 +50,21 @@ public final class Mover {
    */
   public Moved run(LongConsumer wrote) {
     if (!moves.isEmpty()) {
+      long tileBytes = Math.min(request.bucketBytes.orElse(TILE_BYTES), MOST_TILE_BYTES);
       Tiles tiles = new Tiles(in, output, moves, team, tileBytes);
-      watch.run(team, () -> team.group().run(comm -> run(comm, tiles, wrote)));
+      new ProgressWatch(
+              request.deadline,
+              () -> team.get(Team.MOVED),
+              () -> team.get(Team.CALLS),
+              output.bytes(),
+              progress)
+          .run(team, () -> team.group().run(comm -> run(comm, tiles, tileBytes, wrote)));
     }
-    return moved;
+    return new Moved(team.get(Team.SENT), team.get(Team.LOCAL));
   }
 
-  private void run(Communicator comm, Tiles tiles, LongConsumer wrote) {
+  private void run(Communicator comm, Tiles tiles, long tileBytes, LongConsumer wrote) {
+    boolean staged = request.mode == TransferMode.STAGED;
     TileMover mover = new TileMover(team, overflows, tileBytes, staged);
     if (team.works(comm)) {
       long unchecked = 0;
@@ -99,14 +80,10 @@ public final class Mover {
         wrote.accept(mover.writtenBytes() - before);
       }
     }
-    share(comm, mover);
-  }
-
-  /** Waits for all ranks, and shares their byte counts and overflowed tensors. */
-  private void share(Communicator comm, TileMover mover) {
-    team.took(mover.sentBytes(), mover.localBytes());
+    // All ranks wait here, and share their byte counts and overflowed tensors.
+    team.add(Team.SENT, mover.sentBytes());
+    team.add(Team.LOCAL, mover.localBytes());
     overflows.share(team, comm);
     comm.withDeadline(Team.NO_LIMIT).barrier();
-    moved = new Moved(team.sentBytes(), team.localBytes());
   }
 }

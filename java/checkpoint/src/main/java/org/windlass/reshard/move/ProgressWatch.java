@@ -2,6 +2,7 @@
 package org.windlass.reshard.move;
 
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongConsumer;
@@ -9,6 +10,7 @@ import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
+import org.windlass.internal.Daemon;
 
 /**
  * Watches the number of bytes that have moved. Reports it to a listener, and aborts if none moved
@@ -59,9 +61,8 @@ final class ProgressWatch {
    * @throws RuntimeException if the listener throws it; an {@link Error} is thrown likewise
    */
   void run(Team team, Runnable body) {
-    Thread thread = new Thread(() -> look(team), "windlass-progress");
-    thread.setDaemon(true);
-    thread.start();
+    CompletableFuture<Boolean> watch =
+        Daemon.run("windlass-progress", () -> look(team)).thenApply(done -> true);
     try {
       body.run();
       complete = true;
@@ -74,7 +75,9 @@ final class ProgressWatch {
       }
     } finally {
       over.countDown();
-      if (!ended(thread, complete ? deadline : FAREWELL) && complete) {
+      Duration limit = complete ? deadline : FAREWELL;
+      boolean ended = watch.completeOnTimeout(false, limit.toNanos(), TimeUnit.NANOSECONDS).join();
+      if (!ended && complete) {
         throw new DeadlineExceededException(
             "the listener of its progress did not return for " + deadline.toMillis() / 1e3 + " s");
       }
@@ -127,24 +130,5 @@ final class ProgressWatch {
     } finally {
       Thread.interrupted();
     }
-  }
-
-  /** Returns whether the thread ends within {@code limit}. An interrupt of the caller stays set. */
-  private static boolean ended(Thread thread, Duration limit) {
-    long start = System.nanoTime();
-    long left = limit.toNanos();
-    boolean interrupted = false;
-    while (thread.isAlive() && left > 0) {
-      try {
-        TimeUnit.NANOSECONDS.timedJoin(thread, left);
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-      left = limit.toNanos() - (System.nanoTime() - start);
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
-    return !thread.isAlive();
   }
 }

@@ -21,7 +21,7 @@ import org.windlass.reshard.tensor.TensorMove;
 /**
  * Finds the files that hold the source of a move. Several files together hold a tensor. A Partial
  * tensor has several terms, each held so. Of replicas, only the first is used. Indices are those of
- * {@link ByteIndices}.
+ * {@link ByteIndices}. They include the padding that the files hold.
  */
 final class SourceFiles {
   private record Part(SafetensorsFile file, Runs runs) {}
@@ -50,6 +50,7 @@ final class SourceFiles {
   private void add(
       Checkpoint in, SourceTensor tensor, Map<List<Integer>, List<Part>> byTerm, int part) {
     Layout layout = tensor.division().layouts().get(part);
+    long[] shape = tensor.division().paddedShape();
     for (int rank : layout.mesh().ranks()) {
       int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
       List<Integer> term = new ArrayList<>();
@@ -67,7 +68,7 @@ final class SourceFiles {
             .add(
                 new Part(
                     Objects.requireNonNull(in.ranks().get(rank)),
-                    indices.runs(tensor.division().held(tensor.shape(), rank, part))));
+                    indices.runs(tensor.division().held(shape, rank, part))));
       }
     }
   }

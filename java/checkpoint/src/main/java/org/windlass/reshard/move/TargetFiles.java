@@ -32,7 +32,6 @@ final class TargetFiles {
   record Part(Runs runs, DType dtype, List<Output.Place> places, List<List<Runs>> own) {}
 
   private final Checkpoint in;
-  private final Output output;
   private final Map<Integer, Output.Place> places;
   private final List<TensorMove> moves;
   private final TargetTensor target;
@@ -40,10 +39,8 @@ final class TargetFiles {
   private @Nullable List<SourceFiles> sources;
   private @Nullable List<Part> parts;
 
-  TargetFiles(
-      Checkpoint in, Output output, Map<Integer, Output.Place> places, List<TensorMove> moves) {
+  TargetFiles(Checkpoint in, Map<Integer, Output.Place> places, List<TensorMove> moves) {
     this.in = in;
-    this.output = output;
     this.places = places;
     this.moves = moves;
     this.target = moves.get(0).target();
@@ -62,12 +59,7 @@ final class TargetFiles {
       orders.add(move.axes().order());
       least = Math.max(least, ROW_BYTES * Byte.SIZE / move.source().dtype().bits());
     }
-    int ndim = target.shape().length;
-    List<Integer> written = new ArrayList<>();
-    for (int d = ndim - 1; d >= 0; d--) {
-      written.add(d);
-    }
-    orders.add(written);
+    orders.add(Grid.rowMajor(target.shape().length));
     return Grid.of(
         indices.shape(target.shape()), orders, least, bytes / indices.memory().bytes());
   }
@@ -84,13 +76,13 @@ final class TargetFiles {
     if (parts == null) {
       Map<List<List<Runs.Run>>, Part> byRuns = new LinkedHashMap<>();
       for (int rank : places.keySet()) {
-        Runs runs = indices.runs(output.held(target, rank));
+        Runs runs = indices.runs(target.held(rank));
         Part part = byRuns.computeIfAbsent(runs.dims(), key -> part(runs));
         part.places().add(places.get(rank));
         for (int i = 0; i < moves.size(); i++) {
           TensorMove move = moves.get(i);
-          if (move.source().from().mesh().contains(rank)) {
-            part.own().get(i).add(indices.runs(move.source().held(rank)));
+          if (move.source().from().mesh().contains(rank + target.firstRank())) {
+            part.own().get(i).add(indices.runs(move.source().held(rank + target.firstRank())));
           }
         }
       }

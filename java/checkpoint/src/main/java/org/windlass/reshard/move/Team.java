@@ -7,6 +7,9 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntToLongFunction;
 import java.util.function.LongSupplier;
@@ -19,6 +22,7 @@ import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Daemon;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.memory.PaddedWords;
 import org.windlass.report.Report;
@@ -37,12 +41,22 @@ public final class Team implements AutoCloseable {
   /** Largest number of threads of a process that read and write. More are not faster. */
   public static final int MOST_WORKERS = 8;
 
-  // Indices of words in rank 0's part.
-  private static final int TILES = 0;
-  private static final int CALLS = 1;
-  private static final int MOVED = 2;
-  private static final int SENT = 3;
-  private static final int LOCAL = 4;
+  /** Counter of tiles that threads have taken. */
+  static final int TILES = 0;
+
+  /** Counter of system calls that have read bytes. */
+  static final int CALLS = 1;
+
+  /** Counter of written bytes. */
+  static final int MOVED = 2;
+
+  /** Counter of bytes that target ranks took from other ranks' files. */
+  static final int SENT = 3;
+
+  /** Counter of bytes that target ranks took from their own files. */
+  static final int LOCAL = 4;
+
+  // Indices of further words in rank 0's part.
   private static final int BEATS = 5;
   private static final int STAGE = 6;
   // Indices of words in a rank's own part.
@@ -67,8 +81,8 @@ public final class Team implements AutoCloseable {
   private final List<Window> windows;
   private final IntToLongFunction parts;
   private final PaddedWords words;
-  private final Thread heart = new Thread(this::beat, "windlass-beat");
-  private volatile boolean isClosed;
+  private final CountDownLatch closed = new CountDownLatch(1);
+  private CompletableFuture<Void> heart = CompletableFuture.completedFuture(null);
 
   private Team(LocalGroup group, Duration deadline, List<Window> windows) {
     this.group = group;
@@ -97,8 +111,7 @@ public final class Team implements AutoCloseable {
       if (!team.isWhole()) {
         team.agree(request.getAsLong());
         if (team.isFirst()) {
-          team.heart.setDaemon(true);
-          team.heart.start();
+          team.heart = Daemon.run("windlass-beat", team::beat);
         }
       }
       return team;
@@ -152,42 +165,13 @@ public final class Team implements AutoCloseable {
     return own.rank() - first.rank() < MOST_WORKERS;
   }
 
-  /** Returns the number of the next tile that no thread of any process has taken. */
-  long nextTile() {
-    return words.addLong(TILES, 1);
+  /** Adds to a counter of all processes, and returns what it was before. */
+  long add(int counter, long value) {
+    return words.addLong(counter, value);
   }
 
-  /** Adds to the number of written bytes, which {@link ProgressWatch} reads in every process. */
-  void moved(long bytes) {
-    words.addLong(MOVED, bytes);
-  }
-
-  long moved() {
-    return words.peekLong(MOVED);
-  }
-
-  void took(long sentBytes, long localBytes) {
-    words.addLong(SENT, sentBytes);
-    words.addLong(LOCAL, localBytes);
-  }
-
-  /** Returns the number of bytes that ranks of all processes took from other ranks' files. */
-  long sentBytes() {
-    return words.peekLong(SENT);
-  }
-
-  /** Returns the number of bytes that ranks of all processes took from their own files. */
-  long localBytes() {
-    return words.peekLong(LOCAL);
-  }
-
-  /** Counts a system call that has read bytes. {@link ProgressWatch} reads the number. */
-  void called() {
-    words.increment(CALLS);
-  }
-
-  int calls() {
-    return words.peek(CALLS);
+  long get(int counter) {
+    return words.peekLong(counter);
   }
 
   /** Aborts all waits of the ranks with this reason, unless the team has failed already. */
@@ -308,31 +292,19 @@ public final class Team implements AutoCloseable {
    * steps have no deadline.
    */
   private void beat() {
-    while (!isClosed) {
-      words.increment(BEATS);
-      LockSupport.parkNanos(BEAT.toNanos());
+    try {
+      do {
+        words.increment(BEATS);
+      } while (!closed.await(BEAT.toMillis(), TimeUnit.MILLISECONDS));
+    } catch (InterruptedException impossible) {
+      throw new AssertionError("nobody interrupts this thread", impossible);
     }
   }
 
   @Override
   public void close() {
-    isClosed = true;
-    join(heart);
+    closed.countDown();
+    Daemon.join(heart);
     windows.forEach(Window::close);
-  }
-
-  private static void join(Thread thread) {
-    boolean interrupted = false;
-    while (thread.isAlive()) {
-      LockSupport.unpark(thread);
-      try {
-        thread.join(1);
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
   }
 }

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.move;
 
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
-import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
+import org.windlass.ReduceOp;
 import org.windlass.Tensor;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.Structs;
 import org.windlass.reshard.output.Output;
 import org.windlass.reshard.tensor.Axes;
 import org.windlass.reshard.tensor.Runs;
@@ -222,7 +227,7 @@ final class TileMover {
     if (source.terms() > 1) {
       Room.Piece folded = room.take(elements * dtype.bytes());
       Tensor terms = piece.as(dtype, SourceFiles.leading(source.terms(), stored));
-      Folds.fold(
+      fold(
           folded.as(dtype, stored), terms, source.move().source().from().partialOp().get());
       piece = folded;
     }
@@ -233,6 +238,43 @@ final class TileMover {
       piece = cast;
     }
     return new Values(axes.view(piece.as(by, stored)), piece.bytes());
+  }
+
+  /**
+   * Reduces a tensor along its first dimension, in the same order and precision as the collectives.
+   *
+   * @param target receives the result, in the dtype of {@code terms}
+   * @param terms the tensor; index i of its first dimension is term i
+   */
+  private static void fold(Tensor target, Tensor terms, ReduceOp op) {
+    int count = (int) terms.size(0);
+    int size = (Structs.Tensor.SIZE + 7) & ~7;
+    ByteBuffer described = Structs.allocate(count * (size + Long.BYTES));
+    long address = NativeMemory.address(described);
+    long apart = terms.strides()[0] * terms.dtype().bytes();
+    try (Scratch scratch = Scratch.take()) {
+      long first = describe(scratch, 0, terms.select(0, 0));
+      ByteBuffer model = NativeMemory.buffer(first, Structs.Tensor.SIZE);
+      for (int term = 0; term < count; term++) {
+        described.put(term * size, model, 0, Structs.Tensor.SIZE);
+        described.putLong(term * size + Structs.Tensor.DATA, terms.address() + term * apart);
+        described.putLong(count * size + term * Long.BYTES, address + (long) term * size);
+      }
+      long sources = address + (long) count * size;
+      Failures.check(
+          Native.wl_tensor_fold(
+              describe(scratch, 1, target), sources, count, op.code(), scratch.error()),
+          scratch);
+    } finally {
+      Reference.reachabilityFence(target);
+      Reference.reachabilityFence(terms);
+      Reference.reachabilityFence(described);
+    }
+  }
+
+  private static long describe(Scratch scratch, int slot, Tensor tensor) {
+    return scratch.tensor(
+        slot, tensor.dtype().code(), tensor.address(), tensor.shape(), tensor.strides());
   }
 
   private Window window(TargetFiles.Part part, Runs.Box piece) {

@@ -20,7 +20,6 @@ final class Tiles {
   record Tile(TargetFiles files, long[] start, long[] shape) {}
 
   private final Checkpoint in;
-  private final Output output;
   private final Function<TargetTensor, Map<Integer, Output.Place>> places;
   private final List<TensorMove> moves;
   private final Team team;
@@ -38,7 +37,6 @@ final class Tiles {
    */
   Tiles(Checkpoint in, Output output, List<TensorMove> moves, Team team, long bytes) {
     this.in = in;
-    this.output = output;
     this.places = output.places();
     this.moves = moves;
     this.team = team;
@@ -47,7 +45,7 @@ final class Tiles {
 
   /** Returns a tile that no other thread of any process gets, or null if none is left. */
   synchronized @Nullable Tile next() {
-    long number = team.nextTile();
+    long number = team.add(Team.TILES, 1);
     while (number >= end) {
       if (nextMove == moves.size()) {
         return null;
@@ -58,7 +56,7 @@ final class Tiles {
       }
       files =
           new TargetFiles(
-              in, output, places.apply(moves.get(first).target()), moves.subList(first, nextMove));
+              in, places.apply(moves.get(first).target()), moves.subList(first, nextMove));
       grid = files.grid(bytes);
       end += grid.count();
     }

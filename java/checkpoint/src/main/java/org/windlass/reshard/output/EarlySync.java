@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.output;
 
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
-import org.jspecify.annotations.Nullable;
+import java.util.concurrent.CompletableFuture;
 import org.windlass.checkpoint.CheckpointWriter;
-import org.windlass.error.WindlassException;
+import org.windlass.internal.Daemon;
 
 /**
  * Syncs written data to the disk while more is being written, so that little is left at the end.
@@ -18,14 +14,7 @@ public final class EarlySync implements AutoCloseable {
   private static final long ROUND_BYTES = 256L << 20;
 
   private final CheckpointWriter writer;
-  private final ExecutorService thread =
-      Executors.newSingleThreadExecutor(
-          body -> {
-            Thread made = new Thread(body, "windlass-sync");
-            made.setDaemon(true);
-            return made;
-          });
-  private @Nullable Future<?> running;
+  private CompletableFuture<Void> running = CompletableFuture.completedFuture(null);
   private long waiting;
 
   /** Creates the sync for the files of {@code writer}. */
@@ -39,10 +28,10 @@ public final class EarlySync implements AutoCloseable {
    */
   public synchronized void wrote(long bytes) {
     waiting += bytes;
-    if (waiting >= ROUND_BYTES && (running == null || running.isDone())) {
-      settle();
+    if (waiting >= ROUND_BYTES && running.isDone()) {
+      close();
       waiting = 0;
-      running = thread.submit(writer::sync);
+      running = Daemon.run("windlass-sync", writer::sync);
     }
   }
 
@@ -50,27 +39,10 @@ public final class EarlySync implements AutoCloseable {
    * Waits for the sync that was started. Throws its failure the first time only, because an
    * exception cannot suppress itself.
    */
-  private void settle() {
-    Future<?> over = running;
-    running = null;
-    try {
-      if (over != null) {
-        over.get();
-      }
-    } catch (ExecutionException failed) {
-      if (failed.getCause() instanceof WindlassException known) {
-        throw known;
-      }
-      throw new IllegalStateException(failed.getCause());
-    } catch (InterruptedException interrupted) {
-      Thread.currentThread().interrupt();
-    }
-  }
-
-  /** Waits for the sync that was started. */
   @Override
-  public void close() {
-    settle();
-    thread.shutdown();
+  public synchronized void close() {
+    CompletableFuture<Void> over = running;
+    running = CompletableFuture.completedFuture(null);
+    Daemon.join(over);
   }
 }

@@ -1,35 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.output;
 
+import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Collections;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.function.BiConsumer;
 import java.util.function.Function;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsHeader.Item;
 import org.windlass.checkpoint.SafetensorsIndex;
 import org.windlass.checkpoint.SafetensorsWriter;
 import org.windlass.reshard.request.MoveList;
 import org.windlass.reshard.request.ReshardRequest;
-import org.windlass.reshard.tensor.Runs;
+import org.windlass.reshard.tensor.Division;
 import org.windlass.reshard.tensor.TargetTensor;
 
 /**
  * Manages the files of a checkpoint that is being written. It keeps no table of tensors for each
  * file: {@link #places} finds where the tensors begin, one after another.
  */
-public final class Output {
+public final class Output implements AutoCloseable {
+  /** Most local shapes that are kept. */
+  private static final int MOST_SHAPES = 100_000;
+
+  private final ReshardRequest request;
+  private final MoveList list;
   private final List<TargetTensor> targets;
-  private final List<Integer> ranks;
-  private final boolean whole;
-  private final LocalShapes shapes = new LocalShapes();
+
+  /**
+   * Local shapes, keyed by division, global shape and rank. Many targets are alike. They share
+   * equal divisions and shapes, so these are compared by identity.
+   */
+  private final Map<Division, Map<long[], Map<Integer, List<Long>>>> shapes =
+      new IdentityHashMap<>();
+
+  private int shapesCount;
 
   /** Files keyed by file number, if OUT has a file for each rank. */
   private final Map<Integer, SafetensorsWriter> byRank = new LinkedHashMap<>();
@@ -39,34 +54,67 @@ public final class Output {
 
   private long bytes;
 
-  private Output(ReshardRequest request, MoveList list) {
+  /** Creates an output without files. {@code list} has the moves that fill it. */
+  public Output(ReshardRequest request, MoveList list) {
+    this.request = request;
+    this.list = list;
     this.targets = list.targets();
-    this.ranks = list.targetRanks();
-    this.whole = request.writesWhole();
+  }
+
+  /** Returns files of these names, which all have these tensors. */
+  private interface Files {
+    List<SafetensorsWriter> make(List<String> names, List<Item> items);
+  }
+
+  /** Creates every file at its final size. */
+  public void create(CheckpointWriter writer) {
+    make(
+        (names, items) ->
+            names.get(0).isEmpty()
+                ? List.of(writer.single(items, list.metadata()))
+                : writer.files(names, items, list.metadata()),
+        writer::text);
   }
 
   /**
-   * Creates every file at its final size, or opens the files that another process has created.
+   * Opens the files that another process has created.
    *
-   * @param writer creates or opens the files
-   * @param list the moves, whose targets the files hold
+   * @param content the path of that process's {@link CheckpointWriter#staged}
    */
-  public static Output create(OutputFiles writer, ReshardRequest request, MoveList list) {
-    Output output = new Output(request, list);
-    if (request.maxShardBytes().isPresent()) {
-      output.createIndexed(writer, request.maxShardBytes().getAsLong(), list.metadata());
-    } else if (output.whole) {
-      output.byFirst.put(0, kept(writer.single(items(list.targets()), list.metadata())));
-    } else {
-      output.createByRank(writer, list.metadata());
-    }
-    output.bytes = output.targets.stream().mapToLong(output::bytes).sum();
-    return output;
+  public void open(Path content) {
+    make(
+        (names, items) ->
+            names.stream().map(name -> opened(content.resolve(name), items)).toList(),
+        (name, text) -> {});
   }
 
-  private static SafetensorsWriter kept(SafetensorsWriter file) {
+  private SafetensorsWriter opened(Path path, List<Item> items) {
+    SafetensorsWriter file = SafetensorsWriter.open(path, items, list.metadata());
     file.dropHeader();
     return file;
+  }
+
+  /**
+   * Makes the files.
+   *
+   * @param files returns files of some names; the name is empty if OUT is a single file
+   * @param texts receives the name and the content of any other file
+   */
+  private void make(Files files, BiConsumer<String, CheckpointWriter.Text> texts) {
+    Files kept =
+        (names, items) -> {
+          List<SafetensorsWriter> made = files.make(names, items);
+          made.forEach(SafetensorsWriter::dropHeader);
+          return made;
+        };
+    if (request.maxShardBytes.isPresent()) {
+      makeIndexed(kept, texts, request.maxShardBytes.getAsLong());
+    } else if (isWhole()) {
+      byFirst.put(0, kept.make(List.of(""), items(targets)).get(0));
+    } else {
+      makeByRank(kept, texts);
+    }
+    bytes = targets.stream().mapToLong(this::bytes).sum();
   }
 
   private static List<Item> items(List<TargetTensor> targets) {
@@ -75,24 +123,68 @@ public final class Output {
         .toList();
   }
 
-  private void createByRank(OutputFiles writer, Map<String, String> metadata) {
-    for (int number : ranks) {
-      List<Item> items = new ArrayList<>();
-      for (TargetTensor target : targets) {
-        shapes
-            .of(target, number + target.firstFile())
-            .ifPresent(shape -> items.add(new Item(target.name(), target.dtype(), shape)));
+  private void makeByRank(Files files, BiConsumer<String, CheckpointWriter.Text> texts) {
+    List<Integer> ranks = list.targetRanks();
+    for (int first = 0, end; first < ranks.size(); first = end) {
+      List<Item> items = items(ranks.get(first));
+      end = first + 1;
+      while (end < ranks.size() && items.equals(items(ranks.get(end)))) {
+        end++;
       }
-      byRank.put(number, kept(writer.file(Checkpoint.rankFile(number), items, metadata)));
+      List<Integer> alike = ranks.subList(first, end);
+      List<SafetensorsWriter> made =
+          files.make(alike.stream().map(Checkpoint::rankFile).toList(), items);
+      for (int i = 0; i < made.size(); i++) {
+        byRank.put(alike.get(i), made.get(i));
+      }
     }
-    Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
-    for (TargetTensor target : targets) {
-      tensors.put(target.name(), target.shown().entry(target.shapeList(), target.dtype()));
-    }
-    writer.text(LayoutFile.NAME, new LayoutFile(tensors).encode());
+    texts.accept(
+        LayoutFile.NAME,
+        out ->
+            LayoutFile.write(
+                out,
+                targets.stream()
+                    .map(
+                        target ->
+                            Map.entry(
+                                target.name(),
+                                target.division().entry(target.shapeList(), target.dtype())))));
   }
 
-  private void createIndexed(OutputFiles writer, long limit, Map<String, String> metadata) {
+  private List<Long> localShape(TargetTensor target, int rank) {
+    if (shapesCount > MOST_SHAPES) {
+      shapes.clear();
+      shapesCount = 0;
+    }
+    return shapes
+        .computeIfAbsent(target.division(), key -> new IdentityHashMap<>())
+        .computeIfAbsent(target.shape(), key -> new HashMap<>())
+        .computeIfAbsent(
+            rank,
+            key -> {
+              shapesCount++;
+              return List.of(Arrays.stream(target.held(rank).shape()).boxed().toArray(Long[]::new));
+            });
+  }
+
+  private long localBytes(TargetTensor target, int rank) {
+    long elements = localShape(target, rank).stream().reduce(1L, (a, b) -> a * b);
+    return target.dtype().bytesOf(elements);
+  }
+
+  /** Returns the tensors of the file with this number. */
+  private List<Item> items(int number) {
+    List<Item> items = new ArrayList<>();
+    for (TargetTensor target : targets) {
+      if (target.to().mesh().contains(number)) {
+        items.add(new Item(target.name(), target.dtype(), localShape(target, number)));
+      }
+    }
+    return items;
+  }
+
+  private void makeIndexed(
+      Files files, BiConsumer<String, CheckpointWriter.Text> texts, long limit) {
     List<Integer> firsts = new ArrayList<>();
     long total = 0;
     long inShard = 0;
@@ -105,21 +197,22 @@ public final class Output {
       inShard += size;
       total += size;
     }
-    Map<String, String> files = new LinkedHashMap<>();
+    Map<String, String> fileOf = new LinkedHashMap<>();
     for (int i = 0; i < firsts.size(); i++) {
       String name =
           String.format(Locale.ROOT, "model-%05d-of-%05d.safetensors", i + 1, firsts.size());
       int end = i + 1 < firsts.size() ? firsts.get(i + 1) : targets.size();
       List<TargetTensor> held = targets.subList(firsts.get(i), end);
-      byFirst.put(firsts.get(i), kept(writer.file(name, items(held), metadata)));
-      held.forEach(target -> files.put(target.name(), name));
+      byFirst.put(firsts.get(i), files.make(List.of(name), items(held)).get(0));
+      held.forEach(target -> fileOf.put(target.name(), name));
     }
-    writer.text(SafetensorsIndex.NAME, new SafetensorsIndex(files).encode(total));
+    byte[] index = new SafetensorsIndex(fileOf).encode(total);
+    texts.accept(SafetensorsIndex.NAME, out -> out.write(index));
   }
 
   /** Returns whether tensors are written whole. */
   public boolean isWhole() {
-    return whole;
+    return request.writesWhole();
   }
 
   /** Returns the number of tensor bytes in all files, including replicas. */
@@ -129,28 +222,11 @@ public final class Output {
 
   /** Returns the number of bytes of a tensor in all files, including replicas. */
   public long bytes(TargetTensor target) {
-    if (whole) {
-      return target.bytes();
-    }
     long sum = 0;
     for (int rank : target.to().mesh().ranks()) {
-      sum += shapes.bytes(target, rank);
+      sum += localBytes(target, rank);
     }
     return sum;
-  }
-
-  /**
-   * Returns the ranks whose copies of a target are written: all ranks of its layout, or only the
-   * lowest if the target is written whole.
-   */
-  public List<Integer> ranks(TargetTensor target) {
-    List<Integer> all = target.to().mesh().ranks();
-    return whole ? List.of(Collections.min(all)) : all;
-  }
-
-  /** Returns the indices of a target that the file of a rank holds. */
-  public Runs held(TargetTensor target, int rank) {
-    return whole ? Runs.whole(target.shape()) : target.held(rank);
   }
 
   /**
@@ -176,10 +252,10 @@ public final class Output {
           throw new IllegalStateException("out of order: " + target.name());
         }
         Map<Integer, Place> places = new LinkedHashMap<>();
-        for (int rank : ranks(target)) {
+        for (int rank : target.to().mesh().ranks()) {
           SafetensorsWriter file =
-              whole ? byFirst.floorEntry(next).getValue() : byRank.get(target.fileOf(rank));
-          long size = whole ? target.bytes() : shapes.bytes(target, rank);
+              isWhole() ? byFirst.floorEntry(next).getValue() : byRank.get(rank);
+          long size = localBytes(target, rank);
           Objects.requireNonNull(file);
           places.put(rank, new Place(file, ends.merge(file, size, Long::sum) - size));
         }
@@ -187,5 +263,12 @@ public final class Output {
         return places;
       }
     };
+  }
+
+  /** Closes the files. */
+  @Override
+  public void close() {
+    byRank.values().forEach(SafetensorsWriter::close);
+    byFirst.values().forEach(SafetensorsWriter::close);
   }
 }

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.request;
 
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Optional;
-import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
@@ -23,138 +20,126 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 import org.windlass.reshard.tensor.TiedNames;
 
-/** Checks a request's default layouts, which apply to tensors without a layout of their own. */
-final class DefaultLayouts {
-  private final Checkpoint in;
-  private final ReshardRequest request;
-  private final TiedNames tied;
-  private final Function<String, Optional<Rule>> ruleOf;
-  private final Consumer<String> warnings;
-
+/**
+ * Checks a request's default layouts, which apply to tensors without a layout of their own.
+ *
+ * @param ruleOf returns the rule that a tensor has
+ * @param warnings receives warnings about layouts that are seldom intended
+ */
+record DefaultLayouts(
+    Checkpoint in,
+    ReshardRequest request,
+    TiedNames tied,
+    Function<String, Rule> ruleOf,
+    Consumer<String> warnings) {
   /**
-   * Creates the checks.
+   * Describes a tensor that is read or written.
    *
-   * @param ruleOf returns the rule that a tensor has, if any
-   * @param warnings receives warnings about layouts that are seldom intended
+   * @param takesDefault whether the default layout applies to it
    */
-  DefaultLayouts(
-      Checkpoint in,
-      ReshardRequest request,
-      TiedNames tied,
-      Function<String, Optional<Rule>> ruleOf,
-      Consumer<String> warnings) {
-    this.in = in;
-    this.request = request;
-    this.tied = tied;
-    this.ruleOf = ruleOf;
-    this.warnings = warnings;
+  private record Seen(String name, int ndim, Layout layout, boolean takesDefault) {
+    boolean isCut(int dim) {
+      return layout.placements().stream().anyMatch(each -> Axes.dimension(each) == dim);
+    }
   }
 
   /** Throws if a default layout shards a dimension that no tensor has. */
   void check(SourceTensors sources, List<SourceTensor> tensors, List<TensorMove> moves) {
-    Map<String, Integer> read = new LinkedHashMap<>();
-    Set<Integer> cut = new HashSet<>();
-    int most = 0;
-    for (SourceTensor tensor : tensors) {
-      most = Math.max(most, tensor.shape().length);
-      tensor.from().placements().forEach(placement -> cut.add(Axes.dimension(placement)));
-      if (sources.takesDefault(tensor.stored())) {
-        read.put(tensor.name(), tensor.shape().length);
-      }
-    }
-    int mostRead = most;
-    request
-        .from()
-        .ifPresent(from -> checkDefault("from() " + from, from, read, mostRead, cut));
-    Map<String, Integer> written = new LinkedHashMap<>();
-    cut.clear();
-    for (TensorMove move : moves) {
-      most = Math.max(most, move.target().shape().length);
-      move.target().to().placements().forEach(placement -> cut.add(Axes.dimension(placement)));
-      if (ruleOf.apply(move.source().name()).flatMap(Rule::to).isEmpty()) {
-        written.put(move.target().name(), move.target().shape().length);
-      }
-    }
-    int mostWritten = most;
-    request
-        .to()
-        .ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written, mostWritten, cut));
+    Supplier<Stream<Seen>> read =
+        () ->
+            tensors.stream()
+                .map(
+                    tensor ->
+                        new Seen(
+                            tensor.name(),
+                            tensor.shape().length,
+                            tensor.from(),
+                            sources.takesDefault(tensor.stored())));
+    request.from.ifPresent(from -> checkDefault("from() " + from, from, read));
+    Supplier<Stream<Seen>> written =
+        () ->
+            IntStream.range(0, moves.size())
+                .filter(i -> i == 0 || moves.get(i).target() != moves.get(i - 1).target())
+                .mapToObj(moves::get)
+                .map(
+                    move ->
+                        new Seen(
+                            move.target().name(),
+                            move.target().shape().length,
+                            move.target().to(),
+                            ruleOf.apply(move.source().name()).to().isEmpty()));
+    request.to.ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written));
   }
 
   /**
    * Checks one default layout.
    *
    * @param which the default as the user wrote it
-   * @param dimensions the number of dimensions of each tensor that takes the default, keyed by name
-   * @param most the largest number of dimensions of any tensor, with or without a rule
-   * @param cut the indices of the dimensions along which any tensor is cut
+   * @param tensors returns the tensors, one after another, so that they take no memory
    */
-  private void checkDefault(
-      String which,
-      Layout layout,
-      Map<String, Integer> dimensions,
-      int most,
-      Set<Integer> cut) {
+  private void checkDefault(String which, Layout layout, Supplier<Stream<Seen>> tensors) {
+    int most = tensors.get().mapToInt(Seen::ndim).max().orElse(0);
+    long all = tensors.get().filter(Seen::takesDefault).count();
     for (Placement placement : layout.placements()) {
       int dim = Axes.dimension(placement);
       List<String> without =
-          dimensions.entrySet().stream()
-              .filter(tensor -> tensor.getValue() <= dim)
-              .map(Map.Entry::getKey)
+          tensors
+              .get()
+              .filter(tensor -> tensor.takesDefault() && tensor.ndim() <= dim)
+              .map(Seen::name)
               .toList();
-      int with = dimensions.size() - without.size();
+      long with = all - without.size();
       String lack = which + ": dimension " + dim + ", which " + placement + " cuts, ";
       if (most <= dim && !without.isEmpty()) {
         throw new InvalidArgumentException(
-            lack + "is one that no tensor has: they have " + most + " at most");
+            lack + "is one that no tensor has: they have " + most
+                + " at most; correct it, or take R");
       }
-      if (with < without.size() && (with > 0 || !cut.contains(dim))) {
+      if (with < without.size()
+          && (with > 0 || tensors.get().noneMatch(tensor -> tensor.isCut(dim)))) {
         warnings.accept(
-            lack + "is one that " + (with == 0 ? "none" : with) + " of " + dimensions.size() + " tensors have; each rank gets all of "
-                + Doubts.listed(without));
+            lack + "is one that " + (with == 0 ? "none" : with) + " of " + all
+                + " tensors have; each rank gets all of " + Doubts.listed(without));
       }
     }
   }
 
   /** Throws if a request lacks a layout that IN needs, or has one that IN can't have. */
   void checkRequest() {
-    if (request.to().isEmpty() && (request.rules().isEmpty() || in.names().isEmpty())) {
+    if (request.to.isEmpty() && (request.rules.isEmpty() || in.names().isEmpty())) {
       throw new InvalidArgumentException("to() is missing; reshard takes a target layout");
     }
-    if (in.names().isEmpty() && request.from().isEmpty()) {
+    if (in.names().isEmpty() && request.from.isEmpty()) {
       throw new InvalidArgumentException("from() is missing; " + in.path() + " has no tensors");
     }
-    if (request.to().isPresent()) {
+    if (request.to.isPresent()) {
       try {
-        TargetTensor.refusePartial(Layout.parse(request.to().get()));
+        TargetTensor.refusePartial(Layout.parse(request.to.get()));
       } catch (InvalidArgumentException refused) {
         throw new InvalidArgumentException("to() " + refused.getMessage(), refused);
       }
     }
-    if (!in.byRank() && request.from().filter(Layout::hasPartial).isPresent()) {
+    if (!in.byRank() && request.from.filter(Layout::hasPartial).isPresent()) {
       throw new InvalidArgumentException(
-          "from() " + request.from().get() + ": holds P, and " + in.path()
+          "from() " + request.from.get() + ": holds P, and " + in.path()
               + " has whole tensors, which are no terms of a reduction");
     }
   }
 
   void checkCovered(SourceTensors sources) {
-    List<String> noFrom = new ArrayList<>();
-    List<String> noTo = new ArrayList<>();
-    for (String name : tied.tensors()) {
-      if (sources.declared(tied.stored(name)).isEmpty()) {
-        noFrom.add(name);
-      }
-      if (request.to().isEmpty() && ruleOf.apply(name).flatMap(Rule::to).isEmpty()) {
-        noTo.add(name);
-      }
-    }
     refuseUncovered(
-        noFrom, "source", "no layout.json or rule gives one, and from() is missing");
-    refuseUncovered(noTo, "target", "no rule gives one, and to() is missing");
+        tied.tensors().stream().filter(name -> sources.declared(tied.stored(name)).isEmpty()),
+        "source",
+        "no layout.json or rule gives one, and from() is missing");
+    refuseUncovered(
+        tied.tensors().stream()
+            .filter(name -> request.to.isEmpty() && ruleOf.apply(name).to().isEmpty()),
+        "target",
+        "no rule gives one, and to() is missing");
   }
 
-  private static void refuseUncovered(List<String> names, String which, String why) {
+  private static void refuseUncovered(Stream<String> uncovered, String which, String why) {
+    List<String> names = uncovered.toList();
     if (!names.isEmpty()) {
       throw new InvalidArgumentException(
           Doubts.listed(names) + (names.size() == 1 ? " has" : " have") + " no " + which + " layout; "

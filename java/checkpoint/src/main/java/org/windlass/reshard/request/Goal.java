@@ -13,18 +13,17 @@ import org.windlass.layout.Placement;
 import org.windlass.reshard.tensor.Rule;
 
 /**
- * Represents a target layout and the numbers of the files that its ranks write. If the text names
- * ranks, they are the file numbers. Otherwise the ranks are numbered after those of the source, and
- * the files from 0.
+ * Represents a target layout, whose ranks are the numbers of the files that they write.
  *
  * @param text the layout as the user wrote it
- * @param firstFile the number to subtract from a rank to get its file number
- * @param files the file numbers
+ * @param firstRank the number of file 0's rank. It is 0 if the text names ranks. Otherwise the
+ *     ranks are numbered after those of the source, and the files from 0
  */
-record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
+record Goal(String text, Layout to, int firstRank) {
   static Goal of(String text, Layout highest) {
-    int first = highest.mesh().highestRank() + 1;
-    return of(text, Layout.parseTarget(text, highest), first);
+    Layout ranks = Layout.parseTarget(text, highest);
+    Layout files = Layout.parse(text);
+    return new Goal(text, files, ranks.mesh().lowestRank() - files.mesh().lowestRank());
   }
 
   /**
@@ -32,17 +31,16 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
    * ranks are used.
    */
   Goal of(Rule rule, String own) {
-    return of(own, rule.layout("to", own, to), firstFile);
+    return new Goal(own, rule.layout("to", own, to), own.indexOf('@') < 0 ? firstRank : 0);
   }
 
-  private static Goal of(String text, Layout to, int firstFile) {
-    int first = text.indexOf('@') < 0 ? firstFile : 0;
-    Set<Integer> files = new TreeSet<>();
-    to.mesh().ranks().forEach(rank -> files.add(rank - first));
-    return new Goal(text, to, first, files);
+  /** Returns the numbers of the files. */
+  Set<Integer> files() {
+    return new TreeSet<>(to.mesh().ranks());
   }
 
   String listed() {
+    Set<Integer> files = files();
     int least = Collections.min(files);
     int most = Collections.max(files);
     return most - least + 1 == files.size()
@@ -58,8 +56,7 @@ record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
    */
   static Set<Integer> plainFiles(int ranks, Optional<Goal> defaultTo) {
     Layout plain = DeviceMesh.of(ranks).layout(Placement.replicate());
-    return defaultTo
-        .map(base -> Goal.of(ranks + ":R", Rule.lying(plain, base.to()), base.firstFile()).files())
-        .orElseGet(() -> new TreeSet<>(plain.mesh().ranks()));
+    return new TreeSet<>(
+        defaultTo.map(base -> Rule.lying(plain, base.to())).orElse(plain).mesh().ranks());
   }
 }

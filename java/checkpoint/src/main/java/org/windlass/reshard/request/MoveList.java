@@ -2,12 +2,11 @@
 package org.windlass.reshard.request;
 
 import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -15,6 +14,8 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsEntry;
@@ -31,9 +32,10 @@ import org.windlass.reshard.check.Siblings;
 import org.windlass.reshard.tensor.Assembly;
 import org.windlass.reshard.tensor.Casts;
 import org.windlass.reshard.tensor.Division;
-import org.windlass.reshard.tensor.NamePattern;
+import org.windlass.reshard.tensor.Moves;
 import org.windlass.reshard.tensor.Rule;
 import org.windlass.reshard.tensor.Rules;
+import org.windlass.reshard.tensor.Shared;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.SourceTensors;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -48,40 +50,24 @@ public final class MoveList {
   /** Key of a header's metadata. No tensor may have this name. */
   private static final String METADATA = "__metadata__";
 
-  private record Match(Rule rule, Map<String, String> captured) {}
-
   private final Checkpoint in;
   private final ReshardRequest request;
-  private final Optional<Layout> defaultFrom;
-  private final Map<String, Match> matches;
-  private final TiedNames tied;
+  private final Map<String, Match> matches = new HashMap<>();
   private final Consumer<String> warnings;
   private final Doubts doubts = new Doubts();
   private Scales scales = new Scales(List.of());
   private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
-  /** Equal divisions, keyed by themselves, so that many targets share one object. */
-  private final Map<Division, Division> divisions = new HashMap<>();
-
+  private final Shared shared = new Shared();
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
-  private Map<String, String> metadata = Map.of();
-
+  private final Map<String, String> metadata;
   /** Goals of the rules' {@code to} keys, keyed by the rule's position in the file and the text. */
   private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();
 
-  private MoveList(
-      Checkpoint in,
-      ReshardRequest request,
-      Map<String, Match> matches,
-      TiedNames tied,
-      Consumer<String> warnings) {
-    this.in = in;
-    this.request = request;
-    this.defaultFrom = request.from();
-    this.matches = matches;
-    this.tied = tied;
-    this.warnings = warnings;
-  }
+  /** Source layout with the highest rank. Target ranks without numbers follow it. */
+  private final Layout highest;
+
+  private final Optional<Goal> defaultTo;
 
   /**
    * Computes the moves.
@@ -90,15 +76,60 @@ public final class MoveList {
    *     intended
    * @throws InvalidArgumentException naming the tensor, the rank, and the expected and found values
    */
-  public static MoveList of(Checkpoint in, ReshardRequest request, Consumer<String> warnings) {
+  public MoveList(Checkpoint in, ReshardRequest request, Consumer<String> warnings) {
+    this.in = in;
+    this.request = request;
+    this.warnings = warnings;
     in.notes().forEach(warnings);
-    List<Rule> rules = request.rules().map(Rules::read).orElse(List.of());
-    Map<String, Match> matches = new HashMap<>();
-    TiedNames tied = TiedNames.of(in, name -> match(rules, name).map(Match::rule));
-    Set<String> names = new LinkedHashSet<>(in.names());
-    names.addAll(TiedNames.aliases(in));
-    for (String name : names) {
-      match(rules, name).ifPresent(match -> matches.put(name, match));
+    match(request.rules.map(Rules::read).orElse(List.of()));
+    TiedNames tied = TiedNames.of(in, this::ruleOf);
+    DefaultLayouts defaults = new DefaultLayouts(in, request, tied, this::ruleOf, warnings);
+    defaults.checkRequest();
+    for (String name : tied.tensors()) {
+      if (ruleOf(name).from().isPresent()) {
+        tied.requireStored(name, ruleOf(name), ruleOf(tied.stored(name)));
+      }
+    }
+    SourceTensors sources =
+        new SourceTensors(in, request.from, tied.storedNames(), this::ruleOf, shared);
+    if (tied.tensors().isEmpty() && !in.names().isEmpty()) {
+      throw new InvalidArgumentException(
+          in.path() + ": rules drop every tensor; leave one of them out");
+    }
+    defaults.checkCovered(sources);
+    if (in.byRank()) {
+      sources.checkRankFiles();
+    }
+    highest =
+        Stream.concat(
+                request.from.stream(),
+                tied.storedNames().stream().map(name -> sources.declared(name).get()))
+            .max(Comparator.comparingInt(layout -> layout.mesh().highestRank()))
+            .orElseThrow();
+    defaultTo = request.to.map(text -> Goal.of(text, highest));
+    if (in.names().isEmpty()) {
+      warnings.accept(in.path() + ": has no tensors, and OUT gets none");
+      defaultTo.ifPresent(goal -> targetRanks.addAll(goal.files()));
+    }
+    List<SourceTensor> tensors =
+        tied.tensors().stream().map(name -> sources.of(tied.stored(name)).tied(name)).toList();
+    scales = new Scales(tensors);
+    lookAtDropped();
+    addAll(tensors);
+    defaults.check(sources, tensors, moves);
+    check();
+    metadata = tied.metadata(moves, warnings);
+    doubts.tell(warnings);
+  }
+
+  private void match(List<Rule> rules) {
+    for (Collection<String> names : List.of(in.names(), TiedNames.aliases(in))) {
+      for (String name : names) {
+        Match match = Match.of(rules, name);
+        if (match != Match.NONE) {
+          matches.put(name, match);
+        }
+      }
     }
     Set<String> used = new HashSet<>();
     matches.values().forEach(match -> used.add(match.rule().where()));
@@ -107,19 +138,6 @@ public final class MoveList {
         warnings.accept(rule.where() + ": matches no tensor that no rule before it matches");
       }
     }
-    MoveList list = new MoveList(in, request, matches, tied, warnings);
-    list.build();
-    return list;
-  }
-
-  private static Optional<Match> match(List<Rule> rules, String name) {
-    for (Rule rule : rules) {
-      Optional<Map<String, String>> captured = rule.captures(name);
-      if (captured.isPresent()) {
-        return Optional.of(new Match(rule, captured.get()));
-      }
-    }
-    return Optional.empty();
   }
 
   /** Returns the tensors to write, in the order of their sources. */
@@ -142,164 +160,139 @@ public final class MoveList {
     return List.copyOf(targetRanks);
   }
 
-  private Optional<Rule> ruleOf(String name) {
-    return Optional.ofNullable(matches.get(name)).map(Match::rule);
+  private Rule ruleOf(String name) {
+    return matches.getOrDefault(name, Match.NONE).rule();
   }
 
-  private void build() {
-    DefaultLayouts defaults = new DefaultLayouts(in, request, tied, this::ruleOf, warnings);
-    defaults.checkRequest();
-    for (String name : tied.tensors()) {
-      ruleOf(name)
-          .filter(rule -> rule.from().isPresent())
-          .ifPresent(
-              rule -> tied.requireStored(name, rule, ruleOf(tied.stored(name)).orElse(null)));
+  private void check() {
+    Moves all = new Moves(moves, this::ruleOf);
+    Siblings.check(all);
+    if (!request.ignoreScales) {
+      Remedy remedy = new Remedy(all, ranks -> Goal.plainFiles(ranks, defaultTo));
+      ScaleBlocks.check(scales, all, in.byRank(), remedy);
+      GroupNumbers.check(in, scales, all, doubts);
     }
-    SourceTensors sources =
-        new SourceTensors(in, defaultFrom, tied.storedNames(), this::ruleOf);
-    if (tied.tensors().isEmpty() && !in.names().isEmpty()) {
-      throw new InvalidArgumentException(in.path() + ": rules drop every tensor");
-    }
-    defaults.checkCovered(sources);
-    if (in.byRank()) {
-      sources.checkRankFiles();
-    }
-    Layout highest = highest(sources);
-    Optional<Goal> to = request.to().map(text -> Goal.of(text, highest));
-    if (in.names().isEmpty()) {
-      warnings.accept(in.path() + ": has no tensors, and OUT gets none");
-      to.ifPresent(goal -> targetRanks.addAll(goal.files()));
-    }
-    Map<List<String>, Assembly> assemblies = new LinkedHashMap<>();
-    List<SourceTensor> tensors =
-        tied.tensors().stream().map(name -> sources.of(tied.stored(name)).tied(name)).toList();
-    scales = new Scales(tensors);
-    lookAtDropped();
-    tensors.forEach(tensor -> assemble(tensor, assemblies));
-    Assembly.checkStacks(assemblies.values());
-    Map<String, Assembly> written = new HashMap<>();
-    for (Assembly assembly : assemblies.values()) {
-      List<Assembly.Part> parts = assembly.parts();
-      for (String name : assembly.names()) {
-        if (name.isEmpty() || name.equals(METADATA)) {
-          throw new InvalidArgumentException(
-              "tensor \"" + parts.get(0).source().name() + "\" would be written as \"" + name
-                  + "\", a name that no tensor can have");
+  }
+
+  private void addAll(List<SourceTensor> tensors) {
+    Map<List<Object>, Assembly> joined = new LinkedHashMap<>();
+    tensors.forEach(tensor -> join(tensor, joined));
+    Assembly.checkStacks(joined.values());
+    Map<String, String> written = new HashMap<>();
+    for (SourceTensor tensor : tensors) {
+      for (Assembly assembly : assemblies(tensor, joined)) {
+        Assembly.Whole whole = assembly.whole();
+        String first = whole.first().name();
+        for (String name : assembly.names()) {
+          if (name.isEmpty() || name.equals(METADATA)) {
+            throw new InvalidArgumentException(
+                "tensor \"" + first + "\" would be written as \"" + name
+                    + "\", a name that no tensor can have; correct \"as\" in its rule");
+          }
+          String other = written.putIfAbsent(name, first);
+          if (other != null) {
+            throw new InvalidArgumentException(
+                "tensors \"" + other + "\" and \"" + first + "\" would both be written as \"" + name
+                    + "\"; give \"as\" more captures, or drop one of them");
+          }
+          add(name, assembly, whole);
         }
-        Assembly other = written.putIfAbsent(name, assembly);
-        if (other != null) {
-          throw new InvalidArgumentException(
-              "tensors \"" + other.parts().get(0).source().name() + "\" and \""
-                  + parts.get(0).source().name() + "\" would both be written as \"" + name + "\"");
-        }
-        add(name, assembly, parts, to, highest);
       }
     }
-    defaults.check(sources, tensors, moves);
-    Siblings.check(moves, this::ruleOf, request.writesWhole());
-    if (!request.ignoreScales()) {
-      Remedy remedy = new Remedy(this::ruleOf, n -> Goal.plainFiles(n, to), moves);
-      ScaleBlocks.check(scales, moves, in.byRank(), request.writesWhole(), remedy);
-      GroupNumbers.check(in, scales, moves, request.writesWhole(), warnings);
-    }
-    metadata = tied.metadata(moves, warnings);
-    doubts.tell(warnings);
   }
 
-  /** Returns the source layout with the highest rank. Target ranks without numbers follow it. */
-  private Layout highest(SourceTensors sources) {
-    List<Layout> layouts = new ArrayList<>();
-    defaultFrom.ifPresent(layouts::add);
-    tied.storedNames().forEach(name -> layouts.add(sources.declared(name).get()));
-    return layouts.stream()
-        .max(Comparator.comparingInt(layout -> layout.mesh().highestRank()))
-        .orElseThrow();
-  }
-
-  private void assemble(SourceTensor tensor, Map<List<String>, Assembly> assemblies) {
-    Match match = matches.get(tensor.name());
-    if (match == null) {
-      assemblies
+  /** Adds a tensor that a rule joins with others to their assembly. */
+  private void join(SourceTensor tensor, Map<List<Object>, Assembly> joined) {
+    Match match = matches.getOrDefault(tensor.name(), Match.NONE);
+    if (match.rule().joins()) {
+      String capture = Objects.requireNonNull(match.captured().get(match.rule().joined()));
+      joined
           .computeIfAbsent(
-              List.of("", tensor.name()), key -> new Assembly(List.of(tensor.name()), null, -1))
-          .add("", tensor);
-      return;
-    }
-    Rule rule = match.rule();
-    List<String> names =
-        rule.as().isEmpty()
-            ? List.of(tensor.name())
-            : rule.as().stream().map(as -> NamePattern.fill(as, match.captured())).toList();
-    String capture =
-        rule.joins() ? Objects.requireNonNull(match.captured().get(rule.joined())) : "";
-    boolean isApart = rule.parts().filter(Rule.Form.Parts::isApart).isPresent();
-    for (int i = 0; i < (isApart ? names.size() : 1); i++) {
-      List<String> own = isApart ? List.of(names.get(i)) : names;
-      int splitOff = isApart ? i : -1;
-      List<String> key = new ArrayList<>(own);
-      key.add(0, rule.where() + " " + splitOff);
-      assemblies
-          .computeIfAbsent(key, k -> new Assembly(own, rule, splitOff))
+              match.key(), key -> new Assembly(match.names(tensor.name()), match.rule()))
           .add(capture, tensor);
     }
   }
 
-  private void add(
-      String name,
-      Assembly assembly,
-      List<Assembly.Part> parts,
-      Optional<Goal> defaultTo,
-      Layout highest) {
-    long[] shape = assembly.shape();
-    Optional<Rule> rule = Optional.ofNullable(assembly.rule());
-    List<Goal> goals = goals(assembly, defaultTo, highest);
+  /**
+   * Returns what a tensor becomes. Tensors that a rule joins become one assembly, which the first
+   * of them takes from {@code joined}.
+   */
+  private List<Assembly> assemblies(SourceTensor tensor, Map<List<Object>, Assembly> joined) {
+    Match match = matches.getOrDefault(tensor.name(), Match.NONE);
+    if (match.rule().joins()) {
+      return Optional.ofNullable(joined.remove(match.key())).stream().toList();
+    }
+    List<String> names = match.names(tensor.name());
+    Map<String, SourceTensor> only = Map.of("", tensor);
+    return match.rule().parts().filter(Rule.Form.Parts::isApart).isEmpty()
+        ? List.of(new Assembly(names, match.rule(), -1, only))
+        : IntStream.range(0, names.size())
+            .mapToObj(i -> new Assembly(List.of(names.get(i)), match.rule(), i, only))
+            .toList();
+  }
+
+  private void add(String name, Assembly assembly, Assembly.Whole whole) {
+    long[] shape = whole.shape();
+    Rule rule = assembly.rule();
+    SourceTensor first = whole.first();
+    List<Goal> goals = goals(assembly);
     Goal goal = goals.get(0);
     List<Layout> layouts = new ArrayList<>();
     for (Goal each : goals) {
-      if (rule.flatMap(Rule::to).isPresent()) {
-        rule.get().requireFit("to", each.to(), parts.get(0).source().name(), shape.length);
+      if (rule.to().isPresent()) {
+        rule.requireFit("to", each.to(), first.name(), shape.length);
       }
       layouts.add(each.to().defaultedFor(shape.length));
     }
-    boolean defaulted = !layouts.get(0).equals(goal.to());
-    for (Assembly.Part part : parts) {
-      defaulted |= part.source().defaulted();
-    }
-    DType dtype = dtype(parts.get(0).source(), rule);
-    for (Assembly.Part part : parts) {
+    boolean defaulted =
+        !layouts.get(0).equals(goal.to())
+            || whole.parts().stream().anyMatch(part -> part.source().defaulted());
+    DType dtype = dtype(first, rule);
+    for (Assembly.Part part : whole.parts()) {
       SourceTensor source = part.source();
       if (dtype(source, rule) != dtype) {
         throw new InvalidArgumentException(
-            rule.get().where() + ": tensor \"" + source.name() + "\" is " + dtype(source, rule)
-                + ", and \"" + parts.get(0).source().name() + "\", with which it joins, is " + dtype);
+            rule.where() + ": tensor \"" + source.name() + "\" is " + dtype(source, rule)
+                + ", and \"" + first.name() + "\", with which it joins, is " + dtype
+                + "; \"dtype\" in the rule casts both");
       }
     }
-    Division division = division(assembly, goals, layouts, shape);
+    int firstRank = goal.firstRank();
+    Division division = division(assembly, goals, layouts, whole);
+    division.check(name);
+    if (request.writesWhole()) {
+      firstRank += goal.to().mesh().lowestRank();
+      division = Division.plain(Layout.parse("1:R"), shape);
+    }
     TargetTensor target =
         new TargetTensor(
             name,
-            shape,
+            shared.one(shape),
             dtype,
-            divisions.computeIfAbsent(division, each -> each),
-            goal.firstFile(),
+            shared.one(division),
+            firstRank,
             defaulted);
-    target.division().check(name);
     targets.add(target);
     targetRanks.addAll(goal.files());
-    if (!request.writesWhole() && rule.flatMap(Rule::to).isPresent()) {
-      lookAtFiles(parts.get(0).source(), rule.get(), goal, defaultTo);
+    if (!request.writesWhole() && rule.to().isPresent()) {
+      lookAtFiles(first, rule, goal);
     }
-    for (Assembly.Part part : parts) {
+    for (Assembly.Part part : whole.parts()) {
       SourceTensor source = part.source();
-      Optional<DType> wire =
-          Casts.touch(source.dtype()) && !scales.keep(source) ? request.wire() : Optional.empty();
+      Optional<DType> wire = isCast(source) ? request.wire : Optional.empty();
       TensorMove move =
-          new TensorMove(source, part.axes(), target, assembly.dim(), part.segments(), wire);
+          new TensorMove(
+              source,
+              shared.one(part.axes()),
+              target,
+              assembly.dim(),
+              shared.one(part.segments()),
+              wire);
       checkScales(move);
       checkWhole(move);
-      doubts.look(move, rule, in.byRank(), !request.writesWhole());
+      doubts.look(move, rule, in.byRank());
       if (scales.keep(source)) {
-        rule.ifPresent(own -> doubts.lookAtKept(source, own));
+        doubts.lookAtKept(source, rule);
       }
       moves.add(move);
     }
@@ -307,67 +300,54 @@ public final class MoveList {
 
   /**
    * Returns the goals of the parts of a fused tensor, or the only one of another tensor. Without a
-   * layout of the rule, it is {@code defaultTo}. Ranks of a rule's layout without a default are
-   * numbered after those of {@code highest}.
+   * layout of the rule, it is the default.
    */
-  private List<Goal> goals(Assembly assembly, Optional<Goal> defaultTo, Layout highest) {
-    Optional<Rule> rule = Optional.ofNullable(assembly.rule());
+  private List<Goal> goals(Assembly assembly) {
+    Rule rule = assembly.rule();
     List<Optional<String>> texts =
-        assembly
-            .fused()
-            .map(Rule.Form.Parts::to)
-            .orElseGet(() -> List.of(rule.flatMap(Rule::to)));
+        rule.parts().map(Rule.Form.Parts::to).orElse(List.of(rule.to()));
     if (assembly.splitOff() >= 0) {
       texts = List.of(texts.get(assembly.splitOff()));
     }
     List<Goal> goals =
         texts.stream()
-            .map(text -> text.map(own -> goal(rule.get(), own, defaultTo, highest)))
-            .map(goal -> goal.or(() -> defaultTo).get())
+            .map(text -> text.map(own -> goal(rule, own)).or(() -> defaultTo).get())
             .toList();
+    Goal first = goals.get(0);
     for (Goal goal : goals) {
-      if (!goal.files().equals(goals.get(0).files())) {
+      if (!goal.files().equals(first.files())) {
         throw new InvalidArgumentException(
-            rule.get().where() + ": parts of one tensor are on the same ranks; " + goals.get(0).text()
-                + " is for " + goals.get(0).listed() + ", and " + goal.text() + " for " + goal.listed());
+            rule.where() + ": parts of one tensor are on the same ranks; " + first.text()
+                + " is for " + first.listed() + ", and " + goal.text() + " for " + goal.listed()
+                + "; give all parts as many ranks, with R for those that share a piece");
       }
     }
     return goals;
   }
 
   private Division division(
-      Assembly assembly, List<Goal> goals, List<Layout> layouts, long[] shape) {
+      Assembly assembly, List<Goal> goals, List<Layout> layouts, Assembly.Whole whole) {
     Layout to = layouts.get(0);
-    if (assembly.rule() == null || request.writesWhole()) {
-      return Division.plain(to, shape);
+    Division plain = Division.plain(to, whole.shape());
+    if (request.writesWhole()) {
+      return plain;
     }
-    Optional<Rule.Form.Parts> fused = assembly.fused();
-    String texts = String.join(", ", goals.stream().map(Goal::text).distinct().toList());
-    String where = assembly.rule().where() + ": " + texts;
-    if (fused.isPresent() && assembly.splitOff() < 0) {
-      return Division.of(where, fused.get(), assembly.dim(), assembly.extents(), layouts, shape);
+    Rule rule = assembly.rule();
+    if (rule.parts().isPresent()) {
+      Rule.Form.Parts parts = rule.parts().get();
+      String texts = String.join(", ", goals.stream().map(Goal::text).distinct().toList());
+      String where = rule.where() + ": " + texts;
+      if (assembly.splitOff() < 0) {
+        return Division.of(where, parts, parts.dim(), whole.extents(), layouts, whole.shape());
+      }
+      String which = "\"" + assembly.names().get(0) + "\"";
+      Division.checkUnit(where, which, to, parts.dim(), whole.shape(), parts.unit().orElse(1));
+      if (parts.groups() > 1) {
+        Division.checkGroups(where, which, to, parts.dim(), whole.shape(), parts.groups());
+      }
     }
-    fused.flatMap(parts -> parts.unit().stream().boxed().findFirst())
-        .ifPresent(
-            unit ->
-                Division.checkUnit(
-                    where, "\"" + assembly.names().get(0) + "\"", to, assembly.dim(), shape, unit));
-    fused
-        .filter(parts -> parts.groups() > 1)
-        .ifPresent(
-            parts ->
-                Division.checkGroups(
-                    where,
-                    "\"" + assembly.names().get(0) + "\"",
-                    to,
-                    assembly.dim(),
-                    shape,
-                    parts.groups()));
-    Division plain = Division.plain(to, shape);
-    return assembly
-        .rule()
-        .pad()
-        .map(pad -> new Division(pad.padded(to, plain.padded()), 0, List.of(), List.of(to)))
+    return rule.pad()
+        .map(pad -> Division.plain(to, pad.padded(to, plain.padded())))
         .orElse(plain);
   }
 
@@ -379,8 +359,7 @@ public final class MoveList {
   private void lookAtDropped() {
     if (matches.values().stream().anyMatch(match -> match.rule().drops())) {
       new Scales(in.names().stream().map(this::stored).toList())
-          .lookAtDropped(
-              name -> ruleOf(name).filter(Rule::drops).isEmpty(), request.ignoreScales(), doubts);
+          .lookAtDropped(name -> !ruleOf(name).drops(), request.ignoreScales, doubts);
     }
   }
 
@@ -395,7 +374,7 @@ public final class MoveList {
     return new SourceTensor(name, name, entry.dims(), entry.dtype(), none, false);
   }
 
-  private Goal goal(Rule rule, String text, Optional<Goal> defaultTo, Layout highest) {
+  private Goal goal(Rule rule, String text) {
     return ruledGoals.computeIfAbsent(
         rule.where() + " " + text,
         key ->
@@ -405,7 +384,7 @@ public final class MoveList {
   }
 
   /** Warns if a rule writes a tensor to files that hold no tensor of the default layout. */
-  private void lookAtFiles(SourceTensor source, Rule rule, Goal goal, Optional<Goal> defaultTo) {
+  private void lookAtFiles(SourceTensor source, Rule rule, Goal goal) {
     Goal base = defaultTo.orElseGet(() -> ruledGoals.values().iterator().next());
     if (!base.files().containsAll(goal.files())) {
       String whose = defaultTo.isPresent() ? "to() " : "another rule's ";
@@ -417,16 +396,18 @@ public final class MoveList {
     }
   }
 
-  private DType dtype(SourceTensor source, Optional<Rule> rule) {
-    Optional<DType> asked = rule.flatMap(Rule::dtype).or(request::dtype);
+  private boolean isCast(SourceTensor source) {
+    return Casts.touch(source.dtype()) && !scales.keep(source);
+  }
+
+  private DType dtype(SourceTensor source, Rule rule) {
+    Optional<DType> asked = rule.dtype().or(() -> request.dtype);
     if (asked.isPresent() && Casts.lack(source.dtype())) {
       throw new UnsupportedException(
           "tensor \"" + source.name() + "\": " + source.dtype() + " is not cast, to " + asked.get()
               + " or any other dtype; rules give the dtype to the tensors that it is for");
     }
-    return Casts.touch(source.dtype()) && !scales.keep(source)
-        ? asked.orElse(source.dtype())
-        : source.dtype();
+    return isCast(source) ? asked.orElse(source.dtype()) : source.dtype();
   }
 
   private void checkScales(TensorMove move) {
@@ -435,7 +416,7 @@ public final class MoveList {
     DType wire = move.wire().orElse(source);
     // Wider dtypes hold every f8 value.
     boolean cast = target != source || wire != source && isF8(wire);
-    if (!isF8(source) || !cast || request.ignoreScales()) {
+    if (!isF8(source) || !cast || request.ignoreScales) {
       return;
     }
     String name = move.source().name();
@@ -456,33 +437,23 @@ public final class MoveList {
     TargetTensor target = move.target();
     if (Purpose.of(source.name()) != Purpose.WHOLE
         || Casts.touch(source.dtype())
-        || request.ignoreScales()) {
+        || request.ignoreScales) {
       return;
     }
     Layout from = source.from();
-    boolean isRead =
-        in.byRank()
-            && from.mesh().ranks().stream()
-                .anyMatch(
-                    rank -> !Arrays.equals(source.held(rank).shape(), source.shape()));
-    boolean isWritten = !request.writesWhole() && move.isCut();
-    boolean isSame =
-        isRead
-            && isWritten
-            && source.division().isPlain()
-            && target.division().isPlain()
-            && from.placements().equals(target.to().placements())
-            && from.mesh().size() == target.to().mesh().size();
+    boolean isRead = in.byRank() && source.isCut();
+    boolean isWritten = move.isCut();
+    boolean isSame = isRead && isWritten && move.isCutAlike();
     boolean isCut = (isRead || isWritten) && !isSame;
     if (isCut || move.isPart() || !move.axes().keepOrder()) {
       String own = source.name().substring(source.name().lastIndexOf('.') + 1);
       String rule =
           isWritten
-              ? "\"to\": \"" + target.files().ranks().size() + ":R\""
+              ? "\"to\": \"" + target.to().mesh().size() + ":R\""
               : "\"from\": \"" + from.mesh().size() + ":R\"";
       String what =
           isCut
-              ? (isWritten ? target.shown() : from) + " cuts them; the rule {\"match\": \"*" + own
+              ? (isWritten ? target.division() : from) + " cuts them; the rule {\"match\": \"*" + own
                   + "\", " + rule + "} keeps them whole"
               : "a rule joins or transposes them; leave them as they are";
       throw new InvalidArgumentException(

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard.request;
 
-import java.util.Arrays;
+import java.util.List;
 import org.windlass.checkpoint.Checkpoint;
-import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.internal.Fingerprint;
+import org.windlass.layout.Layout;
 import org.windlass.reshard.tensor.Division;
 import org.windlass.reshard.tensor.SourceTensor;
 import org.windlass.reshard.tensor.TargetTensor;
@@ -16,47 +16,37 @@ import org.windlass.reshard.tensor.TensorMove;
  * hashes perform the same steps and have the same files.
  */
 public final class RequestFingerprint {
-  private final Fingerprint fingerprint = new Fingerprint();
-
   private RequestFingerprint() {}
 
   /** Returns the hash of a request, of IN's headers and of the moves. */
   public static long of(ReshardRequest request, Checkpoint in, MoveList list) {
-    RequestFingerprint all = new RequestFingerprint();
-    all.add(
-        request.mode(), request.bucketBytes(), request.writesWhole(), request.maxShardBytes());
-    all.add(list.metadata(), list.targetRanks());
+    Fingerprint all = new Fingerprint();
+    add(all, request.mode, request.bucketBytes, request.writesWhole(), request.maxShardBytes);
+    add(all, list.metadata(), list.targetRanks());
     for (SafetensorsFile file : in.files()) {
-      all.add(file.path().getFileName(), file.header().dataStart(), file.header().fileBytes());
-      for (SafetensorsEntry entry : file.header().tensors()) {
-        all.add(entry.name(), entry.begin());
-      }
+      add(all, file.path().getFileName(), file.header().dataStart(), file.header().fileBytes());
+      file.header().tensors().forEach(entry -> add(all, entry.name(), entry.begin()));
     }
-    list.targets().forEach(all::addTarget);
-    list.moves().forEach(all::addMove);
-    return all.fingerprint.value();
+    for (TensorMove move : list.moves()) {
+      SourceTensor source = move.source();
+      TargetTensor target = move.target();
+      add(all, source.name(), source.stored(), source.shapeList(), source.dtype());
+      add(all, facts(source.division()));
+      add(all, target.name(), target.shapeList(), target.dtype(), target.firstRank());
+      add(all, facts(target.division()));
+      add(all, move.axes(), move.dim(), move.segments(), move.wire());
+    }
+    return all.value();
   }
 
-  private void addTarget(TargetTensor target) {
-    add(target.name(), target.shapeList(), target.dtype());
-    addDivision(target.division());
+  private static List<Object> facts(Division division) {
+    List<String> layouts = division.layouts().stream().map(Layout::qualified).toList();
+    return List.of(division.padded(), division.dim(), division.extents(), layouts);
   }
 
-  private void addDivision(Division division) {
-    add(division.padded(), division.dim(), division.extents());
-    division.layouts().forEach(layout -> add(layout.qualified()));
-  }
-
-  private void addMove(TensorMove move) {
-    SourceTensor source = move.source();
-    add(source.name(), source.stored(), Arrays.toString(source.shape()), source.dtype());
-    addDivision(source.division());
-    add(move.axes(), move.target().name(), move.dim(), move.segments(), move.wire());
-  }
-
-  private void add(Object... facts) {
+  private static void add(Fingerprint all, Object... facts) {
     for (Object fact : facts) {
-      fingerprint.add(fact.toString());
+      all.add(fact.toString());
     }
   }
 }

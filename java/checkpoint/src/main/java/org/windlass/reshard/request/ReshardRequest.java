@@ -5,44 +5,80 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 
-/**
- * Describes the requested redistribution of a checkpoint.
- *
- * @param in a safetensors file, or a folder in index or rank form
- * @param out the path of the result; it has whole tensors if the path ends in {@code .safetensors}
- *     or {@code maxShardBytes} is present
- * @param from the default source layout
- * @param to the default target layout
- * @param rules a file of rules, which override the defaults
- * @param wire the dtype in which floating tensors cross ranks
- * @param dtype the dtype in which floating tensors are written
- * @param mode how bytes move
- * @param bucketBytes the bytes that a thread collects in memory and writes at a time
- * @param maxShardBytes the most tensor bytes in one file of the index form
- * @param force whether an existing OUT is exchanged
- * @param verify whether replicas and the result are compared
- * @param ignoreScales whether f8 tensors are cast even if they have scales
- * @param deadline how long the run may make no progress
- */
-public record ReshardRequest(
-    Path in,
-    Path out,
-    Optional<Layout> from,
-    Optional<String> to,
-    Optional<Path> rules,
-    Optional<DType> wire,
-    Optional<DType> dtype,
-    TransferMode mode,
-    OptionalLong bucketBytes,
-    OptionalLong maxShardBytes,
-    boolean force,
-    boolean verify,
-    boolean ignoreScales,
-    Duration deadline) {
+/** Holds the settings of a redistribution, each by its name. A run does not change them. */
+public final class ReshardRequest {
+  /** Default source layout. */
+  public final Optional<Layout> from;
+
+  /** Path of a safetensors file, or of a folder in index or rank form. */
+  public @Nullable Path in;
+
+  /**
+   * Path of the result. It has whole tensors if the path ends in {@code .safetensors} or {@link
+   * #maxShardBytes} is present.
+   */
+  public @Nullable Path out;
+
+  /** Default target layout. */
+  public Optional<String> to = Optional.empty();
+
+  /** File of rules, which override the defaults. */
+  public Optional<Path> rules = Optional.empty();
+
+  /** Dtype in which floating tensors cross ranks. */
+  public Optional<DType> wire = Optional.empty();
+
+  /** Dtype in which floating tensors are written. */
+  public Optional<DType> dtype = Optional.empty();
+
+  /** How bytes move. */
+  public TransferMode mode = TransferMode.DIRECT;
+
+  /** Number of bytes that a thread collects in memory and writes at a time. */
+  public OptionalLong bucketBytes = OptionalLong.empty();
+
+  /** Most tensor bytes in one file of the index form. */
+  public OptionalLong maxShardBytes = OptionalLong.empty();
+
+  /** Whether an existing OUT is exchanged. */
+  public boolean force;
+
+  /** Whether replicas and the result are compared. */
+  public boolean verify;
+
+  /** Whether f8 tensors are cast even if they have scales. */
+  public boolean ignoreScales;
+
+  /** How long the run may make no progress. */
+  public Duration deadline = Duration.ofSeconds(60);
+
+  /** Creates a request with the defaults of all other settings. */
+  public ReshardRequest(Optional<Layout> from) {
+    this.from = from;
+  }
+
+  /** Returns the path of the input. Throws InvalidArgumentException if there is none. */
+  public Path in() {
+    return given("in()", in);
+  }
+
+  /** Returns the path of the result. Throws InvalidArgumentException if there is none. */
+  public Path out() {
+    return given("out()", out);
+  }
+
+  private static Path given(String setting, @Nullable Path path) {
+    if (path == null) {
+      throw new InvalidArgumentException(setting + " is missing; a reshard takes a path for it");
+    }
+    return path;
+  }
 
   /** Returns whether tensors are written whole rather than rank by rank. */
   public boolean writesWhole() {
@@ -55,6 +91,6 @@ public record ReshardRequest(
   }
 
   private boolean namesFile() {
-    return out.getFileName().toString().endsWith(".safetensors");
+    return out().getFileName().toString().endsWith(".safetensors");
   }
 }

@@ -7,188 +7,144 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
-import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
-import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 
 /**
  * Collects the source tensors of one target: a single tensor, or those that a rule joins. Joined
  * tensors differ in one capture of the rule's pattern.
+ *
+ * @param names the names under which the target is written
+ * @param rule the rule that gives the target's layout and dtype
+ * @param splitOff the index of the part of a split tensor that the target is; otherwise -1
+ * @param members the tensors by the text in which joined tensors differ
  */
-public final class Assembly {
+public record Assembly(
+    List<String> names, Rule rule, int splitOff, Map<String, SourceTensor> members) {
   /** Maps indices of a source tensor to indices of the target. */
   public record Part(SourceTensor source, Axes axes, List<TensorMove.Segment> segments) {}
 
-  private final List<String> names;
-  private final @Nullable Rule rule;
-  private final int splitOff;
-  private final Map<String, SourceTensor> members = new LinkedHashMap<>();
-
   /**
-   * Creates an empty assembly.
+   * Describes the written tensor.
    *
-   * @param names the names under which the target is written
-   * @param rule the rule for the tensors; null if there is none
-   * @param splitOff the index of the part of a split tensor that the target is; otherwise -1
+   * @param parts the source tensors in the order in which the target holds them
+   * @param extents the extent along {@link #dim} of each tensor that is joined, or of each part
+   *     into which the tensor is split
+   * @param shape the extents of the target
    */
-  public Assembly(List<String> names, @Nullable Rule rule, int splitOff) {
-    this.names = names;
-    this.rule = rule;
-    this.splitOff = splitOff;
+  public record Whole(List<Part> parts, List<Long> extents, long[] shape) {
+    /** Returns the first source tensor. */
+    public SourceTensor first() {
+      return parts.get(0).source();
+    }
   }
 
-  /** Returns the names under which the target is written. */
-  public List<String> names() {
-    return names;
-  }
-
-  /** Returns the rule that gives the target's layout and dtype; null if there is none. */
-  public @Nullable Rule rule() {
-    return rule;
-  }
-
-  private Rule given() {
-    return Objects.requireNonNull(rule);
+  /** Creates an empty assembly of tensors that a rule joins. */
+  public Assembly(List<String> names, Rule rule) {
+    this(names, rule, -1, new LinkedHashMap<>());
   }
 
   /**
    * Adds a tensor.
    *
-   * @param capture the text in which joined tensors differ; empty if nothing is joined
+   * @param capture the text in which joined tensors differ
    * @throws InvalidArgumentException if the assembly has a tensor with that capture
    */
   public void add(String capture, SourceTensor tensor) {
     SourceTensor other = members.putIfAbsent(capture, tensor);
     if (other != null) {
       throw new InvalidArgumentException(
-          (capture.isEmpty()
-                  ? "tensors \"" + other.name() + "\" and \"" + tensor.name() + "\" would both be"
-                  : given().where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
-                      + "\" are both \"" + capture + "\" of what is")
-              + " written as \"" + names.get(0) + "\"");
+          rule.where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
+              + "\" are both \"" + capture + "\" of what is written as \"" + names.get(0)
+              + "\"; give \"as\" more captures, or one of them a rule before this one");
     }
-  }
-
-  private boolean joins() {
-    return rule != null && rule.joins();
-  }
-
-  private Optional<Rule.Form> form() {
-    return Optional.ofNullable(rule).flatMap(Rule::form);
-  }
-
-  /** Returns the parts that the rule names; empty if the rule names none. */
-  public Optional<Rule.Form.Parts> fused() {
-    return Optional.ofNullable(rule).flatMap(Rule::parts);
-  }
-
-  /** Returns the index of the part of a split tensor that the target is; otherwise -1. */
-  public int splitOff() {
-    return splitOff;
   }
 
   /** Returns the index of the written dimension along which parts lie one after another. */
   public int dim() {
-    return form().isPresent() && form().get() instanceof Rule.Form.Stack stack
-        ? stack.dim()
-        : fused().map(Rule.Form.Parts::dim).orElse(0);
+    return rule.stack()
+        .map(Rule.Form.Stack::dim)
+        .or(() -> rule.parts().map(Rule.Form.Parts::dim))
+        .orElse(0);
   }
 
-  /** Returns the source tensors in the order in which the target holds them. */
-  public List<Part> parts() {
-    List<Part> parts = new ArrayList<>();
-    List<SourceTensor> ordered = ordered();
-    List<Long> extents = extents();
-    for (int i = 0; i < ordered.size(); i++) {
-      Axes axes = Axes.of(rule, ordered.get(i));
-      parts.add(new Part(ordered.get(i), axes, segments(i, axes, extents)));
-    }
-    return parts;
-  }
-
-  private List<TensorMove.Segment> segments(int i, Axes axes, List<Long> extents) {
-    if (splitOff >= 0 || joins()) {
-      return fused()
-          .map(parts -> parts.segments(Math.max(i, splitOff), extents))
-          .orElseGet(() -> List.of(new TensorMove.Segment(0, i, 1)));
-    }
-    long[] shape = axes.shape(ordered().get(i).shape());
-    return List.of(new TensorMove.Segment(0, 0, shape.length == 0 ? 1 : shape[dim()]));
-  }
-
-  /**
-   * Returns the extent along {@link #dim} of each tensor that is joined, or of each part into which
-   * the tensor is split.
-   */
-  public List<Long> extents() {
+  /** Puts the tensors together. Throws InvalidArgumentException if one is missing or unfit. */
+  public Whole whole() {
+    List<SourceTensor> sources = ordered();
+    List<Axes> axes = sources.stream().map(source -> Axes.of(rule, source)).toList();
+    SourceTensor first = sources.get(0);
+    long[] shape = axes.get(0).shape(first.shape());
     List<Long> extents = new ArrayList<>();
-    SourceTensor first = ordered().get(0);
-    long[] shape = Axes.of(rule, first).shape(first.shape());
-    for (SourceTensor tensor : ordered()) {
-      long[] own = Axes.of(rule, tensor).shape(tensor.shape());
-      checkFits(first, shape, tensor, own);
-      extents.add(own.length == 0 ? 1 : own[dim()]);
+    for (int i = 0; i < sources.size(); i++) {
+      SourceTensor source = sources.get(i);
+      long[] own = axes.get(i).shape(source.shape());
+      checkFits(first, shape, source, own);
+      long extent = own.length == 0 ? 1 : own[dim()];
+      rule.parts().ifPresent(parts -> checkExtent(source, parts, extent));
+      extents.add(extent);
     }
-    if (rule != null && rule.splits()) {
-      checkSum(first, fused().get(), extents.get(0));
-      return fused().get().extents();
+    if (rule.splits()) {
+      extents.clear();
+      extents.addAll(rule.parts().get().extents());
     }
-    long whole = fused().map(p -> p.groups() > 1 ? p.groups() * p.unit().orElse(1) : 1).orElse(1L);
-    for (int i = 0; i < extents.size(); i++) {
-      if (extents.get(i) % whole != 0) {
-        throw new InvalidArgumentException(
-            given().where() + ": tensor \"" + ordered().get(i).name() + "\" has extent "
-                + extents.get(i) + " along dimension " + dim() + ", which is no multiple of "
-                + whole + ", the indices of one unit in each of " + fused().get().groups()
-                + " groups");
-      }
+    List<Part> parts = new ArrayList<>();
+    for (int i = 0; i < sources.size(); i++) {
+      int part = Math.max(i, splitOff);
+      List<TensorMove.Segment> segments =
+          splitOff >= 0 || rule.joins()
+              ? rule.parts()
+                  .map(form -> form.segments(part, extents))
+                  .orElseGet(() -> List.of(new TensorMove.Segment(0, part, 1)))
+              : List.of(new TensorMove.Segment(0, 0, shape.length == 0 ? 1 : shape[dim()]));
+      parts.add(new Part(sources.get(i), axes.get(i), segments));
     }
-    return extents;
+    if (rule.joins()) {
+      shape[dim()] = extents.stream().mapToLong(Long::longValue).sum();
+    } else if (splitOff >= 0) {
+      shape[dim()] = extents.get(splitOff);
+    }
+    return new Whole(parts, extents, shape);
   }
 
-  private void checkSum(SourceTensor tensor, Rule.Form.Parts parts, long extent) {
+  /** Throws unless a tensor that is joined or split has whole groups of parts. */
+  private void checkExtent(SourceTensor tensor, Rule.Form.Parts parts, long extent) {
+    String has =
+        rule.where() + ": tensor \"" + tensor.name() + "\" has extent " + extent
+            + " along dimension " + dim() + ", ";
     long all = parts.extents().stream().mapToLong(Long::longValue).sum();
-    if (all != extent) {
+    if (parts.splits() && all != extent) {
       throw new InvalidArgumentException(
-          given().where() + ": tensor \"" + tensor.name() + "\" has extent " + extent
-              + " along dimension " + dim() + ", and split makes " + all + ": " + parts.groups()
+          has + "and split makes " + all + ": " + parts.groups()
               + (parts.groups() == 1 ? " group of " : " groups of ") + parts.sizes()
               + (parts.unit().isPresent()
                   ? " units of " + parts.unit().getAsLong() + "; split counts units"
                   : "; split has the sizes of one group"));
     }
-  }
-
-  /** Returns the extents of the target, before a split. */
-  public long[] shape() {
-    SourceTensor first = ordered().get(0);
-    long[] shape = Axes.of(rule, first).shape(first.shape());
-    if (joins()) {
-      shape[dim()] = extents().stream().mapToLong(Long::longValue).sum();
-    } else if (splitOff >= 0) {
-      shape[dim()] = extents().get(splitOff);
+    long whole = parts.groups() > 1 ? parts.groups() * parts.unit().orElse(1) : 1;
+    if (!parts.splits() && extent % whole != 0) {
+      throw new InvalidArgumentException(
+          has + "which is no multiple of " + whole + ", the indices of one unit in each of "
+              + parts.groups() + " groups; correct \"groups\" or \"unit\"");
     }
-    return shape;
   }
 
   private List<SourceTensor> ordered() {
-    if (!joins()) {
+    if (rule.stack().isPresent()) {
+      return numbered();
+    }
+    if (!rule.joins()) {
       return List.copyOf(members.values());
     }
-    if (given().form().get() instanceof Rule.Form.Parts join) {
-      for (String name : join.names()) {
-        if (!members.containsKey(name)) {
-          throw new InvalidArgumentException(
-              given().where() + ": no tensor is part \"" + name + "\" of \"" + names.get(0) + "\"; tensor \""
-                  + members.values().iterator().next().name() + "\" is another part of it");
-        }
+    for (String name : rule.parts().get().names()) {
+      if (!members.containsKey(name)) {
+        throw new InvalidArgumentException(
+            rule.where() + ": no tensor is part \"" + name + "\" of \"" + names.get(0) + "\"; tensor \""
+                + members.values().iterator().next().name()
+                + "\" is another part of it, so complete IN, or leave the name out of \"parts\"");
       }
-      return join.names().stream().map(members::get).toList();
     }
-    return numbered();
+    return rule.parts().get().names().stream().map(members::get).toList();
   }
 
   /** Returns a stack's tensors, sorted by number. Throws unless numbers are consecutive. */
@@ -198,32 +154,30 @@ public final class Assembly {
         (capture, tensor) -> {
           if (!capture.matches("0|[1-9][0-9]{0,8}")) {
             throw new InvalidArgumentException(
-                given().where() + ": tensor \"" + tensor.name() + "\": {" + given().joined() + "} is \""
+                rule.where() + ": tensor \"" + tensor.name() + "\": {" + rule.joined() + "} is \""
                     + capture + "\"; tensors are stacked by number, from 0 to 999999999, with no 0"
-                    + " before it");
+                    + " before it; give the tensor a rule before this one");
           }
           byNumber.put(Integer.parseInt(capture), tensor);
         });
-    int next = stack().uneven() ? byNumber.firstKey() : 0;
+    int next = rule.stack().get().uneven() ? byNumber.firstKey() : 0;
     for (int number : byNumber.keySet()) {
       if (number != next) {
         throw new InvalidArgumentException(
-            given().where() + ": \"" + names.get(0) + "\" would be stacked of " + byNumber.firstKey()
+            rule.where() + ": \"" + names.get(0) + "\" would be stacked of " + byNumber.firstKey()
                 + " to " + byNumber.lastKey() + ", and there is no \"" + nameOf(next) + "\""
-                + (next == 0 ? "; \"uneven\": true stacks what there is" : ""));
+                + (next == 0
+                    ? "; \"uneven\": true stacks what there is"
+                    : "; complete IN, or give those after it a rule before this one"));
       }
       next++;
     }
     return List.copyOf(byNumber.values());
   }
 
-  private Rule.Form.Stack stack() {
-    return (Rule.Form.Stack) given().form().get();
-  }
-
   private String nameOf(int number) {
     String other = members.values().iterator().next().name();
-    return given().match().with(other, given().joined(), Integer.toString(number));
+    return rule.match().with(other, rule.joined(), Integer.toString(number));
   }
 
   /**
@@ -233,19 +187,21 @@ public final class Assembly {
    */
   public static void checkStacks(Collection<Assembly> all) {
     Map<String, Assembly> largest = new LinkedHashMap<>();
-    for (Assembly each : all) {
-      if (each.form().isPresent() && each.form().get() instanceof Rule.Form.Stack stack && !stack.uneven()) {
-        largest.merge(
-            each.given().where(), each, (a, b) -> b.members.size() > a.members.size() ? b : a);
-      }
+    List<Assembly> stacks =
+        all.stream()
+            .filter(each -> each.rule.stack().filter(stack -> !stack.uneven()).isPresent())
+            .toList();
+    for (Assembly each : stacks) {
+      largest.merge(
+          each.rule.where(), each, (a, b) -> b.members.size() > a.members.size() ? b : a);
     }
-    for (Assembly each : all) {
-      Assembly most = each.rule == null ? null : largest.get(each.rule.where());
-      if (most != null && each.members.size() < most.members.size()) {
+    for (Assembly each : stacks) {
+      Assembly most = largest.get(each.rule.where());
+      if (each.members.size() < most.members.size()) {
         // The call checks first that the numbers are consecutive.
         each.numbered();
         throw new InvalidArgumentException(
-            each.given().where() + ": \"" + each.names.get(0) + "\" would be stacked of "
+            each.rule.where() + ": \"" + each.names.get(0) + "\" would be stacked of "
                 + each.members.size() + " tensors, and \"" + most.names.get(0) + "\" of "
                 + most.members.size() + ": there is no \"" + each.nameOf(each.members.size())
                 + "\"; \"uneven\": true stacks what there is");
@@ -260,9 +216,10 @@ public final class Assembly {
     }
     if (!fits) {
       throw new InvalidArgumentException(
-          given().where() + ": tensor \"" + part.name() + "\" has shape "
+          rule.where() + ": tensor \"" + part.name() + "\" has shape "
               + Arrays.toString(part.shape()) + ", which does not join with "
-              + Arrays.toString(first.shape()) + " of \"" + first.name() + "\"");
+              + Arrays.toString(first.shape()) + " of \"" + first.name() + "\"; correct \"dim\" or"
+              + " \"match\", or give it a rule before this one");
     }
   }
 }

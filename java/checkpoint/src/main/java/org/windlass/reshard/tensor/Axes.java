@@ -6,8 +6,8 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
@@ -26,49 +26,38 @@ public record Axes(List<Integer> stored) {
     stored = List.copyOf(stored);
   }
 
-  /** Returns the axes that a rule gives to a tensor; {@code rule} may be null. */
-  static Axes of(@Nullable Rule rule, SourceTensor tensor) {
+  /** Returns the axes that a rule gives to a tensor. */
+  static Axes of(Rule rule, SourceTensor tensor) {
     int ndim = tensor.shape().length;
     List<Integer> order = new ArrayList<>(IntStream.range(0, ndim).boxed().toList());
-    if (rule == null) {
-      return new Axes(order);
-    }
     if (rule.transpose() instanceof Rule.Transpose.Order asked) {
       if (asked.order().size() != ndim) {
         throw misfit(rule, tensor, "transpose names " + asked.order().size() + " dimensions");
       }
-      order = asked.order();
+      order = new ArrayList<>(asked.order());
     } else if (rule.transpose() instanceof Rule.Transpose.LastTwo) {
       if (ndim < 2) {
         throw misfit(rule, tensor, "transpose exchanges the last two");
       }
       Collections.swap(order, ndim - 2, ndim - 1);
     }
-    Axes axes = new Axes(order);
-    Rule.Form form = rule.form().orElse(null);
-    if (form instanceof Rule.Form.Stack stack) {
-      if (stack.dim() > ndim) {
-        throw misfit(rule, tensor, "stack makes dimension " + stack.dim());
-      }
-      return axes.withNew(stack.dim());
+    int stack = rule.stack().map(Rule.Form.Stack::dim).orElse(-1);
+    if (stack > ndim) {
+      throw misfit(rule, tensor, "stack makes dimension " + stack);
+    } else if (stack >= 0) {
+      order.add(stack, NEW);
     }
-    if (form instanceof Rule.Form.Parts fused && fused.dim() >= ndim) {
-      throw misfit(rule, tensor, "dim is " + fused.dim());
+    int dim = rule.parts().map(Rule.Form.Parts::dim).orElse(-1);
+    if (dim >= ndim) {
+      throw misfit(rule, tensor, "dim is " + dim);
     }
-    return axes;
+    return new Axes(order);
   }
 
   private static InvalidArgumentException misfit(Rule rule, SourceTensor tensor, String what) {
     return new InvalidArgumentException(
         rule.where() + ": " + what + ", and tensor \"" + tensor.name() + "\" has shape "
-            + Arrays.toString(tensor.shape()));
-  }
-
-  /** Returns these axes with a new written dimension at index {@code dim}. */
-  Axes withNew(int dim) {
-    List<Integer> more = new ArrayList<>(stored);
-    more.add(dim, NEW);
-    return new Axes(more);
+            + Arrays.toString(tensor.shape()) + "; give it a rule before this one");
   }
 
   /** Returns whether the written dimensions are the stored ones in their order. */
@@ -84,10 +73,8 @@ public record Axes(List<Integer> stored) {
 
   /** Returns the indices of the written dimensions in stored order, innermost first. */
   public List<Integer> order() {
-    List<Integer> order = new ArrayList<>();
-    for (int d = stored.size() - 1; d >= 0; d--) {
-      order.add(d);
-    }
+    List<Integer> order = new ArrayList<>(IntStream.range(0, stored.size()).boxed().toList());
+    Collections.reverse(order);
     if (!keepOrder()) {
       order.sort(Comparator.comparing(stored::get, Comparator.reverseOrder()));
     }
@@ -112,17 +99,18 @@ public record Axes(List<Integer> stored) {
 
   /** Returns the layout of the written tensor if {@code layout} is that of the stored tensor. */
   Layout layout(Layout layout) {
-    List<Placement> placements = new ArrayList<>();
-    for (Placement placement : layout.placements()) {
-      if (placement instanceof Placement.Shard shard) {
-        placements.add(Placement.shard(stored.indexOf(shard.dim()), shard.unit()));
-      } else if (placement instanceof Placement.StridedShard strided) {
-        placements.add(Placement.stridedShard(stored.indexOf(strided.dim()), strided.split()));
-      } else {
-        placements.add(placement);
-      }
-    }
-    return new Layout(layout.mesh(), placements);
+    return mapped(
+        layout,
+        placement ->
+            placement instanceof Placement.Shard shard
+                ? Placement.shard(stored.indexOf(shard.dim()), shard.unit())
+                : placement instanceof Placement.StridedShard strided
+                    ? Placement.stridedShard(stored.indexOf(strided.dim()), strided.split())
+                    : placement);
+  }
+
+  static Layout mapped(Layout layout, UnaryOperator<Placement> change) {
+    return new Layout(layout.mesh(), layout.placements().stream().map(change).toList());
   }
 
   /** Returns the index of the dimension that a placement cuts; -1 if it cuts none. */

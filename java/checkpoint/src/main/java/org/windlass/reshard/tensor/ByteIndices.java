@@ -71,10 +71,12 @@ public record ByteIndices(DType dtype) {
       return;
     }
     if (!move.axes().keepOrder()) {
-      throw new UnsupportedException(dtype + " is less than a byte and is not transposed");
+      throw new UnsupportedException(
+          dtype + " is less than a byte and is not transposed; leave \"transpose\" out of its rule");
     }
     if (move.source().shape().length == 0) {
-      throw new UnsupportedException("a scalar of " + dtype + " fills no whole number of bytes");
+      throw new UnsupportedException(
+          "a scalar of " + dtype + " fills no whole number of bytes; leave it out with \"drop\"");
     }
     segments(move);
     move.source().from().mesh().ranks().forEach(rank -> runs(move.source().held(rank)));
@@ -83,7 +85,10 @@ public record ByteIndices(DType dtype) {
 
   private long bytes(long elements) {
     if (elements % Byte.SIZE * dtype.bits() % Byte.SIZE != 0) {
-      throw new UnsupportedException(dtype + " moves only where every cut falls on a byte");
+      int unit = dtype.bits() % 4 == 0 ? 2 : 4;
+      throw new UnsupportedException(
+          dtype + " moves only where every cut falls on a byte; cut it at multiples of " + unit
+              + " elements, as S0*" + unit + " does, or keep it whole with R");
     }
     return elements / Byte.SIZE * dtype.bits() + elements % Byte.SIZE * dtype.bits() / Byte.SIZE;
   }

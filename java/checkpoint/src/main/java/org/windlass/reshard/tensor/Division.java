@@ -33,7 +33,12 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
 
   /** Returns the division of a tensor that has one layout. */
   public static Division plain(Layout layout, long[] padded) {
-    return new Division(Arrays.stream(padded).boxed().toList(), 0, List.of(), List.of(layout));
+    return plain(layout, Arrays.stream(padded).boxed().toList());
+  }
+
+  /** Returns the division of a tensor that has one layout. */
+  public static Division plain(Layout layout, List<Long> padded) {
+    return new Division(padded, 0, List.of(), List.of(layout));
   }
 
   /**
@@ -86,7 +91,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
   static Division of(String where, LayoutFile.Entry entry) {
     List<Long> padded = entry.padded().orElse(entry.shape());
     if (entry.parts().isEmpty()) {
-      return new Division(padded, 0, List.of(), List.of(entry.layout().orElseThrow()));
+      return plain(entry.layout().orElseThrow(), padded);
     }
     LayoutFile.Parts parts = entry.parts().get();
     Division division = new Division(padded, parts.dim(), parts.extents(), parts.layouts());
@@ -107,13 +112,6 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
         isPlain() ? Optional.of(layout()) : Optional.empty(),
         isPlain() ? Optional.empty() : Optional.of(new LayoutFile.Parts(dim, extents, layouts)),
         padded.equals(shape) ? Optional.empty() : Optional.of(padded));
-  }
-
-  /** Returns the same division among ranks that are numbered from 0 on. */
-  public Division fromZero() {
-    List<Layout> numbered =
-        layouts.stream().map(each -> new Layout(each.mesh().at(0), each.placements())).toList();
-    return new Division(padded, dim, extents, numbered);
   }
 
   /** Returns the layout of the tensor, or of its first part. */
@@ -142,8 +140,13 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     }
   }
 
+  /** Returns {@link #padded} as an array. */
+  public long[] paddedShape() {
+    return padded.stream().mapToLong(Long::longValue).toArray();
+  }
+
   private long[] partShape(int part) {
-    long[] shape = padded.stream().mapToLong(Long::longValue).toArray();
+    long[] shape = paddedShape();
     if (!isPlain()) {
       shape[dim] = extents.get(part);
     }
@@ -166,6 +169,12 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     return held;
   }
 
+  /** Returns whether some rank has only a part of a dimension of a tensor of this shape. */
+  public boolean isCut(long[] shape, int dim) {
+    return layout().mesh().ranks().stream()
+        .anyMatch(rank -> held(shape, rank).shape()[dim] != shape[dim]);
+  }
+
   /** Returns those of the indices that lie in part {@code part}, counted from 0. */
   public Runs held(long[] shape, int rank, int part) {
     long begin = extents.stream().limit(part).mapToLong(Long::longValue).sum();
@@ -175,10 +184,8 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
 
   /** Returns the layout with shards of {@code dim} that keep {@code size} indices together. */
   private static Layout grouped(Layout layout, int dim, long size) {
-    List<Placement> placements = new ArrayList<>(layout.placements());
-    placements.replaceAll(
-        each -> each.equals(Placement.shard(dim)) ? Placement.shard(dim, size) : each);
-    return new Layout(layout.mesh(), placements);
+    return Axes.mapped(
+        layout, each -> each.equals(Placement.shard(dim)) ? Placement.shard(dim, size) : each);
   }
 
   /**
@@ -188,7 +195,6 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
   private static Layout separate(
       String where, Layout layout, int dim, List<String> names, List<Long> extents) {
     Set<Boolean> kinds = new HashSet<>();
-    List<Placement> placements = new ArrayList<>();
     for (Placement placement : layout.placements()) {
       boolean isStrided = placement instanceof Placement.StridedShard;
       if (Axes.dimension(placement) == dim && kinds.add(isStrided) && kinds.size() == 2) {
@@ -196,27 +202,29 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
             where + " cuts dimension " + dim + ", along which the parts are joined, both"
                 + " plainly and strided; S" + dim + " alone cuts each part by itself");
       }
-      if (placement instanceof Placement.StridedShard strided && strided.dim() == dim) {
-        if (strided.split() != names.size() || extents.stream().distinct().count() > 1) {
-          throw new InvalidArgumentException(
-              where + ": " + placement + " cuts what is joined into " + strided.split()
-                  + " equal runs, and the parts " + names + " have extents " + extents + "; S" + dim
-                  + " cuts each part by itself");
-        }
-        placement = Placement.shard(dim);
+      boolean isEqual = extents.stream().distinct().count() == 1;
+      if (placement instanceof Placement.StridedShard strided
+          && strided.dim() == dim
+          && (strided.split() != names.size() || !isEqual)) {
+        throw new InvalidArgumentException(
+            where + ": " + placement + " cuts what is joined into " + strided.split()
+                + " equal runs, and the parts " + names + " have extents " + extents + "; S" + dim
+                + " cuts each part by itself");
       }
-      placements.add(placement);
     }
-    return new Layout(layout.mesh(), placements);
+    return Axes.mapped(
+        layout,
+        each ->
+            each instanceof Placement.StridedShard strided && strided.dim() == dim
+                ? Placement.shard(dim)
+                : each);
   }
 
   /** Returns the layout of the whole tensor that cuts equal parts as {@code layout} does. */
   private static Layout strided(Layout layout, int dim, int parts) {
-    return new Layout(
-        layout.mesh(),
-        layout.placements().stream()
-            .map(each -> Axes.dimension(each) == dim ? Placement.stridedShard(dim, parts) : each)
-            .toList());
+    return Axes.mapped(
+        layout,
+        each -> Axes.dimension(each) == dim ? Placement.stridedShard(dim, parts) : each);
   }
 
   /** Returns the number of pieces into which a layout cuts a dimension. */
@@ -236,7 +244,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
         throw new InvalidArgumentException(
             where + ": " + which + " has extent " + shape[dim] + " along dimension " + dim
                 + ", of which a rank would hold " + held + "; parts are joined where " + pieces
-                + " equal pieces make each, and left apart otherwise");
+                + " equal pieces make each. Cut them for fewer ranks, or leave them apart");
       }
     }
   }
@@ -293,12 +301,12 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
       if (!Set.copyOf(other.mesh().ranks()).equals(Set.copyOf(layout().mesh().ranks()))) {
         throw new InvalidArgumentException(
             where + ": the layouts of the parts, such as " + layout() + " and " + other
-                + ", are not on the same ranks");
+                + ", are not on the same ranks; add R for the ranks that share a piece");
       }
       if (other.hasPartial() && !other.equals(layout())) {
         throw new InvalidArgumentException(
             where + ": holds P in " + other + " and not in " + layout()
-                + "; terms are reduced by one layout of all parts");
+                + "; give all parts the same layout, since their terms are reduced together");
       }
     }
     for (int rank : layout().mesh().ranks()) {
@@ -311,7 +319,8 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
       if (others.size() > 1) {
         throw new InvalidArgumentException(
             where + ": the layouts of the parts cut other dimensions than " + dim
-                + " differently, so that their pieces do not lie one after another on rank " + rank);
+                + " differently, so that their pieces do not lie one after another on rank " + rank
+                + "; give them layouts that differ along dimension " + dim + " only");
       }
     }
   }

@@ -38,6 +38,18 @@ public record Rule(
     List<String> as,
     Transpose transpose,
     Optional<Form> form) {
+  /** Is for tensors that no rule in the file matches. It changes nothing. */
+  public static final Rule NONE =
+      new Rule(
+          "",
+          NamePattern.parse("*"),
+          Optional.empty(),
+          Optional.empty(),
+          Optional.empty(),
+          List.of(),
+          new Transpose.None(),
+          Optional.empty());
+
 
   /** Describes the new order of the dimensions. */
   public sealed interface Transpose {
@@ -144,9 +156,19 @@ public record Rule(
     return form.filter(kind::isInstance).map(kind::cast);
   }
 
+  /** Returns whether the file has this rule, so that its user has named the tensor. */
+  public boolean isGiven() {
+    return this != NONE;
+  }
+
   /** Returns whether the rule joins several tensors. */
   public boolean joins() {
-    return form(Form.Stack.class).isPresent() || parts().isPresent() && !splits();
+    return stack().isPresent() || parts().isPresent() && !splits();
+  }
+
+  /** Returns how the rule stacks tensors, if it does. */
+  public Optional<Form.Stack> stack() {
+    return form(Form.Stack.class);
   }
 
   /** Returns whether the rule splits tensors. */
@@ -207,8 +229,7 @@ public record Rule(
    * @throws InvalidArgumentException if the layout does
    */
   public void requireFit(String key, Layout layout, String tensor, int ndim) {
-    for (int m = 0; m < layout.mesh().ndim(); m++) {
-      Placement placement = layout.placements().get(m);
+    for (Placement placement : layout.placements()) {
       int dim = Axes.dimension(placement);
       if (dim >= ndim) {
         throw new InvalidArgumentException(

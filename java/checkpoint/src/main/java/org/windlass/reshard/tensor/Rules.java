@@ -5,22 +5,19 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.json.JsonFields;
 import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
 
@@ -29,12 +26,57 @@ import org.windlass.layout.Layout;
  * the position in the JSON, and the fault.
  */
 public final class Rules {
+  /** Keys that require one of other keys, which are the values. The keys of forms come first. */
+  private static final Map<String, List<String>> BELONGS =
+      new TreeMap<>(
+          Map.of(
+              "dim", List.of("parts", "split"),
+              "groups", List.of("parts", "split"),
+              "shape", List.of("pad_to"),
+              "uneven", List.of("stack"),
+              "unit", List.of("parts", "split")));
+
+  /** Represents a part that is joined, and its layout if it has one of its own. */
+  private record Named(String name, Optional<String> to) {}
+
   private final JsonText json;
   private final String at;
+  private final JsonFields fields;
+  private final JsonFields.Field<NamePattern> match;
+  private final JsonFields.Field<List<String>> from;
+  private final JsonFields.Field<List<String>> to;
+  private final JsonFields.Field<DType> dtype;
+  private final JsonFields.Field<List<String>> as;
+  private final JsonFields.Field<Rule.Transpose> transpose;
+  private final JsonFields.Field<List<Named>> parts;
+  private final JsonFields.Field<List<Long>> split;
+  private final JsonFields.Field<Integer> dim;
+  private final JsonFields.Field<Long> groups;
+  private final JsonFields.Field<Long> unit;
+  private final JsonFields.Field<Integer> stack;
+  private final JsonFields.Field<Long> padTo;
+  private final JsonFields.Field<List<Long>> shape;
 
   private Rules(JsonText json, String at) {
     this.json = json;
     this.at = at;
+    fields = new JsonFields(json, at);
+    match = fields.add("match", what -> json.parsed(what, NamePattern::parse));
+    from = fields.add("from", what -> some(what, Rules::source));
+    to = fields.add("to", what -> some(what, Rules::target));
+    dtype = fields.add("dtype", what -> json.parsed(what, Rules::castable));
+    as = fields.add("as", what -> distinct(what, some(what, text -> text)));
+    transpose = fields.add("transpose", this::transpose);
+    parts = fields.add("parts", this::parts);
+    split = fields.add("split", what -> json.list(what, this::count));
+    dim = fields.add("dim", this::dimension);
+    groups = fields.add("groups", this::count);
+    unit = fields.add("unit", this::count);
+    stack = fields.add("stack", what -> json.isTrue() ? 0 : dimension(what));
+    fields.add("uneven", this::isTrue);
+    padTo = fields.add("pad_to", this::padTo);
+    shape = fields.add("shape", json::naturals);
+    fields.add("drop", this::isTrue);
   }
 
   /** Reads and checks a file of rules. */
@@ -49,89 +91,28 @@ public final class Rules {
   }
 
   private Rule rule(Path path) throws IOException {
-    Fields fields = new Fields();
-    json.members(
-        at,
-        key -> {
-          String what = at + "." + key;
-          fields.keys.add(key);
-          switch (key) {
-            case "match" -> fields.match = parsed(what, NamePattern::parse);
-            case "from" -> fields.from = layouts(what, Rules::source);
-            case "to" -> fields.to = layouts(what, Rules::target);
-            case "dtype" -> fields.dtype = Optional.of(parsed(what, Rules::castable));
-            case "as" -> fields.as = names(what);
-            case "transpose" -> fields.transpose = transpose(what);
-            case "parts" -> names(what, fields);
-            case "split" -> json.elements(what, i -> fields.sizes.add(count(what + "[" + i + "]")));
-            case "dim" -> fields.dim = dimension(what);
-            case "groups" -> fields.groups = count(what);
-            case "unit" -> fields.unit = OptionalLong.of(count(what));
-            case "stack" -> fields.stack = json.isTrue() ? 0 : dimension(what);
-            case "uneven" -> isTrue(what);
-            case "pad_to" -> {
-              fields.padTo = count(what);
-              if (fields.padTo > Integer.MAX_VALUE) {
-                throw json.bad(what + ": " + fields.padTo + " is above " + Integer.MAX_VALUE);
-              }
-            }
-            case "shape" -> fields.shape = Optional.of(json.naturals(what));
-            case "drop" -> isTrue(what);
-            default -> throw json.bad(what + ": unknown key");
-          }
-        });
-    if (fields.match == null) {
-      throw json.bad(at + ".match: is missing");
-    }
-    Optional<Rule.Form> form = form(fields);
-    Optional<String> to = fields.to.stream().findFirst();
-    if (!fields.namesTo.isEmpty() && fields.namesTo.stream().allMatch(Optional::isPresent)) {
-      to = fields.namesTo.get(0);
-    }
+    fields.read(at);
+    match.get();
+    Optional<Rule.Form> form = form();
+    Optional<String> whole =
+        form.isPresent() && form.get() instanceof Rule.Form.Parts each
+            ? each.to().stream().allMatch(Optional::isPresent) ? each.to().get(0) : Optional.empty()
+            : to.find().map(layouts -> layouts.get(0));
     return new Rule(
         path + ": " + at,
-        checkCaptures(fields),
-        fields.from.stream().findFirst(),
-        to,
-        fields.dtype,
-        fields.as,
-        fields.transpose,
+        checkCaptures(),
+        from.find().map(layouts -> layouts.get(0)),
+        whole,
+        dtype.find(),
+        as.find().orElse(List.of()),
+        transpose.find().orElse(new Rule.Transpose.None()),
         form);
   }
 
-  private static final class Fields {
-    final Set<String> keys = new LinkedHashSet<>();
-    @Nullable NamePattern match;
-    List<String> from = List.of();
-    List<String> to = List.of();
-    Optional<DType> dtype = Optional.empty();
-    List<String> as = List.of();
-    Rule.Transpose transpose = new Rule.Transpose.None();
-    List<String> names = new ArrayList<>();
-    List<Optional<String>> namesTo = new ArrayList<>();
-    final List<Long> sizes = new ArrayList<>();
-    @Nullable Integer dim;
-    long groups = 1;
-    OptionalLong unit = OptionalLong.empty();
-    @Nullable Integer stack;
-    long padTo;
-    Optional<List<Long>> shape = Optional.empty();
-  }
-
-  /** Keys that require one of other keys, which are the values. The keys of forms come first. */
-  private static final Map<String, List<String>> BELONGS =
-      new TreeMap<>(
-          Map.of(
-              "dim", List.of("parts", "split"),
-              "groups", List.of("parts", "split"),
-              "shape", List.of("pad_to"),
-              "uneven", List.of("stack"),
-              "unit", List.of("parts", "split")));
-
   /** Returns how the rule changes tensors. Throws if its keys do not go together. */
-  private Optional<Rule.Form> form(Fields fields) {
+  private Optional<Rule.Form> form() {
     List<String> forms = new ArrayList<>(List.of("drop", "parts", "split", "stack", "pad_to"));
-    forms.retainAll(fields.keys);
+    forms.retainAll(fields.keys());
     if (forms.size() > 1) {
       throw json.bad(
           at + "." + forms.get(1) + ": stands beside " + forms.get(0)
@@ -139,18 +120,19 @@ public final class Rules {
     }
     BELONGS.forEach(
         (key, owners) -> {
-          if (fields.keys.contains(key) && Collections.disjoint(owners, fields.keys)) {
+          if (fields.has(key) && Collections.disjoint(owners, fields.keys())) {
             throw json.bad(
                 at + "." + key + ": has no " + String.join(" or ", owners) + " that it is of");
           }
         });
-    int count = fields.sizes.size();
-    Map.of("from", fields.from, "to", fields.to)
+    int count = split.find().map(List::size).orElse(0);
+    Map.of("from", from, "to", to)
         .forEach(
-            (key, layouts) -> {
-              if (layouts.size() > 1 && layouts.size() != count) {
+            (key, field) -> {
+              int layouts = field.find().map(List::size).orElse(1);
+              if (layouts > 1 && layouts != count) {
                 throw json.bad(
-                    at + "." + key + ": has " + layouts.size() + " layouts, and split has " + count
+                    at + "." + key + ": has " + layouts + " layouts, and split has " + count
                         + " parts; give one for all, or one for each");
               }
             });
@@ -159,16 +141,15 @@ public final class Rules {
         .map(
             form ->
                 switch (form) {
-                  case "drop" -> drop(fields);
-                  case "stack" -> new Rule.Form.Stack(
-                      Objects.requireNonNull(fields.stack), fields.keys.contains("uneven"));
-                  case "pad_to" -> new Rule.Form.Pad(fields.padTo, fields.shape);
-                  default -> parts(fields);
+                  case "drop" -> drop();
+                  case "stack" -> new Rule.Form.Stack(stack.get(), fields.has("uneven"));
+                  case "pad_to" -> new Rule.Form.Pad(padTo.get(), shape.find());
+                  default -> parts();
                 });
   }
 
-  private Rule.Form drop(Fields fields) {
-    for (String key : fields.keys) {
+  private Rule.Form drop() {
+    for (String key : fields.keys()) {
       if (!key.equals("match") && !key.equals("drop")) {
         throw json.bad(
             at + "." + key + ": stands beside drop; a rule that leaves tensors out has only match");
@@ -177,104 +158,88 @@ public final class Rules {
     return new Rule.Form.Drop();
   }
 
-  private Rule.Form parts(Fields fields) {
-    if (fields.dim == null) {
-      throw json.bad(at + ".dim: is missing");
+  private Rule.Form parts() {
+    int along = dim.get();
+    List<Long> sizes = split.find().orElse(List.of());
+    List<Named> joined = parts.find().orElse(List.of());
+    List<String> written = as.find().orElse(List.of());
+    boolean splits = parts.find().isEmpty();
+    int count = splits ? sizes.size() : joined.size();
+    boolean isApart = splits && written.size() > 1;
+    if (splits && count < 2) {
+      throw json.bad(at + ".split: is " + sizes + "; give the sizes of two or more parts");
     }
-    boolean splits = fields.keys.contains("split");
-    int count = splits ? fields.sizes.size() : fields.names.size();
-    boolean isApart = splits && fields.as.size() > 1;
-    if (splits) {
-      if (count < 2) {
-        throw json.bad(at + ".split: is " + fields.sizes + "; give the sizes of two or more parts");
-      }
-      if (isApart && fields.as.size() != count) {
-        throw json.bad(
-            at + ".as: has " + fields.as.size() + " names, and split has " + count
-                + " parts; give one name for the fused tensor, or one for each part");
-      }
-      fields.names =
-          isApart ? fields.as : IntStream.range(0, count).mapToObj(Integer::toString).toList();
-      fields.namesTo = spread(fields.to, count);
+    if (isApart && written.size() != count) {
+      throw json.bad(
+          at + ".as: has " + written.size() + " names, and split has " + count
+              + " parts; give one name for the fused tensor, or one for each part");
     }
-    Optional<String> all = fields.to.stream().findFirst();
-    List<Optional<String>> to =
-        fields.namesTo.stream().map(own -> own.or(() -> all)).toList();
-    List<Optional<String>> from = spread(fields.from, count);
-    if (fields.groups > 1
-        && (to.stream().distinct().count() > 1 || from.stream().distinct().count() > 1)) {
+    List<String> names =
+        isApart
+            ? written
+            : splits
+                ? IntStream.range(0, count).mapToObj(Integer::toString).toList()
+                : joined.stream().map(Named::name).toList();
+    List<Optional<String>> all = spread(to, count);
+    List<Optional<String>> each =
+        IntStream.range(0, count)
+            .mapToObj(i -> splits ? all.get(i) : joined.get(i).to().or(() -> all.get(i)))
+            .toList();
+    List<Optional<String>> read = spread(from, count);
+    long times = groups.find().orElse(1L);
+    if (times > 1
+        && (each.stream().distinct().count() > 1 || read.stream().distinct().count() > 1)) {
       throw json.bad(
           at + ".groups: stands beside parts with a layout of their own; groups are left whole, so"
               + " that one layout cuts between them");
     }
-    Rule.Form.Parts parts =
-        new Rule.Form.Parts(
-            fields.dim, fields.names, fields.sizes, from, to, fields.groups, fields.unit, isApart);
+    OptionalLong whole = unit.find().stream().mapToLong(Long::longValue).findFirst();
+    Rule.Form.Parts form =
+        new Rule.Form.Parts(along, names, sizes, read, each, times, whole, isApart);
     try {
-      parts.extents().stream().reduce(0L, Math::addExact);
+      form.extents().stream().reduce(0L, Math::addExact);
     } catch (ArithmeticException beyond) {
       throw json.bad(at + ".split: the parts together have 2^63 indices or more");
     }
-    return parts;
+    return form;
   }
 
   /** Returns a text for each of {@code count} parts: its own, the only one, or none. */
-  private static List<Optional<String>> spread(List<String> texts, int count) {
+  private static List<Optional<String>> spread(JsonFields.Field<List<String>> field, int count) {
+    List<String> texts = field.find().orElse(List.of());
     return IntStream.range(0, count)
         .mapToObj(i -> texts.stream().skip(texts.size() == 1 ? 0 : i).findFirst())
         .toList();
   }
 
   /** Reads the parts that are joined: names, or objects with a name and perhaps a layout. */
-  private void names(String what, Fields fields) throws IOException {
-    json.elements(
-        what,
-        index -> {
-          String part = what + "[" + index + "]";
-          Map<String, String> found = new HashMap<>();
-          if (json.isObject()) {
-            json.members(part, key -> found.put(key, json.string(part + "." + key)));
-          } else {
-            found.put("name", json.string(part));
-          }
-          String name = found.remove("name");
-          if (name == null) {
-            throw json.bad(part + ".name: is missing");
-          }
-          fields.names.add(name);
-          String to = found.remove("to");
-          fields.namesTo.add(
-              Optional.ofNullable(to).map(text -> checked(part + ".to", text, Rules::target)));
-          for (String key : found.keySet()) {
-            throw json.bad(part + "." + key + ": unknown key");
-          }
-        });
-    distinct(what, fields.names);
+  private List<Named> parts(String what) throws IOException {
+    List<Named> named = json.list(what, this::part);
+    distinct(what, named.stream().map(Named::name).toList());
+    return named;
   }
 
-  private List<String> layouts(String what, Function<String, String> parser) throws IOException {
-    List<String> texts = new ArrayList<>();
-    if (json.isList()) {
-      json.elements(what, index -> texts.add(parsed(what + "[" + index + "]", parser)));
-    } else {
-      texts.add(parsed(what, parser));
+  private Named part(String what) throws IOException {
+    if (!json.isObject()) {
+      return new Named(json.string(what), Optional.empty());
     }
+    JsonFields own = new JsonFields(json, what);
+    var name = own.add("name", json::string);
+    var layout = own.add("to", key -> json.parsed(key, Rules::target));
+    own.read(what);
+    return new Named(name.get(), layout.find());
+  }
+
+  /** Reads a text, or a list of some. */
+  private List<String> some(String what, Function<String, String> parser) throws IOException {
+    List<String> texts =
+        json.isList()
+            ? json.list(what, each -> json.parsed(each, parser))
+            : List.of(json.parsed(what, parser));
     if (texts.isEmpty()) {
       throw json.bad(what + ": is empty");
     }
     return texts;
-  }
-
-  private <T> T parsed(String what, Function<String, T> parser) throws IOException {
-    return checked(what, json.string(what), parser);
-  }
-
-  private <T> T checked(String what, String text, Function<String, T> parser) {
-    try {
-      return parser.apply(text);
-    } catch (InvalidArgumentException malformed) {
-      throw json.bad(what + ": " + malformed.getMessage());
-    }
   }
 
   private static String source(String text) {
@@ -289,10 +254,6 @@ public final class Rules {
 
   private static DType castable(String text) {
     return Casts.require(DType.parse(text));
-  }
-
-  private List<String> names(String what) throws IOException {
-    return distinct(what, json.isList() ? json.strings(what) : List.of(json.string(what)));
   }
 
   private List<String> distinct(String what, List<String> names) {
@@ -326,18 +287,26 @@ public final class Rules {
     return count;
   }
 
-  private void isTrue(String what) {
+  private long padTo(String what) throws IOException {
+    long multiple = count(what);
+    if (multiple > Integer.MAX_VALUE) {
+      throw json.bad(what + ": " + multiple + " is above " + Integer.MAX_VALUE);
+    }
+    return multiple;
+  }
+
+  private boolean isTrue(String what) {
     if (!json.isTrue()) {
       throw json.bad(what + ": is true where it is given");
     }
+    return true;
   }
 
   private Rule.Transpose transpose(String what) throws IOException {
     if (json.isTrue()) {
       return new Rule.Transpose.LastTwo();
     }
-    List<Integer> order = new ArrayList<>();
-    json.elements(what, index -> order.add(dimension(what + "[" + index + "]")));
+    List<Integer> order = json.list(what, this::dimension);
     for (int d = 0; d < order.size(); d++) {
       if (!order.contains(d)) {
         throw json.bad(what + ": " + order + " does not name dimension " + d);
@@ -352,33 +321,35 @@ public final class Rules {
    * @return the pattern; in a rule with {@code split}, its only {@code *} becomes the capture that
    *     only the new names have
    */
-  private NamePattern checkCaptures(Fields fields) {
-    NamePattern match = Objects.requireNonNull(fields.match);
-    Set<String> missing = new HashSet<>(match.captures());
-    for (int i = 0; i < fields.as.size(); i++) {
-      String what = at + ".as" + (fields.as.size() == 1 ? "" : "[" + i + "]");
-      for (String capture : checked(what, fields.as.get(i), NamePattern::capturesIn)) {
-        boolean isNew = !match.captures().contains(capture);
-        if (isNew && match == fields.match && fields.keys.contains("split")) {
-          match = match.named(capture);
+  private NamePattern checkCaptures() {
+    NamePattern pattern = match.get();
+    List<String> names = as.find().orElse(List.of());
+    Set<String> missing = new HashSet<>(pattern.captures());
+    for (int i = 0; i < names.size(); i++) {
+      String what = at + ".as" + (names.size() == 1 ? "" : "[" + i + "]");
+      String name = names.get(i);
+      for (String capture : json.checked(what, () -> NamePattern.capturesIn(name))) {
+        boolean isNew = !pattern.captures().contains(capture);
+        if (isNew && pattern == match.get() && fields.has("split")) {
+          pattern = pattern.named(capture);
         }
-        if (!match.captures().contains(capture)) {
+        if (!pattern.captures().contains(capture)) {
           throw json.bad(what + ": match does not capture {" + capture + "}");
         }
         missing.remove(capture);
       }
     }
-    boolean joins = fields.keys.contains("parts") || fields.keys.contains("stack");
-    if (joins && (fields.as.isEmpty() || missing.size() != 1)) {
+    boolean joins = fields.has("parts") || fields.has("stack");
+    if (joins && (names.isEmpty() || missing.size() != 1)) {
       List<String> left = missing.stream().sorted().map(capture -> "{" + capture + "}").toList();
       String leaves =
           left.isEmpty() ? "holds every capture" : "leaves out " + String.join(" and ", left);
       throw json.bad(
-          at + ".as: " + (fields.as.isEmpty() ? "is missing" : leaves)
+          at + ".as: " + (names.isEmpty() ? "is missing" : leaves)
               + "; give the name of the joined tensor, with every capture of match but the one"
               + " that tells its parts apart. A list gives it several names, and does not name its"
               + " parts");
     }
-    return match;
+    return pattern;
   }
 }

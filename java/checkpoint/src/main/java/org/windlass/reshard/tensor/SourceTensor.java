@@ -3,11 +3,9 @@ package org.windlass.reshard.tensor;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.windlass.DType;
-import org.windlass.error.UnsupportedException;
-import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
-import org.windlass.layout.Placement;
 
 /**
  * Describes a tensor of the checkpoint that is read.
@@ -28,37 +26,14 @@ public record SourceTensor(
     return division.held(shape, rank);
   }
 
+  /** Returns whether some rank has only a part of the tensor. */
+  public boolean isCut() {
+    return IntStream.range(0, shape.length).anyMatch(d -> division.isCut(shape, d));
+  }
+
   /** Returns the global shape as a list. */
   public List<Long> shapeList() {
     return Arrays.stream(shape).boxed().toList();
-  }
-
-  /** Returns the number of terms from which each element is reduced; 1 without a reduction. */
-  public int terms() {
-    int terms = 1;
-    for (int m = 0; m < from().mesh().ndim(); m++) {
-      if (from().placements().get(m) instanceof Placement.Partial) {
-        terms = Math.multiplyExact(terms, from().mesh().size(m));
-      }
-    }
-    return terms;
-  }
-
-  /** Throws UnsupportedException unless the terms of a Partial tensor can be reduced. */
-  void requireReduce() {
-    if (terms() > Native.WL_MAX_RANKS) {
-      throw new UnsupportedException(
-          "its source layout has " + terms() + " terms; at most " + Native.WL_MAX_RANKS
-              + " are reduced");
-    }
-    from()
-        .partialOp()
-        .filter(op -> !dtype.canReduce(op))
-        .ifPresent(
-            op -> {
-              throw new UnsupportedException(
-                  "partial tensors of " + dtype + " do not reduce by " + op);
-            });
   }
 
   /** Returns this tensor under an alias of its name. */

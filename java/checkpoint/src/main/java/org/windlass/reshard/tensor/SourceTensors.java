@@ -11,6 +11,8 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.checkpoint.Checkpoint;
@@ -19,6 +21,7 @@ import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
+import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -33,7 +36,8 @@ public final class SourceTensors {
   private final Checkpoint in;
   private final Optional<Layout> defaultFrom;
   private final Collection<String> names;
-  private final Function<String, Optional<Rule>> ruleOf;
+  private final Function<String, Rule> ruleOf;
+  private final Shared shared;
   /** Source layouts that rules give: one for a tensor, or one for each part. */
   private final Map<String, List<Layout>> ruled = new HashMap<>();
 
@@ -43,19 +47,23 @@ public final class SourceTensors {
    * @param names the stored tensors that are read
    * @param ruleOf returns a tensor's rule. Its layouts without {@code @} use the ranks of the default
    *     layout, or of the tensor's layout in {@code layout.json}
+   * @param shared keeps what tensors have in common
    */
   public SourceTensors(
       Checkpoint in,
       Optional<Layout> defaultFrom,
       Collection<String> names,
-      Function<String, Optional<Rule>> ruleOf) {
+      Function<String, Rule> ruleOf,
+      Shared shared) {
     this.in = in;
     this.defaultFrom = defaultFrom;
     this.names = names;
     this.ruleOf = ruleOf;
+    this.shared = shared;
     for (String name : names) {
-      Optional<Rule> rule = ruleOf.apply(name).filter(own -> own.from().isPresent());
-      rule.ifPresent(own -> ruled.put(name, from(name, own)));
+      if (ruleOf.apply(name).from().isPresent()) {
+        ruled.put(name, from(name, ruleOf.apply(name)));
+      }
     }
   }
 
@@ -98,14 +106,11 @@ public final class SourceTensors {
   public void checkRankFiles() {
     Set<Integer> found = in.ranks().keySet();
     Map<Integer, Layout> expected = new LinkedHashMap<>();
-    Map<String, Layout> layouts = new LinkedHashMap<>();
-    for (String name : names) {
-      layouts.put(name, declared(name).orElseThrow());
-    }
-    if (layouts.isEmpty()) {
-      defaultFrom.ifPresent(layout -> layouts.put("", layout));
-    }
-    layouts.values().stream()
+    Stream<Layout> layouts =
+        names.isEmpty()
+            ? defaultFrom.stream()
+            : names.stream().map(name -> declared(name).orElseThrow());
+    layouts
         .distinct()
         .forEach(
             layout -> layout.mesh().ranks().forEach(rank -> expected.putIfAbsent(rank, layout)));
@@ -114,14 +119,16 @@ public final class SourceTensors {
           if (!found.contains(rank)) {
             throw new InvalidArgumentException(
                 in.path() + ": " + Checkpoint.rankFile(rank) + " is missing; rank " + rank
-                    + " is in the source layout " + layout);
+                    + " is in the source layout " + layout
+                    + ", so add the file, or correct the layout");
           }
         });
     for (int rank : found) {
       if (!expected.containsKey(rank)) {
         throw new InvalidArgumentException(
             in.path() + ": " + Checkpoint.rankFile(rank) + " is there, and rank " + rank
-                + " is in no source layout, such as " + expected.values().iterator().next());
+                + " is in no source layout, such as " + expected.values().iterator().next()
+                + "; move the file away, or correct the layout");
       }
     }
   }
@@ -140,13 +147,25 @@ public final class SourceTensors {
     if (tensor.shape().length > MAX_DIMS) {
       throw new UnsupportedException(
           "tensor \"" + name + "\": has " + tensor.shape().length + " dimensions; at most " + MAX_DIMS
-              + " move");
+              + " move, so leave it out with a rule that has \"drop\"");
     }
     Optional<ReduceOp> op = tensor.from().partialOp();
     if (op.isPresent() && !tensor.dtype().canReduce(op.get())) {
       throw new InvalidArgumentException(
           "tensor \"" + name + "\": " + tensor.dtype() + " does not reduce by " + op.get()
-              + ", as the source layout " + tensor.from() + " asks");
+              + ", as the source layout " + tensor.from() + " asks; a rule with \"from\": \""
+              + tensor.from().mesh().size() + ":R\" takes it from one rank");
+    }
+    DeviceMesh mesh = tensor.from().mesh();
+    long terms =
+        IntStream.range(0, mesh.ndim())
+            .filter(m -> tensor.from().placements().get(m) instanceof Placement.Partial)
+            .mapToLong(mesh::size)
+            .reduce(1, (a, b) -> a * b);
+    if (terms > Native.WL_MAX_RANKS) {
+      throw new UnsupportedException(
+          "tensor \"" + name + "\": its source layout has " + terms + " terms; at most "
+              + Native.WL_MAX_RANKS + " are reduced; reduce it in two reshards");
     }
     return tensor;
   }
@@ -156,23 +175,30 @@ public final class SourceTensors {
     Layout from = declared(name).orElseThrow();
     if (from.hasPartial()) {
       throw new InvalidArgumentException(
-          "tensor \"" + name + "\": its source layout " + from + " holds P, and " + in.path()
-              + " has whole tensors, which are no terms of a reduction");
+          "tensor \"" + name + "\": "
+              + (takesDefault(name) ? "from() " : ruleOf.apply(name).where() + ".from ") + from
+              + " holds P, and " + in.path()
+              + " has whole tensors, which are no terms of a reduction; give 1:R");
     }
     Layout applied = applied(name, from, entry.shape().size());
-    Optional<List<Long>> said = ruleOf.apply(name).flatMap(Rule::pad).flatMap(Rule.Form.Pad::shape);
+    Optional<List<Long>> said = ruleOf.apply(name).pad().flatMap(Rule.Form.Pad::shape);
     if (said.isPresent() && !said.get().equals(entry.shape())) {
       throw notPadded(name, entry.shape(), said.get(), said.get());
     }
     Division division = Division.plain(applied, entry.dims());
+    return tensor(name, entry.dims(), entry.dtype(), division, !applied.equals(from));
+  }
+
+  private SourceTensor tensor(
+      String name, long[] shape, DType dtype, Division division, boolean defaulted) {
     return new SourceTensor(
-        name, name, entry.dims(), entry.dtype(), division, !applied.equals(from));
+        name, name, shared.one(shape), dtype, shared.one(division), defaulted);
   }
 
   private Layout applied(String name, Layout declared, int ndim) {
     Layout applied = takesDefault(name) ? declared.defaultedFor(ndim) : declared;
     if (ruled.containsKey(name)) {
-      ruled.get(name).forEach(each -> ruleOf.apply(name).get().requireFit("from", each, name, ndim));
+      ruled.get(name).forEach(each -> ruleOf.apply(name).requireFit("from", each, name, ndim));
     } else {
       checkStored(name, applied, new long[ndim]);
     }
@@ -193,15 +219,14 @@ public final class SourceTensors {
     SafetensorsEntry first = local(name, firstRank, declared);
     for (int rank : declared.mesh().ranks()) {
       SafetensorsEntry found = local(name, rank, declared);
-      if (found.dtype() != first.dtype()) {
-        throw disagrees(
-            name, rank, "dtype " + first.dtype() + " as on rank " + firstRank, "" + found.dtype());
-      } else if (found.shape().size() != first.shape().size()) {
+      boolean isOther = found.dtype() != first.dtype();
+      if (isOther || found.shape().size() != first.shape().size()) {
+        String own = isOther ? "dtype " + first.dtype() : first.shape().size() + " dimensions";
         throw disagrees(
             name,
             rank,
-            first.shape().size() + " dimensions as on rank " + firstRank,
-            "shape " + found.shape());
+            own + " as on rank " + firstRank,
+            isOther ? "" + found.dtype() : "shape " + found.shape());
       }
     }
     for (int rank : in.ranks().keySet()) {
@@ -229,7 +254,7 @@ public final class SourceTensors {
     }
     DType dtype = first.dtype();
     entry(name).ifPresent(entry -> checkAgreement(name, shape, dtype, entry, division));
-    return new SourceTensor(name, name, shape, dtype, division, !applied.equals(declared));
+    return tensor(name, shape, dtype, division, !applied.equals(declared));
   }
 
   /**
@@ -239,28 +264,28 @@ public final class SourceTensors {
    * @param local a rank's local tensor
    */
   private Division division(String name, Layout applied, long[] sums, SafetensorsEntry local) {
-    Optional<Rule> rule = ruleOf.apply(name);
+    Rule rule = ruleOf.apply(name);
     if (!ruled.containsKey(name) && entry(name).flatMap(LayoutFile.Entry::parts).isPresent()) {
       return Division.of(LayoutFile.NAME + ": tensor \"" + name + "\"", entry(name).get());
     }
-    if (rule.filter(Rule::splits).isEmpty()) {
+    if (!rule.splits()) {
       return Division.plain(applied, sums);
     }
-    Rule.Form.Parts parts = rule.get().parts().get();
+    Rule.Form.Parts parts = rule.parts().get();
     Division plain = Division.plain(applied, sums);
     SourceTensor shown =
         new SourceTensor(name, name, local.dims(), local.dtype(), plain, false);
-    int dim = Axes.of(rule.get(), shown).stored().get(parts.dim());
+    int dim = Axes.of(rule, shown).stored().get(parts.dim());
     if (ruled.containsKey(name)) {
       sums[dim] = parts.extents().stream().mapToLong(Long::longValue).sum();
-      String where = rule.get().where() + ".from: " + rule.get().from().get();
+      String where = rule.where() + ".from: " + rule.from().get();
       return Division.of(where, parts, dim, parts.extents(), ruled.get(name), sums);
     }
     boolean isPlain =
         applied.placements().stream().anyMatch(p -> p instanceof Placement.Shard s && s.dim() == dim);
     if (takesDefault(name) && isPlain && Division.pieces(applied, dim) > 1) {
       throw new InvalidArgumentException(
-          rule.get().where() + ": from() " + applied + " cuts dimension " + dim + " of tensor \""
+          rule.where() + ": from() " + applied + " cuts dimension " + dim + " of tensor \""
               + name + "\", along which the rule splits it, and does not tell whether each rank's"
               + " file has its piece of each part. If it has, give the rule \"from\": \"" + applied
               + "\"; otherwise reshard to 1:R first, without the rule");
@@ -272,7 +297,7 @@ public final class SourceTensors {
   private long[] ownShape(String name, Division division) {
     List<Long> held = division.padded();
     Optional<LayoutFile.Entry> entry = entry(name);
-    Optional<Rule.Form.Pad> pad = ruleOf.apply(name).flatMap(Rule::pad);
+    Optional<Rule.Form.Pad> pad = ruleOf.apply(name).pad();
     Optional<List<Long>> listed = entry.flatMap(LayoutFile.Entry::padded);
     Optional<List<Long>> own =
         pad.flatMap(Rule.Form.Pad::shape).or(() -> entry.map(LayoutFile.Entry::shape));
@@ -291,7 +316,7 @@ public final class SourceTensors {
       int dim = Axes.dimension(placement);
       if (dim >= 0 && held.get(dim) > 0 && held.get(dim) % pad.get().to() == 0) {
         throw new InvalidArgumentException(
-            ruleOf.apply(name).get().where() + ".pad_to: the files of tensor \"" + name + "\" make "
+            ruleOf.apply(name).where() + ".pad_to: the files of tensor \"" + name + "\" make "
                 + held + ", a multiple of " + pad.get().to() + " along dimension " + dim
                 + ", and nothing tells whether its end is padding; \"shape\" in the rule gives the"
                 + " shape without it");
@@ -308,7 +333,8 @@ public final class SourceTensors {
       String name, List<Long> held, List<Long> own, List<Long> padded) {
     return new InvalidArgumentException(
         "tensor \"" + name + "\": its files make shape " + held + ", and by its rule or layout.json"
-            + " it is " + own + (padded.equals(own) ? "" : ", padded to " + padded));
+            + " it is " + own + (padded.equals(own) ? "" : ", padded to " + padded)
+            + "; correct \"shape\" there");
   }
 
   private SafetensorsEntry local(String name, int rank, Layout layout) {
@@ -325,31 +351,27 @@ public final class SourceTensors {
                     "none"));
   }
 
-  /** Returns the sums of the local extents along the mesh dimensions that shard them. */
+  /**
+   * Returns the sums of the local extents along the mesh dimensions that shard them, at coordinates
+   * 0 of the others.
+   */
   private long[] globalShape(String name, Layout layout, int ndim) {
     long[] shape = new long[ndim];
-    for (int d = 0; d < ndim; d++) {
-      for (int place = 0; place < layout.mesh().size(); place++) {
-        int rank = layout.mesh().rankAtPlace(place);
-        if (onEdge(layout, rank, d)) {
-          shape[d] += local(name, rank, layout).shape().get(d);
-        }
+    for (int rank : layout.mesh().ranks()) {
+      int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
+      List<Long> local = local(name, rank, layout).shape();
+      for (int d = 0; d < ndim; d++) {
+        int dim = d;
+        boolean isOnEdge =
+            IntStream.range(0, coordinates.length)
+                .allMatch(
+                    m ->
+                        coordinates[m] == 0
+                            || Axes.dimension(layout.placements().get(m)) == dim);
+        shape[d] += isOnEdge ? local.get(d) : 0;
       }
     }
     return shape;
-  }
-
-  /**
-   * Returns whether a rank's coordinates are 0 in all mesh dimensions that don't shard {@code dim}.
-   */
-  private static boolean onEdge(Layout layout, int rank, int dim) {
-    int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
-    for (int m = 0; m < coordinates.length; m++) {
-      if (Axes.dimension(layout.placements().get(m)) != dim && coordinates[m] != 0) {
-        return false;
-      }
-    }
-    return true;
   }
 
   private void checkAgreement(
@@ -357,13 +379,14 @@ public final class SourceTensors {
     if (!entry.shape().equals(Arrays.stream(shape).boxed().toList())) {
       throw new InvalidArgumentException(
           "tensor \"" + name + "\": layout.json says shape " + entry.shape()
-              + ", and the rank files make " + Arrays.toString(shape) + " under " + division);
+              + ", and the rank files make " + Arrays.toString(shape) + " under " + division
+              + "; correct layout.json, or the layout");
     }
     DType said = entry.dtype().orElse(dtype);
     if (said != dtype) {
       throw new InvalidArgumentException(
           "tensor \"" + name + "\": layout.json says dtype " + said + ", and the rank files hold "
-              + dtype);
+              + dtype + "; correct layout.json, or complete IN from one run");
     }
     if (stored(name).isEmpty()) {
       return;
@@ -372,27 +395,22 @@ public final class SourceTensors {
         .layout()
         .ifPresent(layout -> checkStored(name, layout, longs(entry.padded().orElse(entry.shape()))));
     Division listed = Division.of(LayoutFile.NAME, entry);
-    Optional<Division> asked =
-        ruled.containsKey(name)
-            ? Optional.of(division)
-            : defaultFrom.map(
-                from ->
-                    new Division(
-                        division.padded(), 0, List.of(), List.of(from.defaultedFor(shape.length))));
-    asked
-        .filter(
-            other -> {
-              other.check(name);
-              return !sameHolding(other, listed, shape);
-            })
-        .ifPresent(
-            other -> {
-              throw new InvalidArgumentException(
-                  "tensor \"" + name + "\": layout.json says " + (listed.isPlain() ? "layout " : "")
-                      + listed + ", and " + (ruled.containsKey(name) ? "its rule" : "from()")
-                      + " says " + other
-                      + (other.isPlain() && !listed.isPlain() ? ", which cuts the whole tensor" : ""));
-            });
+    boolean isRuled = ruled.containsKey(name);
+    if (!isRuled && defaultFrom.isEmpty()) {
+      return;
+    }
+    Division asked =
+        isRuled
+            ? division
+            : Division.plain(defaultFrom.get().defaultedFor(shape.length), division.padded());
+    asked.check(name);
+    if (!sameHolding(asked, listed, shape)) {
+      throw new InvalidArgumentException(
+          "tensor \"" + name + "\": layout.json says " + (listed.isPlain() ? "layout " : "")
+              + listed + ", and " + (isRuled ? "its rule" : "from()") + " says " + asked
+              + (asked.isPlain() && !listed.isPlain() ? ", which cuts the whole tensor" : "")
+              + "; leave it out to read the tensor as layout.json says");
+    }
   }
 
   /** Returns whether two divisions give every rank the same indices and kind of value. */
@@ -410,6 +428,7 @@ public final class SourceTensors {
   private static InvalidArgumentException disagrees(
       String name, int rank, String expected, String found) {
     return new InvalidArgumentException(
-        "tensor \"" + name + "\": rank " + rank + ": expected " + expected + "; found " + found);
+        "tensor \"" + name + "\": rank " + rank + ": expected " + expected + "; found " + found
+            + ". Correct the source layout, or " + Checkpoint.rankFile(rank));
   }
 }

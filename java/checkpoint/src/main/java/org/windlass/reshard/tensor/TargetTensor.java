@@ -5,15 +5,15 @@ import java.util.Arrays;
 import java.util.List;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 
 /**
- * Describes a tensor of the checkpoint that is written.
+ * Describes a tensor of the checkpoint that is written. Its ranks are counted as the files of OUT
+ * are numbered.
  *
  * @param name the tensor's unique name
  * @param division how ranks hold the tensor
- * @param firstFile the number to subtract from a rank of {@link #to} to get its file number
+ * @param firstRank the number to add to that of a file to get its rank among those of IN
  * @param defaulted whether a default source or target layout shards a dimension that it lacks
  */
 public record TargetTensor(
@@ -21,33 +21,19 @@ public record TargetTensor(
     long[] shape,
     DType dtype,
     Division division,
-    int firstFile,
+    int firstRank,
     boolean defaulted) {
   /** Returns the layout of the tensor, or of its first part. */
   public Layout to() {
     return division.layout();
   }
 
-  /** Throws UnsupportedException for a Partial layout: targets hold values, not terms. */
+  /** Throws InvalidArgumentException for a Partial layout: targets hold values, not terms. */
   public static void refusePartial(Layout to) {
     if (to.hasPartial()) {
-      throw new InvalidArgumentException(to + ": a target cannot be Partial");
+      throw new InvalidArgumentException(
+          to + ": a target cannot be Partial; R in place of P gives each rank the sum");
     }
-  }
-
-  /** Returns the number of the file that holds a rank's local tensor. */
-  public int fileOf(int rank) {
-    return rank - firstFile;
-  }
-
-  /** Returns the division with file numbers in place of ranks. */
-  public Division shown() {
-    return firstFile == 0 ? division : division.fromZero();
-  }
-
-  /** Returns the mesh with file numbers in place of ranks. */
-  public DeviceMesh files() {
-    return shown().layout().mesh();
   }
 
   /** Returns the global shape as a list. */
@@ -58,6 +44,11 @@ public record TargetTensor(
   /** Returns the indices of the tensor that a rank of {@link #to} holds. */
   public Runs held(int rank) {
     return division.held(shape, rank);
+  }
+
+  /** Returns whether some rank has only a part of a dimension. */
+  public boolean isCut(int dim) {
+    return division.isCut(shape, dim);
   }
 
   /** Returns the size of the whole tensor in bytes. */

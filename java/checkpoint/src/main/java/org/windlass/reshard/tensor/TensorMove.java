@@ -4,6 +4,7 @@ package org.windlass.reshard.tensor;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.error.UnsupportedException;
 import org.windlass.layout.Layout;
@@ -59,15 +60,17 @@ public record TensorMove(
    * between whole tensors does not count.
    */
   public boolean isCut() {
-    for (int rank : target.to().mesh().ranks()) {
-      long[] held = target.held(rank).shape();
-      for (int d = 0; d < held.length; d++) {
-        if (axes.stored().get(d) != Axes.NEW && held[d] != target.shape()[d]) {
-          return true;
-        }
-      }
-    }
-    return false;
+    return IntStream.range(0, target.shape().length)
+        .anyMatch(d -> axes.stored().get(d) != Axes.NEW && target.isCut(d));
+  }
+
+  /** Returns whether the layouts cut the whole source and the whole target into equal pieces. */
+  public boolean isCutAlike() {
+    Layout from = source.from();
+    return source.division().isPlain()
+        && target.division().isPlain()
+        && from.placements().equals(target.to().placements())
+        && from.mesh().size() == target.to().mesh().size();
   }
 
   /** Returns whether a rule joins the tensor with others along an existing dimension. */
@@ -88,11 +91,10 @@ public record TensorMove(
   /**
    * Checks that the dtypes allow this move.
    *
-   * @throws UnsupportedException if the source's terms do not reduce, or a cut is inside a byte
+   * @throws UnsupportedException if a cut is inside a byte
    */
   public void require() {
     try {
-      source.requireReduce();
       new ByteIndices(source.dtype()).require(this);
     } catch (UnsupportedException refused) {
       throw new UnsupportedException(label() + ": " + refused.getMessage(), refused);

@@ -2,17 +2,16 @@
 package org.windlass.reshard.tensor;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Function;
-import org.jspecify.annotations.Nullable;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.error.InvalidArgumentException;
 
@@ -26,8 +25,10 @@ import org.windlass.error.InvalidArgumentException;
  */
 public final class TiedNames {
   private final Map<String, String> metadata;
-  /** Names in the files of the tensors that are read, keyed by name or by alias with a rule. */
-  private final Map<String, String> stored = new LinkedHashMap<>();
+  /** Names that are read: stored names first, then aliases with a rule. */
+  private final List<String> tensors = new ArrayList<>();
+  /** Stored names of the aliases with a rule, keyed by alias. */
+  private final Map<String, String> aliased = new LinkedHashMap<>();
   /** Aliases that no rule matches. */
   private final Map<String, String> following = new LinkedHashMap<>();
 
@@ -38,22 +39,23 @@ public final class TiedNames {
   /**
    * Reads the aliases of a checkpoint.
    *
-   * @param ruleOf returns the rule that matches a name, if any. Dropped names are left out
+   * @param ruleOf returns the rule that matches a name. Dropped names are left out
    */
-  public static TiedNames of(Checkpoint in, Function<String, Optional<Rule>> ruleOf) {
+  public static TiedNames of(Checkpoint in, Function<String, Rule> ruleOf) {
     TiedNames tied = new TiedNames(new LinkedHashMap<>(in.metadata()));
     in.names().stream()
-        .filter(name -> ruleOf.apply(name).filter(Rule::drops).isEmpty())
-        .forEach(name -> tied.stored.put(name, name));
+        .filter(name -> !ruleOf.apply(name).drops())
+        .forEach(tied.tensors::add);
     for (String name : aliases(in)) {
-      Optional<Rule> rule = ruleOf.apply(name);
-      if (rule.filter(Rule::drops).isPresent()) {
+      Rule rule = ruleOf.apply(name);
+      if (rule.drops()) {
         tied.metadata.remove(name);
       } else {
         String other = Objects.requireNonNull(in.metadata().get(name));
-        (rule.isPresent() ? tied.stored : tied.following).put(name, other);
+        (rule.isGiven() ? tied.aliased : tied.following).put(name, other);
       }
     }
+    tied.tensors.addAll(tied.aliased.keySet());
     return tied;
   }
 
@@ -67,61 +69,61 @@ public final class TiedNames {
 
   /** Returns the names that are read: stored names first, then aliases with a rule. */
   public List<String> tensors() {
-    return List.copyOf(stored.keySet());
+    return Collections.unmodifiableList(tensors);
   }
 
-  /** Returns the names under which the files hold the tensors that are read. */
-  public Set<String> storedNames() {
-    return new LinkedHashSet<>(stored.values());
+  /** Returns the names under which the files hold {@link #tensors}; one may stand twice. */
+  public List<String> storedNames() {
+    return tensors.stream().map(this::stored).toList();
   }
 
   /** Returns the name under which the files hold a tensor. */
   public String stored(String name) {
-    return Objects.requireNonNull(stored.get(name));
+    return aliased.getOrDefault(name, name);
   }
 
   /**
-   * Returns the stored name of an alias whose rule gives a source layout.
+   * Checks an alias whose rule gives a source layout.
    *
-   * @param own the rule for the stored name; null if it has none
+   * @param own the rule for the stored name
    * @throws InvalidArgumentException if {@code own} gives another source layout, or none
    */
-  public String requireStored(String name, Rule rule, @Nullable Rule own) {
-    if (own == null || !own.from().equals(rule.from())) {
+  public void requireStored(String name, Rule rule, Rule own) {
+    if (!own.from().equals(rule.from())) {
       throw new InvalidArgumentException(
           rule.where() + ".from: \"" + name + "\" is another name of tensor \"" + stored(name)
-              + "\", whose rule gives its source layout");
+              + "\", whose rule gives its source layout; leave \"from\" out here");
     }
-    return stored(name);
   }
 
   /** Returns the metadata of the written files, with aliases of the new names. */
   public Map<String, String> metadata(List<TensorMove> moves, Consumer<String> warnings) {
-    Map<String, List<TensorMove>> sources = new LinkedHashMap<>();
-    moves.forEach(
-        move ->
-            sources.computeIfAbsent(move.target().name(), key -> new ArrayList<>()).add(move));
+    Set<String> asked = new HashSet<>(metadata.keySet());
+    asked.addAll(metadata.values());
+    Set<String> targets = new HashSet<>();
     Map<String, String> renamed = new HashMap<>();
-    sources.forEach(
-        (target, of) -> {
-          if (of.size() == 1 && of.get(0).axes().isIdentity() && !of.get(0).isPart()) {
-            renamed.putIfAbsent(of.get(0).source().name(), target);
-          }
-        });
+    for (TensorMove move : moves) {
+      if (asked.contains(move.target().name())) {
+        targets.add(move.target().name());
+      }
+      if (asked.contains(move.source().name()) && move.axes().isIdentity() && !move.isPart()) {
+        renamed.putIfAbsent(move.source().name(), move.target().name());
+      }
+    }
     Map<String, String> all = new LinkedHashMap<>(metadata);
     metadata.forEach(
         (name, other) -> {
-          if (sources.containsKey(name) && sources.containsKey(other) && !isTensor(name)) {
+          if (targets.contains(name) && targets.contains(other) && !aliased.containsKey(name)) {
             warnings.accept(
                 "__metadata__ \"" + name + "\": says that it is another name of tensor \"" + other
                     + "\", and there is a tensor of that name; it is left out");
           }
         });
-    all.keySet().removeIf(key -> sources.containsKey(key) || isTensor(key));
+    all.keySet().removeIf(key -> targets.contains(key) || aliased.containsKey(key));
     following.forEach(
         (name, other) -> {
           String now = renamed.get(other);
-          if (sources.containsKey(name)) {
+          if (targets.contains(name)) {
             warnings.accept(
                 "__metadata__ \"" + name + "\": was a name of tensor \"" + other + "\", and another tensor has it"
                     + " now");
@@ -134,9 +136,5 @@ public final class TiedNames {
           }
         });
     return all;
-  }
-
-  private boolean isTensor(String key) {
-    return stored.containsKey(key) && !stored.get(key).equals(key);
   }
 }

@@ -94,7 +94,7 @@ final class PageData {
         "wire", tensor.wire(),
         "from", layout(tensor.from(), tensor.shape()),
         "to", layout(tensor.to(), tensor.shape()),
-        "reduced", traffic.reduceBytes(),
+        "reduced", request.totals(same).reduceBytes(),
         "links", numbers(traffic.links()),
         "reads", numbers(traffic.reads()));
   }

@@ -236,7 +236,7 @@ public final class PlanReport {
   private String hosts(Planned planned, HostTraffic traffic) {
     int hosts = request.count(planned.ranks());
     StringBuilder text = new StringBuilder();
-    for (HostTraffic.Link link : summary ? List.<HostTraffic.Link>of() : traffic.between()) {
+    for (Link link : summary ? List.<Link>of() : traffic.between()) {
       text.append(
           String.format(
               Locale.ROOT,

@@ -56,6 +56,12 @@ public final class CallStruct {
     return this;
   }
 
+  /** Sets this rank's factor, which only premultiplied sums use. */
+  public CallStruct factor(double factor) {
+    struct.putDouble(Structs.Call.FACTOR, factor);
+    return this;
+  }
+
   /** Sets the addresses of lists with each input part's count and offset. 0 means no list. */
   public CallStruct inParts(long counts, long offsets) {
     struct.putLong(Structs.Call.IN_COUNTS, counts);

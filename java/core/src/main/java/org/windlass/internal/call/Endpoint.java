@@ -55,6 +55,8 @@ public final class Endpoint {
 
   public final CallStruct call = new CallStruct();
 
+  public final MessageCalls messages;
+
   private final CommHandle comm;
   private final LeftPins pins;
   private final OwnThreads threads;
@@ -93,6 +95,7 @@ public final class Endpoint {
     this.comm = new CommHandle(handle);
     this.pins = new LeftPins(comm);
     this.threads = new OwnThreads(rank);
+    this.messages = new MessageCalls(this, threads::noteUse);
     Watcher.add(this);
   }
 
@@ -177,6 +180,7 @@ public final class Endpoint {
    * @throws RuntimeException if another call is in progress
    */
   public void begin(Thread thread) {
+    messages.requireNoGroup(thread);
     if (!CALLER.compareAndSet(this, null, thread)) {
       throw inUse();
     }
@@ -228,11 +232,16 @@ public final class Endpoint {
     try {
       return Failures.of(code, scratch.errorBuffer());
     } finally {
-      boolean quiet = comm.isQuietAfter(code);
-      for (Lifetime each : pinned) {
-        settle(each, quiet);
-      }
+      unpinOnceQuiet(code, pinned);
       end();
+    }
+  }
+
+  /** Unpins the memory of a call that returned {@code code}, once no rank can access it. */
+  void unpinOnceQuiet(int code, @Nullable Lifetime[] pinned) {
+    boolean quiet = comm.isQuietAfter(code);
+    for (Lifetime each : pinned) {
+      settle(each, quiet);
     }
   }
 
@@ -315,6 +324,7 @@ public final class Endpoint {
     } finally {
       closed = true;
       threads.shutdown();
+      messages.shutdown();
       pins.releaseCaptured();
       pins.drain();
       forgetIfDone();

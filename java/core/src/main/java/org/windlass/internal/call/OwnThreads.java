@@ -38,7 +38,7 @@ final class OwnThreads {
     return made;
   }
 
-  private void noteUse() {
+  void noteUse() {
     for (OwnThreads each = this; each != null; each = each.origin) {
       each.areUsed = true;
     }
@@ -52,7 +52,7 @@ final class OwnThreads {
     return areUsed;
   }
 
-  /** Records the thread that waits in {@link QueuedCall#join}, or null after the wait. */
+  /** Records the thread that waits in {@link PendingCall#join}, or null after the wait. */
   void waits(@Nullable Thread caller) {
     waiter = caller;
   }

@@ -4,6 +4,7 @@ package org.windlass.internal.json;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.ByteArrayOutputStream;
+import java.io.FilterOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
@@ -21,8 +22,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Writes a JSON object in memory, in UTF-8. {@link JsonText} reads one.
  *
- * <p>The object is a map from names to values. A value is null, a number, a boolean, a map, or the
- * elements of a collection or a stream. The text of any other value is a string. An empty optional
+ * <p>The object is a map from names to values. A value is null, a number, a boolean, a map, {@link
+ * Members}, or the elements of a collection or a stream. The text of any other value is a string. An empty optional
  * adds no member.
  */
 public final class JsonObject {
@@ -69,20 +70,39 @@ public final class JsonObject {
     return out.toByteArray();
   }
 
-  /** Writes an object with these members on one line, as UTF-8, and closes {@code out}. */
-  public static void write(OutputStream out, Stream<? extends Map.Entry<?, ?>> members)
-      throws IOException {
-    write(out, false, members);
-  }
+  /** Represents an object whose members are made one after another, as they are written. */
+  public record Members(Stream<? extends Map.Entry<?, ?>> entries) {}
 
-  private static void write(
+  /**
+   * Writes an object with these members as UTF-8, and closes {@code out}.
+   *
+   * @param isForPeople whether to write indented lines instead of one line
+   * @return the number of bytes
+   */
+  public static long write(
       OutputStream out, boolean isForPeople, Stream<? extends Map.Entry<?, ?>> members)
       throws IOException {
-    try (JsonGenerator json = FACTORY.createGenerator(out)) {
+    Counted counted = new Counted(out);
+    try (JsonGenerator json = FACTORY.createGenerator(counted)) {
       if (isForPeople) {
         json.useDefaultPrettyPrinter();
       }
       writeMembers(json, members.iterator());
+    }
+    return counted.bytes;
+  }
+
+  private static final class Counted extends FilterOutputStream {
+    private long bytes;
+
+    Counted(OutputStream out) {
+      super(out);
+    }
+
+    @Override
+    public void write(byte[] from, int first, int count) throws IOException {
+      out.write(from, first, count);
+      bytes += count;
     }
   }
 
@@ -102,6 +122,8 @@ public final class JsonObject {
   private static void write(JsonGenerator json, @Nullable Object value) throws IOException {
     if (value instanceof Map<?, ?> object) {
       writeMembers(json, object.entrySet().iterator());
+    } else if (value instanceof Members made) {
+      writeMembers(json, made.entries().iterator());
     } else if (value instanceof Iterable<?> elements) {
       writeElements(json, elements.iterator());
     } else if (value instanceof BaseStream<?, ?> stream) {

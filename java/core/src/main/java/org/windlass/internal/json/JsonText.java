@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.json;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.core.StreamReadFeature;
+import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.Writer;
 import java.math.BigInteger;
-import java.nio.ByteBuffer;
-import java.nio.CharBuffer;
-import java.nio.charset.CharacterCodingException;
-import java.nio.charset.CodingErrorAction;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -22,8 +22,11 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.BiFunction;
+import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * Reads one JSON text strictly: valid UTF-8, no duplicate key in an object, only white space after
@@ -57,6 +60,18 @@ public final class JsonText implements AutoCloseable {
   @FunctionalInterface
   public interface Part<K> {
     void read(K keyOrIndex) throws IOException;
+  }
+
+  /** Reads a value, with the parser on its first token; {@code what} names it in messages. */
+  @FunctionalInterface
+  public interface Value<T> {
+    T read(String what) throws IOException;
+  }
+
+  /** Makes a value of a whole text, with the parser on its first token. */
+  @FunctionalInterface
+  public interface Whole<T> {
+    T read(JsonText json) throws IOException;
   }
 
   /** Reads the value of a key of the outermost object, or an element of the outermost list. */
@@ -130,8 +145,14 @@ public final class JsonText implements AutoCloseable {
    */
   public static void object(
       String where, byte[] bytes, Refusal refusal, Reader<String> reader) {
-    read(
-        where, bytes, refusal, json -> json.members("the whole", key -> reader.read(json, key)));
+    parse(
+        where,
+        bytes,
+        refusal,
+        json -> {
+          json.members("the whole", key -> reader.read(json, key));
+          return where;
+        });
   }
 
   /**
@@ -142,38 +163,37 @@ public final class JsonText implements AutoCloseable {
    */
   public static void list(
       String where, byte[] bytes, Refusal refusal, Reader<Integer> reader) {
-    read(
+    parse(
         where,
         bytes,
         refusal,
-        json -> json.elements("the whole", index -> reader.read(json, index)));
+        json -> {
+          json.elements("the whole", index -> reader.read(json, index));
+          return where;
+        });
   }
 
-  private static void read(
-      String where, byte[] bytes, Refusal refusal, Part<JsonText> whole) {
-    CharBuffer text;
+  /**
+   * Reads {@code bytes} as one value.
+   *
+   * @param where name of the text, for messages
+   * @param whole called with the parser on the value; makes the result
+   */
+  public static <T> T parse(String where, byte[] bytes, Refusal refusal, Whole<T> whole) {
     try {
-      text =
-          StandardCharsets.UTF_8
-              .newDecoder()
-              .onMalformedInput(CodingErrorAction.REPORT)
-              .onUnmappableCharacter(CodingErrorAction.REPORT)
-              .decode(ByteBuffer.wrap(bytes));
-    } catch (CharacterCodingException malformed) {
+      decoded(bytes).transferTo(Writer.nullWriter());
+    } catch (IOException malformed) {
       throw refusal.of(where + ": the JSON is not valid UTF-8", null);
     }
-    try (JsonText json =
-        new JsonText(
-            where,
-            FACTORY.createParser(text.array(), text.arrayOffset(), text.length()),
-            refusal)) {
+    try (JsonText json = new JsonText(where, FACTORY.createParser(decoded(bytes)), refusal)) {
       if (json.parser.nextToken() == null) {
         throw json.bad("the JSON is empty");
       }
-      whole.read(json);
+      T value = whole.read(json);
       if (json.parser.nextToken() != null) {
         throw json.bad("something follows the JSON");
       }
+      return value;
     } catch (JsonProcessingException malformed) {
       String at =
           malformed.getLocation() == null
@@ -184,6 +204,11 @@ public final class JsonText implements AutoCloseable {
     } catch (IOException impossible) {
       throw refusal.of(where + ": unreadable JSON", impossible);
     }
+  }
+
+  /** Returns the characters of {@code bytes}, decoded as they are read. */
+  private static InputStreamReader decoded(byte[] bytes) {
+    return new InputStreamReader(new ByteArrayInputStream(bytes), UTF_8.newDecoder());
   }
 
   /**
@@ -221,6 +246,27 @@ public final class JsonText implements AutoCloseable {
     return text;
   }
 
+  /**
+   * Returns what {@code parser} makes of the string at the parser. If it throws {@link
+   * InvalidArgumentException}, the message gets the position.
+   */
+  public <T> T parsed(String what, Function<String, T> parser) throws IOException {
+    String text = string(what);
+    return checked(what, () -> parser.apply(text));
+  }
+
+  /**
+   * Returns what {@code value} returns. If it throws {@link InvalidArgumentException}, the message
+   * gets the position.
+   */
+  public <T> T checked(String what, Supplier<T> value) {
+    try {
+      return value.get();
+    } catch (InvalidArgumentException malformed) {
+      throw bad(what + ": " + malformed.getMessage());
+    }
+  }
+
   /** Returns the integer at the parser: no sign, no fraction, no exponent, below 2^63. */
   public long natural(String what) throws IOException {
     if (parser.currentToken() != JsonToken.VALUE_NUMBER_INT) {
@@ -234,6 +280,15 @@ public final class JsonText implements AutoCloseable {
       throw bad(what + " is " + digits + ", which does not fit 63 bits");
     }
     return parser.getLongValue();
+  }
+
+  /** Returns the integer at the parser: no sign, no fraction, no exponent, below 2^31. */
+  public int integer(String what) throws IOException {
+    long value = natural(what);
+    if (value > Integer.MAX_VALUE) {
+      throw bad(what + " is " + value + ", more than " + Integer.MAX_VALUE);
+    }
+    return (int) value;
   }
 
   /** Returns the number at the parser. It is not negative, and not too large for a double. */
@@ -272,16 +327,19 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  public List<Long> naturals(String what) throws IOException {
-    List<Long> values = new ArrayList<>();
-    elements(what, index -> values.add(natural(what + "[" + index + "]")));
+  /** Reads a list of values, in order. The parser is on the opening bracket. */
+  public <T> List<T> list(String what, Value<T> value) throws IOException {
+    List<T> values = new ArrayList<>();
+    elements(what, index -> values.add(value.read(what + "[" + index + "]")));
     return values;
   }
 
+  public List<Long> naturals(String what) throws IOException {
+    return list(what, this::natural);
+  }
+
   public List<String> strings(String what) throws IOException {
-    List<String> values = new ArrayList<>();
-    elements(what, index -> values.add(string(what + "[" + index + "]")));
-    return values;
+    return list(what, this::string);
   }
 
   public boolean isList() {
@@ -328,7 +386,7 @@ public final class JsonText implements AutoCloseable {
 
   /** Returns true if a text has no unpaired surrogate, so that UTF-8 can encode it. */
   public static boolean wellFormed(String text) {
-    return StandardCharsets.UTF_8.newEncoder().canEncode(text);
+    return text.codePoints().noneMatch(code -> Character.getType(code) == Character.SURROGATE);
   }
 
   @Override

@@ -155,7 +155,7 @@ public final class AllGatherStart {
   private long awaited(int leader) {
     RuntimeException failure;
     try {
-      return handle.get(Math.max(1, until.leftNs()), TimeUnit.NANOSECONDS);
+      return handle.get(until.leftNs(), TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
       Throwable cause = Objects.requireNonNull(e.getCause());
       throw new AbortedException(
@@ -169,8 +169,6 @@ public final class AllGatherStart {
               "rank " + leader + ", which starts for all ranks of this process, had not done so"
                   + " when the deadline of " + Deadline.text(until.deadline())
                   + " passed; give more time",
-              e,
-              "",
               List.of(leader));
     } catch (InterruptedException e) {
       failure = Waits.interrupted("the start");

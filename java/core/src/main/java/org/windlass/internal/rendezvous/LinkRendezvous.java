@@ -130,7 +130,7 @@ public final class LinkRendezvous implements AutoCloseable {
       place = file.findOr(this::openAnywhere, deadline);
     } else if (server == null) {
       try {
-        server = OwnStore.open(Objects.requireNonNull(place), library);
+        server = new OwnStore(Objects.requireNonNull(place), library);
       } catch (RuntimeException e) {
         // Another process may have the address, or the host may be another one. Connecting shows
         // which.
@@ -181,7 +181,7 @@ public final class LinkRendezvous implements AutoCloseable {
   private RendezvousFile.Place openAnywhere() {
     close();
     RendezvousFile.Place any = new RendezvousFile.Place(StoreServer.loopback(), Token.random());
-    server = OwnStore.open(any, library);
+    server = new OwnStore(any, library);
     return server.place();
   }
 

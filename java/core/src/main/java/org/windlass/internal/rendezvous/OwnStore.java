@@ -4,7 +4,6 @@ package org.windlass.internal.rendezvous;
 import java.net.InetSocketAddress;
 import java.util.HashSet;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
@@ -33,11 +32,7 @@ public final class OwnStore implements AutoCloseable {
   }
 
   private final RendezvousFile.Place asked;
-  private @Nullable Shared shared;
-
-  private OwnStore(RendezvousFile.Place asked) {
-    this.asked = asked;
-  }
+  private final Shared shared;
 
   /**
    * Opens a store for a start. Shares the open one at the address if its token is the same, and no
@@ -45,24 +40,25 @@ public final class OwnStore implements AutoCloseable {
    *
    * @throws WindlassException Resource if the server can't listen at the address
    */
-  public static OwnStore open(RendezvousFile.Place place, String library) {
-    OwnStore user = new OwnStore(place);
-    OPEN.compute(
-        place.address(),
-        (address, open) -> {
-          boolean isFree =
-              open != null && open.starting == null && open.digits.equals(place.token().digits());
-          user.shared = isFree ? open : new Shared(place, library);
-          user.shared.users.add(user);
-          user.shared.starting = user;
-          return user.shared;
-        });
-    return user;
+  public OwnStore(RendezvousFile.Place place, String library) {
+    asked = place;
+    shared =
+        OPEN.compute(
+            place.address(),
+            (address, open) -> {
+              boolean isFree =
+                  open != null && open.starting == null
+                      && open.digits.equals(place.token().digits());
+              Shared taken = isFree ? open : new Shared(place, library);
+              taken.users.add(this);
+              taken.starting = this;
+              return taken;
+            });
   }
 
   /** Returns the server's address and token. */
   public RendezvousFile.Place place() {
-    return new RendezvousFile.Place(shared().server.address(), asked.token());
+    return new RendezvousFile.Place(shared.server.address(), asked.token());
   }
 
   /** Records that all ranks have joined, so that another start may use the server. */
@@ -77,7 +73,6 @@ public final class OwnStore implements AutoCloseable {
         asked.address(),
         (address, open) -> {
           withoutStart(open);
-          Shared shared = shared();
           if (!shared.users.remove(this) || !shared.users.isEmpty()) {
             return open;
           }
@@ -86,12 +81,7 @@ public final class OwnStore implements AutoCloseable {
         });
   }
 
-  private Shared shared() {
-    return Objects.requireNonNull(shared);
-  }
-
   private Shared withoutStart(Shared open) {
-    Shared shared = shared();
     shared.starting = shared.starting == this ? null : shared.starting;
     return open;
   }

@@ -11,9 +11,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
-import java.util.Objects;
 import java.util.concurrent.TimeUnit;
-import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -48,18 +46,17 @@ final class Connector {
 
   /** The member's end of a connection. One thread at a time may receive, and one may send. */
   static final class Connection {
-    private final SocketChannel socket = SocketChannel.open();
-    private @Nullable FrameChannel channel;
-    private @Nullable Duration silence;
+    private final SocketChannel socket;
+    private final FrameChannel channel;
+    private Duration silence = Duration.ZERO; // until the server has named it
 
-    private Connection() throws IOException {}
-
-    private FrameChannel channel() {
-      return Objects.requireNonNull(channel);
+    private Connection(SocketChannel socket) throws IOException {
+      this.socket = socket;
+      channel = new FrameChannel(Channels.newChannel(socket.socket().getInputStream()), socket);
     }
 
     Duration silence() {
-      return Objects.requireNonNull(silence);
+      return silence;
     }
 
     /**
@@ -68,7 +65,6 @@ final class Connector {
      * @throws SocketTimeoutException if no frame is complete at the deadline
      */
     ByteBuffer receive(Deadline until) throws IOException {
-      FrameChannel channel = channel();
       ByteBuffer frame = channel.next();
       for (boolean isOver = false; frame == null; frame = channel.next()) {
         if (isOver) {
@@ -84,7 +80,6 @@ final class Connector {
     }
 
     void send(byte[] body) throws IOException {
-      FrameChannel channel = channel();
       channel.send(body);
       while (!channel.flush()) {
         // During a timed read, the channel writes in parts; each call waits for room.
@@ -146,9 +141,8 @@ final class Connector {
     isConnected = false;
     boolean isLast = until.leftNs() <= LONGEST_ATTEMPT.toNanos();
     Deadline end = isLast ? until : Deadline.of(LONGEST_ATTEMPT);
-    Connection made = new Connection();
+    SocketChannel socket = SocketChannel.open();
     try {
-      SocketChannel socket = made.socket;
       socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
       InetSocketAddress known = Sockets.resolved(address);
       isLoopback = known.getAddress().isLoopbackAddress();
@@ -158,12 +152,11 @@ final class Connector {
         throw new ConnectException("nobody listens there");
       }
       isConnected = true;
-      made.channel =
-          new FrameChannel(Channels.newChannel(socket.socket().getInputStream()), socket);
+      Connection made = new Connection(socket);
       greet(made, end);
       return made;
     } catch (IOException | RuntimeException | Error e) {
-      made.close();
+      Sockets.close(socket);
       throw e;
     }
   }
@@ -181,7 +174,7 @@ final class Connector {
               + " store's");
     }
     made.send(greeting.proof());
-    made.channel().sealed(greeting.memberSeal(), greeting.serverSeal());
+    made.channel.sealed(greeting.memberSeal(), greeting.serverSeal());
     try {
       beWelcomed(made, end);
     } catch (MalformedException e) {
@@ -239,7 +232,7 @@ final class Connector {
   }
 
   private static int leftMs(Deadline deadline) {
-    long left = TimeUnit.NANOSECONDS.toMillis(Math.max(0, deadline.leftNs())) + 1;
+    long left = TimeUnit.NANOSECONDS.toMillis(deadline.leftNs()) + 1;
     return (int) Math.min(Integer.MAX_VALUE, left);
   }
 }

@@ -9,6 +9,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
@@ -18,6 +19,12 @@ import org.windlass.error.WindlassException;
 @FunctionalInterface
 public interface Encoding {
   void to(DataOutputStream out) throws IOException;
+
+  /** Writes one element of a list. */
+  @FunctionalInterface
+  interface Writing<T> {
+    void to(DataOutputStream out, T element) throws IOException;
+  }
 
   @FunctionalInterface
   interface Reading<T> {
@@ -95,22 +102,43 @@ public interface Encoding {
     return arrays;
   }
 
-  static void putFailure(DataOutputStream out, WindlassException failure) throws IOException {
-    out.writeInt(failure.code().number());
-    putArray(out, String.valueOf(failure.getMessage()).getBytes(StandardCharsets.UTF_8));
-    out.writeInt(failure.faultyRanks().size());
-    for (int rank : failure.faultyRanks()) {
-      out.writeInt(rank);
+  static void putText(DataOutputStream out, String text) throws IOException {
+    putArray(out, text.getBytes(StandardCharsets.UTF_8));
+  }
+
+  static String text(DataInputStream in) throws IOException {
+    return new String(array(in), StandardCharsets.UTF_8);
+  }
+
+  /** Writes the number of elements, and then each of them. */
+  static <T> void putList(DataOutputStream out, Collection<T> list, Writing<T> writing)
+      throws IOException {
+    out.writeInt(list.size());
+    for (T each : list) {
+      writing.to(out, each);
     }
   }
 
-  static WindlassException failure(DataInputStream in) throws IOException {
-    int code = in.readInt();
-    String message = new String(array(in), StandardCharsets.UTF_8);
-    List<Integer> faultyRanks = new ArrayList<>();
-    for (int left = in.readInt(); left > 0; left--) {
-      faultyRanks.add(in.readInt());
+  /** Reads a list of elements that have at least a byte each. {@code in} is a whole value. */
+  static <T> List<T> list(DataInputStream in, Reading<T> reading) throws IOException {
+    int count = in.readInt();
+    if (count < 0 || count > in.available()) {
+      throw new EOFException();
     }
-    return WindlassException.of(code, message, faultyRanks);
+    List<T> list = new ArrayList<>();
+    while (list.size() < count) {
+      list.add(reading.from(in));
+    }
+    return list;
+  }
+
+  static void putFailure(DataOutputStream out, WindlassException failure) throws IOException {
+    out.writeInt(failure.code().number());
+    putText(out, String.valueOf(failure.getMessage()));
+    putList(out, failure.faultyRanks(), DataOutputStream::writeInt);
+  }
+
+  static WindlassException failure(DataInputStream in) throws IOException {
+    return WindlassException.of(in.readInt(), text(in), list(in, DataInputStream::readInt));
   }
 }

@@ -2,7 +2,6 @@
 package org.windlass.internal.store;
 
 import java.nio.charset.StandardCharsets;
-import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
@@ -27,7 +26,7 @@ public final class Limits {
   private Limits() {}
 
   public static void key(String key) {
-    prefix(Objects.requireNonNull(key, "key"));
+    prefix(key);
     if (key.isEmpty()) {
       throw new InvalidArgumentException("key is empty");
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-import java.util.Objects;
 
 /**
  * A member of a store: a rank of a job, or an observer of the job, with rank -1 and size 0.
@@ -16,8 +15,6 @@ public record Member(String job, int rank, int size, String library) {
   public static final int MOST_RANKS = 4096;
 
   public Member {
-    Objects.requireNonNull(job, "job");
-    Objects.requireNonNull(library, "library");
     int bytes = Limits.bytes(job);
     require(bytes > 0 && bytes <= JOB, "job has " + bytes + " bytes of UTF-8; it has 1 to " + JOB);
     require(

@@ -10,7 +10,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -74,8 +73,6 @@ public final class SocketStore implements Store {
   /** Connects. Throws PeerLost if {@code isOpened}, so a server has listened, and none does. */
   public static SocketStore connect(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
-    Objects.requireNonNull(token, "token");
-    Objects.requireNonNull(member, "member");
     SocketStore store =
         new SocketStore(
             Sockets.name(address),
@@ -112,7 +109,7 @@ public final class SocketStore implements Store {
   @Override
   public void set(String key, byte[] value, Duration deadline) {
     Limits.key(key);
-    Limits.value(Objects.requireNonNull(value, "value"));
+    Limits.value(value);
     ask("set " + key, deadline, reply -> true, Wire.SET, key, value);
   }
 
@@ -143,7 +140,7 @@ public final class SocketStore implements Store {
   @Override
   public boolean hold(String key, byte[] value, Duration deadline) {
     Limits.key(key);
-    Limits.value(Objects.requireNonNull(value, "value"));
+    Limits.value(value);
     return ask("hold " + key, deadline, SocketStore::isOne, Wire.HOLD, key, value);
   }
 

@@ -116,8 +116,6 @@ public final class StoreServer implements AutoCloseable {
    */
   public static StoreServer open(
       InetSocketAddress address, Token token, String library, Bounds bounds) {
-    Objects.requireNonNull(token, "token");
-    Objects.requireNonNull(bounds, "bounds");
     Member.observer("the server", library); // checks it
     Selector selector = null;
     ServerSocketChannel listener = null;

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.function.IntFunction;
 import org.windlass.Communicator;
 import org.windlass.error.MismatchException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.call.Gathered;
 
@@ -25,7 +26,7 @@ public final class Alike {
    * @throws MismatchException if two ranks differ; the message has {@code here} of both
    */
   public static void require(
-      Communicator communicator, Until until, int operation, Fingerprint own, String here) {
+      Communicator communicator, Deadline until, int operation, Fingerprint own, String here) {
     int other = unlikeFirst(communicator, until, operation, own);
     if (other != 0) {
       throw mismatch(communicator, until, operation, other, here);
@@ -44,7 +45,7 @@ public final class Alike {
    */
   public static void require(
       Communicator communicator,
-      Until until,
+      Deadline until,
       int operation,
       long[] items,
       IntFunction<String> here) {
@@ -65,7 +66,7 @@ public final class Alike {
   }
 
   private static int unlikeFirst(
-      Communicator communicator, Until until, int operation, Fingerprint own) {
+      Communicator communicator, Deadline until, int operation, Fingerprint own) {
     long[][] all = Gathered.words(communicator, until::leftNs, operation, own.value());
     int other = 1;
     while (other < all.length && all[other][0] == all[0][0]) {
@@ -75,7 +76,7 @@ public final class Alike {
   }
 
   private static MismatchException mismatch(
-      Communicator communicator, Until until, int operation, int other, String here) {
+      Communicator communicator, Deadline until, int operation, int other, String here) {
     byte[] text = here.getBytes(StandardCharsets.UTF_8);
     byte[][] texts = Gathered.bytes(communicator, until::leftNs, operation, text);
     return new MismatchException(

@@ -60,7 +60,7 @@ public record BoundTensor(
       throw refused(call, role, spec, "is read-only");
     }
     Views.requireDevices(call, text(role, spec), view);
-    if (!Views.memory(view).usable()) {
+    if (!view.memory().usable()) {
       throw Views.closed(call, text(role, spec), view);
     }
   }

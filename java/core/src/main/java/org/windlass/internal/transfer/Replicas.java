@@ -13,6 +13,7 @@ import org.windlass.Communicator;
 import org.windlass.Tensor;
 import org.windlass.error.InternalException;
 import org.windlass.error.VerificationFailedException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
 import org.windlass.layout.Layout;
@@ -24,51 +25,31 @@ import org.windlass.layout.TensorSpec;
  * Checks that replicas of sources are equal. Ranks that hold the same part of a tensor, or the same
  * term of a {@code Partial}, must hold the same bits. Ranks compare hashes of their parts. If two
  * differ, hashes of ever smaller parts find the first different element.
+ *
+ * @param communicator has every rank of the sources' layouts
+ * @param ranks element {@code r} is the number that layouts use for rank {@code r}; ascending
+ * @param named formats a layout for messages
  */
-public final class Replicas {
+public record Replicas(
+    Deadline until, Communicator communicator, int[] ranks, Function<Layout, String> named) {
   private record Suspects(BoundTensor tensor, int first, int other) {}
 
-  private final Until until;
-  private final Communicator communicator;
-
-  /** The number that layouts use for each rank of the communicator; ascending. */
-  private final int[] ranks;
-
-  private final Function<Layout, String> named;
-
-  private Replicas(
-      Until until, Communicator communicator, int[] ranks, Function<Layout, String> named) {
-    this.until = until;
-    this.communicator = communicator;
-    this.ranks = ranks;
-    this.named = named;
-  }
-
   /**
-   * Checks all replicas. Collective over the communicator, which has every rank of the sources'
-   * layouts.
+   * Checks all replicas. Collective over the communicator.
    *
-   * @param ranks element {@code r} is the number that layouts use for rank {@code r}; ascending
-   * @param named formats a layout for messages
    * @param tensors the same on every rank, each with that rank's source
    * @throws VerificationFailedException on every rank, if two replicas differ
    */
-  public static void check(
-      Until until,
-      Communicator communicator,
-      int[] ranks,
-      Function<Layout, String> named,
-      List<BoundTensor> tensors) {
+  public void check(List<BoundTensor> tensors) {
     Map<String, BoundTensor> sources = new LinkedHashMap<>();
     for (BoundTensor tensor : tensors) {
       if (tensor.from().layout().placements().contains(Placement.replicate())) {
         sources.putIfAbsent(tensor.from().name(), tensor);
       }
     }
-    Replicas replicas = new Replicas(until, communicator, ranks, named);
-    Suspects suspects = replicas.compare(new ArrayList<>(sources.values()));
+    Suspects suspects = compare(new ArrayList<>(sources.values()));
     if (suspects != null) {
-      throw replicas.failure(suspects);
+      throw failure(suspects);
     }
   }
 

@@ -53,7 +53,7 @@ public final class Targets {
     for (int i = 0; i < specs.size(); i++) {
       Tensor view = targets.get(i);
       views.computeIfAbsent(specs.get(i).name(), n -> new ArrayList<>()).add(view);
-      stretches.computeIfAbsent(Views.memory(view), m -> new Stretch()).include(view);
+      stretches.computeIfAbsent(view.memory(), m -> new Stretch()).include(view);
     }
     if (doubled) {
       stretches.forEach((memory, stretch) -> stretch.second = like(memory, stretch));
@@ -110,7 +110,7 @@ public final class Targets {
    * @throws InvalidArgumentException if {@code view} lies outside the memory of the bound views
    */
   public Tensor view(Tensor view, int half) {
-    Stretch stretch = stretches.get(Views.memory(view));
+    Stretch stretch = stretches.get(view.memory());
     if (stretch == null || !stretch.holds(view)) {
       throw new InvalidArgumentException(
           "tensor: " + view + " is no view of what was bound, nor of what lies between");
@@ -122,9 +122,9 @@ public final class Targets {
     if (half == 0 || !doubled) {
       return view;
     }
-    Stretch stretch = Objects.requireNonNull(stretches.get(Views.memory(view)));
+    Stretch stretch = Objects.requireNonNull(stretches.get(view.memory()));
     Memory second = Objects.requireNonNull(stretch.second);
     long address = second.address + (view.address() - stretch.base());
-    return Views.at(second, address, view);
+    return view.at(second, address);
   }
 }

@@ -17,10 +17,6 @@ import org.windlass.kernel.Target;
 public final class Views {
   private Views() {}
 
-  public static Memory memory(Tensor view) {
-    return view.memory();
-  }
-
   /** Returns the bytes from the first element to the end of the last; 0 without elements. */
   public static long span(Tensor view) {
     return Shapes.span(view.shape(), view.strides()) * view.dtype().bytes();
@@ -33,24 +29,19 @@ public final class Views {
     }
   }
 
-  /** Returns a view like {@code view} of other memory, first element at {@code address}. */
-  public static Tensor at(Memory memory, long address, Tensor view) {
-    return view.at(memory, address);
-  }
-
   /**
    * Returns the exception for a call that finds the memory of {@code view} closed. {@code call} and
    * {@code name} are for its message.
    */
   public static ClosedException closed(String call, String name, Tensor view) {
     return new ClosedException(
-        call + ": " + name + " (" + view + ") is over memory that " + memory(view).ending());
+        call + ": " + name + " (" + view + ") is over memory that " + view.memory().ending());
   }
 
   /** Throws UnsupportedException for a view in device memory, unless the kernels run on devices. */
   public static void requireDevices(String call, String name, Tensor view) {
     Target target = Target.loaded();
-    if (memory(view).onDevice && target != Target.CUDA) {
+    if (view.memory().onDevice && target != Target.CUDA) {
       throw new UnsupportedException(
           call + ": " + name + " (" + view + ") lies in a device's memory, which kernels of target "
               + target + " don't get at; those of target " + Target.CUDA + " do");
@@ -62,7 +53,7 @@ public final class Views {
     try (Scratch scratch = Scratch.take()) {
       scratch.elementLong(0);
       long target = describe(scratch, 0, view);
-      check(Native.wl_tensor_fill(target, scratch.element(), scratch.error()), scratch);
+      Failures.check(Native.wl_tensor_fill(target, scratch.element(), scratch.error()), scratch);
     }
   }
 
@@ -82,7 +73,7 @@ public final class Views {
    * of the communicator's rank reads them.
    */
   public static long hash(Communicator communicator, String call, Tensor view, long seed) {
-    Memory memory = memory(view);
+    Memory memory = view.memory();
     if (!memory.hold()) {
       throw closed(call, "a view", view);
     }
@@ -97,7 +88,7 @@ public final class Views {
       int dtype = view.dtype().code();
       long out = scratch.out();
       long error = scratch.error();
-      check(
+      Failures.check(
           Native.wl_tensor_hash(scratch.element(), 1, 0, dtype, dtype, seed, out, error), scratch);
       return scratch.outValue();
     } finally {
@@ -109,9 +100,5 @@ public final class Views {
 
   private static long describe(Scratch scratch, int slot, Tensor view) {
     return scratch.tensor(slot, view.dtype().code(), view.address(), view.shape(), view.strides());
-  }
-
-  private static void check(int code, Scratch scratch) {
-    Failures.check(code, scratch);
   }
 }

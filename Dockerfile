@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# The windlass command, from the archive that scripts/release makes:
+#   docker build --build-arg VERSION=0.1.0 -t windlass .    beside windlass-0.1.0-linux-x86_64.tar.gz
+#   docker run --rm --ipc=host windlass demo
+FROM debian:12-slim
+ARG VERSION=0.1.0
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends openjdk-17-jre-headless libucx0 \
+ && rm -rf /var/lib/apt/lists/*
+ADD windlass-${VERSION}-linux-x86_64.tar.gz /opt/
+RUN ln -s /opt/windlass-${VERSION}-linux-x86_64 /opt/windlass \
+ && useradd --system --create-home windlass
+ENV PATH=/opt/windlass/bin:$PATH
+USER windlass
+WORKDIR /home/windlass
+ENTRYPOINT ["windlass"]
+CMD ["--help"]

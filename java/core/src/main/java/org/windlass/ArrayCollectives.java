@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import java.util.Arrays;
+import java.util.Objects;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.internal.call.Endpoint;
+
+/**
+ * The collectives of Java arrays among {@link Collectives}. They are a convenience for small data.
+ * Each call copies the array once to native memory, runs the operation of the same name on tensors,
+ * and copies the result once to an array. {@code float[]} is f32, {@code double[]} f64, {@code
+ * int[]} i32 and {@code long[]} i64.
+ *
+ * <p>All ranks pass arrays of one type and length, or get a {@link MismatchException}. The {@code
+ * byte[]} forms are the exception: ranks pass different lengths, up to {@link #MOST_BYTES}. They
+ * exchange the lengths first, so they take twice the deadline at most.
+ */
+public abstract sealed class ArrayCollectives extends Reductions permits Collectives {
+  /** The most bytes that a rank may pass to {@link #broadcast(byte[], int)}, for example. */
+  public static final int MOST_BYTES = 1 << 26;
+
+  ArrayCollectives(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
+    super(endpoint, deadlineNs, owner);
+  }
+
+  /** An array, and the copies between it and a tensor of its dtype. */
+  private record Values(DType dtype, int length, Consumer<Tensor> from, Consumer<Tensor> to) {
+    static Values of(float[] values) {
+      Objects.requireNonNull(values, "values");
+      return new Values(
+          DType.F32, values.length, t -> t.copyFrom(values), t -> t.copyTo(values));
+    }
+
+    static Values of(double[] values) {
+      Objects.requireNonNull(values, "values");
+      return new Values(
+          DType.F64, values.length, t -> t.copyFrom(values), t -> t.copyTo(values));
+    }
+
+    static Values of(int[] values) {
+      Objects.requireNonNull(values, "values");
+      return new Values(
+          DType.I32, values.length, t -> t.copyFrom(values), t -> t.copyTo(values));
+    }
+
+    static Values of(long[] values) {
+      Objects.requireNonNull(values, "values");
+      return new Values(
+          DType.I64, values.length, t -> t.copyFrom(values), t -> t.copyTo(values));
+    }
+
+    Tensor allocate() {
+      return Tensor.allocate(dtype, length);
+    }
+  }
+
+  /** Replaces {@code values} on every rank with their reduction over all ranks. */
+  public final void allReduce(float[] values, ReduceOp op) {
+    inPlace(Values.of(values), t -> tensors().allReduce(t, op));
+  }
+
+  /** Runs {@link #allReduce(float[], ReduceOp)} on f64. */
+  public final void allReduce(double[] values, ReduceOp op) {
+    inPlace(Values.of(values), t -> tensors().allReduce(t, op));
+  }
+
+  /** Runs {@link #allReduce(float[], ReduceOp)} on i32. */
+  public final void allReduce(int[] values, ReduceOp op) {
+    inPlace(Values.of(values), t -> tensors().allReduce(t, op));
+  }
+
+  /** Runs {@link #allReduce(float[], ReduceOp)} on i64. */
+  public final void allReduce(long[] values, ReduceOp op) {
+    inPlace(Values.of(values), t -> tensors().allReduce(t, op));
+  }
+
+  /** Copies {@code values} of rank {@code root} to {@code values} of every rank. */
+  public final void broadcast(float[] values, int root) {
+    inPlace(Values.of(values), t -> tensors().broadcast(t, root));
+  }
+
+  /** Runs {@link #broadcast(float[], int)} on f64. */
+  public final void broadcast(double[] values, int root) {
+    inPlace(Values.of(values), t -> tensors().broadcast(t, root));
+  }
+
+  /** Runs {@link #broadcast(float[], int)} on i32. */
+  public final void broadcast(int[] values, int root) {
+    inPlace(Values.of(values), t -> tensors().broadcast(t, root));
+  }
+
+  /** Runs {@link #broadcast(float[], int)} on i64. */
+  public final void broadcast(long[] values, int root) {
+    inPlace(Values.of(values), t -> tensors().broadcast(t, root));
+  }
+
+  /** Returns {@code values} of all ranks, one after the other, in rank order. */
+  public final float[] allGather(float[] values) {
+    Values in = Values.of(values);
+    float[] all = new float[timesSize(in)];
+    apart(in, Values.of(all), tensors()::allGather);
+    return all;
+  }
+
+  /** Runs {@link #allGather(float[])} on f64. */
+  public final double[] allGather(double[] values) {
+    Values in = Values.of(values);
+    double[] all = new double[timesSize(in)];
+    apart(in, Values.of(all), tensors()::allGather);
+    return all;
+  }
+
+  /** Runs {@link #allGather(float[])} on i32. */
+  public final int[] allGather(int[] values) {
+    Values in = Values.of(values);
+    int[] all = new int[timesSize(in)];
+    apart(in, Values.of(all), tensors()::allGather);
+    return all;
+  }
+
+  /** Runs {@link #allGather(float[])} on i64. */
+  public final long[] allGather(long[] values) {
+    Values in = Values.of(values);
+    long[] all = new long[timesSize(in)];
+    apart(in, Values.of(all), tensors()::allGather);
+    return all;
+  }
+
+  /**
+   * Returns this rank's part of the reduction of {@code values} over all ranks.
+   *
+   * @param values a multiple of {@link Collectives#size()} elements; part {@code r} is for rank
+   *     {@code r}
+   */
+  public final float[] reduceScatter(float[] values, ReduceOp op) {
+    Values in = Values.of(values);
+    float[] part = new float[in.length / tensors().size()];
+    apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
+    return part;
+  }
+
+  /** Runs {@link #reduceScatter(float[], ReduceOp)} on f64. */
+  public final double[] reduceScatter(double[] values, ReduceOp op) {
+    Values in = Values.of(values);
+    double[] part = new double[in.length / tensors().size()];
+    apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
+    return part;
+  }
+
+  /** Runs {@link #reduceScatter(float[], ReduceOp)} on i32. */
+  public final int[] reduceScatter(int[] values, ReduceOp op) {
+    Values in = Values.of(values);
+    int[] part = new int[in.length / tensors().size()];
+    apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
+    return part;
+  }
+
+  /** Runs {@link #reduceScatter(float[], ReduceOp)} on i64. */
+  public final long[] reduceScatter(long[] values, ReduceOp op) {
+    Values in = Values.of(values);
+    long[] part = new long[in.length / tensors().size()];
+    apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
+    return part;
+  }
+
+  /**
+   * Sends part {@code r} of {@code values} to rank {@code r}. Returns the parts that this rank
+   * receives, in rank order.
+   *
+   * @param values a multiple of {@link Collectives#size()} elements
+   */
+  public final float[] allToAll(float[] values) {
+    float[] received = new float[Values.of(values).length];
+    apart(Values.of(values), Values.of(received), tensors()::allToAll);
+    return received;
+  }
+
+  /** Runs {@link #allToAll(float[])} on f64. */
+  public final double[] allToAll(double[] values) {
+    double[] received = new double[Values.of(values).length];
+    apart(Values.of(values), Values.of(received), tensors()::allToAll);
+    return received;
+  }
+
+  /** Runs {@link #allToAll(float[])} on i32. */
+  public final int[] allToAll(int[] values) {
+    int[] received = new int[Values.of(values).length];
+    apart(Values.of(values), Values.of(received), tensors()::allToAll);
+    return received;
+  }
+
+  /** Runs {@link #allToAll(float[])} on i64. */
+  public final long[] allToAll(long[] values) {
+    long[] received = new long[Values.of(values).length];
+    apart(Values.of(values), Values.of(received), tensors()::allToAll);
+    return received;
+  }
+
+  /**
+   * Returns a copy of {@code value} of rank {@code root} on every rank: {@code
+   * comm.broadcast(comm.rank() == 0 ? Files.readAllBytes(path) : null, 0)}.
+   *
+   * @param value of any length up to {@link #MOST_BYTES}; used only on the root, and may be null on
+   *     other ranks
+   * @throws InvalidArgumentException on the root if {@code value} is too long; nothing was sent
+   */
+  public final byte[] broadcast(byte @Nullable [] value, int root) {
+    byte[] own = isRank(root) ? checked("broadcast", value) : new byte[0];
+    return tensors().inOrder(
+        () -> {
+          long[] length = {own.length};
+          broadcast(length, root);
+          byte[] received = new byte[agreed(root, length[0])];
+          try (Tensor tensor = Tensor.allocate(DType.U8, received.length)) {
+            if (isRank(root)) {
+              tensor.copyFrom(own);
+            }
+            tensors().broadcast(tensor, root);
+            tensor.copyTo(received);
+          }
+          return received;
+        });
+  }
+
+  /**
+   * Returns {@code value} of every rank: element {@code r} is that of rank {@code r}.
+   *
+   * @param value of any length up to {@link #MOST_BYTES}, which may differ between ranks
+   * @throws InvalidArgumentException on a rank whose {@code value} is too long; nothing was sent
+   */
+  public final byte[][] allGather(byte[] value) {
+    byte[] own = checked("allGather", value);
+    return tensors().inOrder(
+        () -> {
+          long[] counts = allGather(new long[] {own.length});
+          byte[][] values = new byte[counts.length][];
+          for (int rank = 0; rank < counts.length; rank++) {
+            values[rank] = new byte[agreed(rank, counts[rank])];
+          }
+          try (Tensor in = Tensor.allocate(DType.U8, own.length).copyFrom(own);
+              Tensor out = Tensor.allocate(DType.U8, Arrays.stream(counts).sum())) {
+            tensors().allGatherv(in, out, counts);
+            long start = 0;
+            for (byte[] each : values) {
+              out.narrow(0, start, each.length).copyTo(each);
+              start += each.length;
+            }
+          }
+          return values;
+        });
+  }
+
+  private Collectives tensors() {
+    return (Collectives) this;
+  }
+
+  private static byte[] checked(String what, byte @Nullable [] value) {
+    Objects.requireNonNull(value, "value");
+    if (value.length > MOST_BYTES) {
+      throw new InvalidArgumentException(
+          what + ": value has " + value.length + " bytes, of at most " + MOST_BYTES
+              + "; use a tensor of u8");
+    }
+    return value;
+  }
+
+  /** Returns the length that a rank states. Another version of Windlass may have another limit. */
+  private static int agreed(int rank, long length) {
+    if (length < 0 || length > MOST_BYTES) {
+      throw new InvalidArgumentException(
+          "rank " + rank + " has " + length + " bytes, of at most " + MOST_BYTES
+              + "; call one operation on all ranks, with one version of Windlass");
+    }
+    return (int) length;
+  }
+
+  private int timesSize(Values in) {
+    long length = (long) in.length * tensors().size();
+    if (length > Integer.MAX_VALUE - 8) {
+      throw new InvalidArgumentException(
+          "allGather: values has " + in.length + " elements, and those of " + tensors().size()
+              + " ranks don't fit a Java array; use tensors");
+    }
+    return (int) length;
+  }
+
+  private static void inPlace(Values values, Consumer<Tensor> run) {
+    try (Tensor tensor = values.allocate()) {
+      values.from.accept(tensor);
+      run.accept(tensor);
+      values.to.accept(tensor);
+    }
+  }
+
+  private static void apart(Values in, Values out, BiConsumer<Tensor, Tensor> run) {
+    try (Tensor from = in.allocate();
+        Tensor to = out.allocate()) {
+      in.from.accept(from);
+      run.accept(from, to);
+      out.to.accept(to);
+    }
+  }
+}
