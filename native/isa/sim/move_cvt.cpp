@@ -271,6 +271,15 @@ void moveBoxes(const Traversal& t, const CastSteps& cast, ViewList& dst, ViewLis
   });
 }
 
+// Moves to one destination.
+void moveOne(const Traversal& t, const CastSteps& cast, ViewList& dst, ViewList& srcs,
+             Stores stores) {
+  if (cast.identity()) return copyView(t, dst, srcs, stores);
+  if (t.ndim > 0 && rowsContiguous(t, dst[0]) && rowsContiguous(t, srcs[0]))
+    return castRows(t, cast, dst[0], srcs[0], stores);
+  moveBoxes(t, cast, dst, srcs, stores);
+}
+
 void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, const DType* wire,
                Stores asked) {
   const Stores stores = detail::streams(asked) ? Stores::kStreaming : Stores::kCached;
@@ -283,15 +292,10 @@ void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, 
   if (t.isEmpty) return;
   const CastSteps cast(table, src.dtype, wire, dtype);
   const DefaultFloatMode mode;
-  const bool isOne = dst.count() == 1;
-  const bool isMoved = isOne && transposeViews(table, t, cast, dst, from, stores);
-  if (!isMoved && isOne && cast.identity()) {
-    copyView(t, dst, from, stores);
-  } else if (!isMoved && isOne && t.ndim > 0 && rowsContiguous(t, dst[0]) &&
-             rowsContiguous(t, src)) {
-    castRows(t, cast, dst[0], src, stores);
-  } else if (!isMoved) {
+  if (dst.count() > 1) {
     moveBoxes(t, cast, dst, from, stores);
+  } else if (!transposeViews(table, t, cast, dst, from, stores)) {
+    moveOne(t, cast, dst, from, stores);
   }
   if (stores == Stores::kStreaming) orderStreamed();
 }

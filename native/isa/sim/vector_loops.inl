@@ -4,8 +4,9 @@
 // standard library, so that the linker cannot share a function that was built for a wider CPU.
 //
 // Before inclusion, define WINDLASS_PATH_WIDTH, the bytes of a vector register, and include
-// <utility> and vector_table.h. If WINDLASS_PATH_F16C is 1, also include <immintrin.h>. Registers of
-// more than 16 bytes need the type Register, and its load, storeAligned, storeAnywhere and stream.
+// <utility> and vector_table.h. If WINDLASS_PATH_F16C is 1, also include <immintrin.h>. Registers
+// of more than 16 bytes need the type Register, and its load, storeAligned, storeAnywhere and
+// stream.
 
 // Elements in memory of any alignment and any declared type. Name the type of pointers to Any: auto
 // would drop its attributes.

@@ -115,8 +115,8 @@ WINDLASS_LOOP void transposePart(unsigned char* d, int64_t dStep, const unsigned
   }
 }
 
-// Writes runs of about kRunBytes in each row before it goes to the next. Rows that are cast, or that
-// are far apart and so share few cache sets, go through a buffer of one run each.
+// Writes runs of about kRunBytes in each row before it goes to the next. Rows that are cast, or
+// that are far apart and so share few cache sets, go through a buffer of one run each.
 template <size_t N>
 WINDLASS_LOOP void transposePlane(const Plane& plane, CastLoop cast, size_t castBytes,
                                   bool streams) {
