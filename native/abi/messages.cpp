@@ -127,7 +127,7 @@ int32_t wl_messages(wl_comm_t* comm, wl_message_t* messages, uint32_t count, int
     if (Code code = readBatch(comm, messages, count, deadline_ns, &batch, error)) return code;
     uint64_t bytes = 0;
     for (const Message& message : batch) bytes += message.bytes();
-    if (Code code = own.beginAlone(descriptorOf(batch), bytes, error)) return code;
+    if (Code code = own.beginUnstamped(descriptorOf(batch), bytes, error)) return code;
     const Code code = own.messages().run(batch);
     if (code == WL_OK) writeResults(batch);
     return own.finish(code, bytes >= kLongWorkBytes, error);

@@ -44,11 +44,16 @@ Code Comm::begin(const Call& call) {
   return WL_OK;
 }
 
-Code Comm::beginAlone(const Descriptor& descriptor, uint64_t bytes, wl_error_t* error) {
+Code Comm::beginUnstamped(const Descriptor& descriptor, uint64_t bytes, wl_error_t* error) {
   if (Code code = beginUnrecorded(descriptor, error); code != WL_OK) return code;
   recorder_.enter(operation_.sequence(), descriptor, bytes);
-  recorder_.stampEntry();
   return WL_OK;
+}
+
+Code Comm::beginAlone(const Descriptor& descriptor, uint64_t bytes, wl_error_t* error) {
+  const Code code = beginUnstamped(descriptor, bytes, error);
+  if (code == WL_OK) recorder_.stampEntry();
+  return code;
 }
 
 Code Comm::end(Code code, wl_error_t* error) {

@@ -64,6 +64,9 @@ class alignas(kLine) Comm {
 
   // Begins an operation that takes no sequence; finish() ends it. `bytes`: the bytes that it moves.
   Code beginAlone(const Descriptor& descriptor, uint64_t bytes, wl_error_t* error);
+  // Like beginAlone(), but the caller calls stampEntry() once others no longer wait for it.
+  Code beginUnstamped(const Descriptor& descriptor, uint64_t bytes, wl_error_t* error);
+  void stampEntry() { recorder_.stampEntry(); }
   // Begins and ends an operation that the flight recorder does not record.
   Code beginUnrecorded(const Descriptor& descriptor, wl_error_t* error);
   Code end(Code code, wl_error_t* error);

@@ -10,6 +10,10 @@
 namespace windlass {
 namespace {
 
+// Checks before a wait reads where the other rank runs. That line is in the other rank's cache, which
+// writes it at each operation.
+constexpr int kFirstLooks = 64;
+
 // Removes what `matches` from `list`.
 template <class List, class Matches>
 void removeIf(List& list, const Matches& matches) {
@@ -34,6 +38,7 @@ Code Messages::run(MessageBatch& batch) {
   if (awaited == kNobody) awaited = kEveryRank;
   const auto isOver = [&] {
     Lock lock(mutex_);
+    if (batch.left == 0) return true;
     const bool tells = drive(lock);
     if (batch.left == 0) return true;
     if (tells) comm_.waits().waiter().ring();
@@ -45,7 +50,12 @@ Code Messages::run(MessageBatch& batch) {
       running_ = &batch;
       begin(batch);
       drive(lock);
-      if (batch.left == 0) return WL_OK;
+    }
+    comm_.stampEntry();
+    if (isOver()) return WL_OK;
+    for (int look = 0; !group_.oversubscribed() && look < kFirstLooks; ++look) {
+      cpuPause();
+      if (isOver()) return WL_OK;
     }
     return comm_.waits().awaitElse(*this, isOver, awaited, batch.deadline);
   });
