@@ -34,11 +34,11 @@ double inPages(double bytes) {
 
 double atStart(uint32_t ranks) {
   const GroupConfig config = ofHosts(ranks);
-  return static_cast<double>(ControlBlock::bytes(config) - ControlBlock::stageBytes(config));
+  return static_cast<double>(ControlBlock::bytes(config) - ControlBlock::laterBytes(config));
 }
 
 double ofStages(uint32_t ranks) {
-  return static_cast<double>(ControlBlock::stageBytes(ofHosts(ranks)));
+  return static_cast<double>(ControlBlock::laterBytes(ofHosts(ranks)));
 }
 
 TEST(BlockSizes, AreWhatTheFormulasSay) {

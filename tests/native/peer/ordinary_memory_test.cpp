@@ -454,10 +454,10 @@ TEST(OrdinaryMemory, TakesNoneForStagesUntilRanksNeedThem) {
     ASSERT_EQ(WL_OK, wl_group_share(&config, &file, &error)) << error.message;
     struct stat found = {};
     ASSERT_EQ(0, fstat(file, &found));
-    EXPECT_EQ(static_cast<uint64_t>(found.st_size) - windlass::ControlBlock::stageBytes(stages),
+    EXPECT_EQ(static_cast<uint64_t>(found.st_size) - windlass::ControlBlock::laterBytes(stages),
               static_cast<uint64_t>(found.st_blocks) * 512)
         << ranks << " ranks";
-    EXPECT_GE(windlass::ControlBlock::stageBytes(stages),
+    EXPECT_GE(windlass::ControlBlock::laterBytes(stages),
               2 * stages.stageHalfBytes() * stages.ranks);
     wl_file_close(file);
   }
