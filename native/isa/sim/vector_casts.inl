@@ -176,8 +176,8 @@ constexpr CastLoop castF16ToF32 = castNarrowToF32<Half>;
 
 #endif
 
-// Widens elements to f32 in a staging buffer, and calls use(stage, at, n) for each `n` elements from
-// number `at` on.
+// Widens elements to f32 in a staging buffer, and calls use(stage, at, n) for each `n` elements
+// from number `at` on.
 template <CastLoop toF32, size_t SrcBytes, typename Use>
 WINDLASS_INLINE void inStages(const void* src, size_t count, const Use& use) {
   const auto* s = static_cast<const unsigned char*>(src);
