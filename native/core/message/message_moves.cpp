@@ -79,7 +79,7 @@ bool Messages::post(uint32_t peer, Sending& sending, Message& message) {
   if (bytes <= kShortMessageBytes) {
     copyShort(head.data, message.data, bytes);
   } else {
-    if (bytes <= kEagerMessageBytes && hasRoomToCopy(sending)) {
+    if (bytes <= eagerBytes_ && hasRoomToCopy(sending)) {
       block = __builtin_ctzll(freeBlocks_);
       unsigned char* const room =
           group_.block().messageRoom(rank_).block(static_cast<uint32_t>(block));

@@ -10,8 +10,8 @@
 namespace windlass {
 namespace {
 
-// Checks before a wait reads where the other rank runs. That line is in the other rank's cache, which
-// writes it at each operation.
+// Checks before a wait reads where the other rank runs. The other rank writes that line at each
+// operation.
 constexpr int kFirstLooks = 64;
 
 // Removes what `matches` from `list`.
@@ -29,6 +29,7 @@ Messages::Messages(Comm& comm)
       // 0 marks a slot that was never used.
       first_(static_cast<uint32_t>(group_.config().firstSequence) | 1),
       slots_(group_.config().messageSlots()),
+      eagerBytes_(group_.config().spansProcesses ? kMessageBlockBytes : kEagerMessageBytes),
       freeBlocks_((uint64_t{1} << group_.config().messageBlocks()) - 1) {}
 
 Code Messages::run(MessageBatch& batch) {

@@ -187,6 +187,7 @@ class Messages : private Awaited {
   const uint32_t rank_;
   const uint32_t first_;  // number of the first message of each lane
   const uint32_t slots_;
+  const uint64_t eagerBytes_;  // longest message that this rank copies
 
   std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Sending>> sending_;      // by rank

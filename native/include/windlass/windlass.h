@@ -953,7 +953,7 @@ WL_API int32_t wl_experts_combine(wl_comm_t* comm, void* table, const void* outp
  * their order. Ranks need not call messages and other operations in the same order.
  *
  * A short message travels at once, and its send does not wait. So does one of up to 4,096 bytes
- * while the rank has a free block for a copy. A longer one waits for its receive, which reads it
+ * while the rank has a free block for a copy. A longer one may wait for its receive, which reads it
  * from the sender's buffer. Memory for messages without a receive is bounded. At the bound, a send
  * waits.
  *

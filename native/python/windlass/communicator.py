@@ -243,7 +243,7 @@ class Communicator(Scope):
         """Sends `array` to rank `peer`, which receives it. The other ranks take no part.
 
         array: contiguous, as `tensor` takes it. It may be changed afterwards. tag: 0 or more.
-        Arrays of more than 4,096 bytes wait for their receive."""
+        Arrays of more than 4,096 bytes may wait for their receive."""
         self._messages("send", deadline, self._message("send", OP_SEND, array, peer, tag))
 
     def receive(self, array: Any, peer: int, tag: int = 0,

@@ -80,9 +80,11 @@ class Started {
 };
 
 std::vector<uint64_t> sizes() {
-  using windlass::kEagerMessageBytes, windlass::kMessageHalfBytes, windlass::kShortMessageBytes;
+  using windlass::kEagerMessageBytes, windlass::kMessageBlockBytes, windlass::kMessageHalfBytes,
+      windlass::kShortMessageBytes;
   std::vector<uint64_t> all = {0, 1};
-  for (const uint64_t limit : {kShortMessageBytes, kEagerMessageBytes, kMessageHalfBytes})
+  for (const uint64_t limit :
+       {kShortMessageBytes, kEagerMessageBytes, kMessageBlockBytes, kMessageHalfBytes})
     for (const uint64_t bytes : {limit - 1, limit, limit + 1}) all.push_back(bytes);
   all.push_back(3 * kMessageHalfBytes + 5);
   all.push_back(uint64_t{1} << 20);

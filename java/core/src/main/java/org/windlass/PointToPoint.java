@@ -36,8 +36,8 @@ import org.windlass.internal.memory.Memory;
  *
  * <p>When a send returns, its tensor may be changed. The send of a message of up to 48 bytes does
  * not wait for the receive. The same holds up to 4,096 bytes, unless many earlier messages have no
- * receive yet. Longer messages wait for their receive. So two ranks that send long messages to each
- * other use {@link #sendReceive}, {@link #group} or asynchronous calls.
+ * receive yet. Longer messages may wait for their receive. So two ranks that send long messages to
+ * each other use {@link #sendReceive}, {@link #group} or asynchronous calls.
  *
  * <p>An asynchronous message waits for no other call of its rank, and no other call waits for it.
  * {@link Operation#cancel} withdraws a receive that has no message yet. A deadline of an
