@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What glibc exports since a version after 2.28. cmake/glibc_2_28.cmake links this file into each shared library, whose
-// own references it takes: the names are hidden. It declares what it defines itself, since the headers declare other forms.
+// What glibc exports since a version after 2.28. cmake/glibc_2_28.cmake links this file into each
+// shared library, whose own references it takes: the names are hidden. It declares what it defines
+// itself, since the headers declare other forms.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -28,9 +29,10 @@ int fstat(int descriptor, void* status) {
 
 int pthread_cond_timedwait(void* condition, void* mutex, const timespec* deadline);
 
-// Waits by the wall clock for what is left by `clock`. If the wall clock was set forward meanwhile, it wakes early, as a
-// condition may, and never reports a deadline that has not passed.
-int pthread_cond_clockwait(void* condition, void* mutex, clockid_t clock, const timespec* deadline) {
+// Waits by the wall clock for what is left by `clock`. If the wall clock was set forward meanwhile,
+// it wakes early, as a condition may, and never reports a deadline that has not passed.
+int pthread_cond_clockwait(void* condition, void* mutex, clockid_t clock,
+                           const timespec* deadline) {
   constexpr long kNanos = 1'000'000'000;
   timespec now{};
   timespec wall{};
@@ -50,9 +52,10 @@ int pthread_cond_clockwait(void* condition, void* mutex, clockid_t clock, const 
     wall = {};
   }
   int result = pthread_cond_timedwait(condition, mutex, &wall);
-  if (result == ETIMEDOUT && clock_gettime(clock, &now) == 0
-      && (now.tv_sec < deadline->tv_sec || (now.tv_sec == deadline->tv_sec && now.tv_nsec < deadline->tv_nsec))) {
-    return 0;
+  if (result == ETIMEDOUT && clock_gettime(clock, &now) == 0) {
+    const bool isEarly = now.tv_sec == deadline->tv_sec ? now.tv_nsec < deadline->tv_nsec
+                                                        : now.tv_sec < deadline->tv_sec;
+    if (isEarly) return 0;
   }
   return result;
 }
