@@ -199,6 +199,8 @@ public abstract sealed class PointToPoint permits Reductions {
   }
 
   private static List<Part> pair(Tensor out, int to, Tensor in, int from, int tag) {
+    Objects.requireNonNull(out, "out");
+    Objects.requireNonNull(in, "in");
     return List.of(Part.send(out, to, tag), Part.receive(in, from, tag));
   }
 
