@@ -199,7 +199,9 @@ public abstract sealed class PointToPoint permits Reductions {
   }
 
   private static List<Part> pair(Tensor out, int to, Tensor in, int from, int tag) {
-    return List.of(Part.send(out, to, tag), Part.receive(in, from, tag));
+    return List.of(
+        Part.send(Objects.requireNonNull(out, "out"), to, tag),
+        Part.receive(Objects.requireNonNull(in, "in"), from, tag));
   }
 
   /** Runs one message on this thread. After success its memory is pinned and its call open. */
