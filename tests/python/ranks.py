@@ -62,6 +62,16 @@ def sums(comm, round_, dtype, count):
         comm.all_reduce(own, total, factor=0.5 * (comm.rank + 1), deadline=SOON)
         wanted = sum(0.5 * (rank + 1) * term for rank, term in enumerate(terms))
         assert (total == wanted.astype(dtype)).all(), (dtype, count)
+    got = np.zeros(count + 1, dtype)
+    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    received = comm.send_receive(own, after, got, before, round_, deadline=SOON)
+    assert received == (before, round_, count) and (got[:count] == terms[before]).all()
+    if comm.rank == 0:
+        for rank in range(1, comm.size):
+            comm.send(own, rank, 5)
+    else:
+        assert comm.receive(got, windlass.ANY, windlass.ANY) == (0, 5, count)
+        assert (got[:count] == terms[0]).all()
     for root in range(comm.size):
         told = (np.arange(count) % 7 + root if comm.rank == root else np.zeros(count)).astype(dtype)
         comm.broadcast(told, root, deadline=SOON)

@@ -13,20 +13,20 @@ namespace windlass {
 // The loops for one source dtype and op.
 struct FoldSteps {
   size_t accumulatorBytes;
-  uint64_t identity;  // result without terms
+  DType accumulatorType;
+  ReduceOp op;
   CastLoop start;  // nullptr: the accumulator starts as a copy
   FoldLoop fold;
   DivideLoop divide;  // nullptr unless avg
   CastLoop finish;    // nullptr: the accumulator is the result
   CastLoop finishStreaming;
 
-  FoldSteps(const VectorTable& table, DType dtype, ReduceOp op) noexcept {
-    const DType accumulator = accumulatorOf(dtype);
+  FoldSteps(const VectorTable& table, DType dtype, ReduceOp which) noexcept
+      : accumulatorType(accumulatorOf(dtype)), op(which) {
     const int from = floatIndex(dtype);
-    const int to = floatIndex(accumulator);
+    const int to = floatIndex(accumulatorType);
     const bool avg = op == ReduceOp::kAvg;
-    accumulatorBytes = sizeOf(accumulator);
-    identity = identityBits(accumulator, op);
+    accumulatorBytes = sizeOf(accumulatorType);
     start = from == to ? nullptr : table.cast[from][to];
     fold = table.fold[static_cast<int>(avg ? ReduceOp::kSum : op)][static_cast<int>(dtype)];
     divide = avg ? table.divide[to] : nullptr;
@@ -40,6 +40,7 @@ struct FoldSteps {
   void run(unsigned char* accumulator, uint32_t nsrc, uint32_t terms, size_t count,
            Source source) const noexcept {
     if (nsrc == 0) {
+      const uint64_t identity = identityBits(accumulatorType, op);
       for (size_t i = 0; i < count; ++i)
         __builtin_memcpy(accumulator + i * accumulatorBytes, &identity, accumulatorBytes);
       return;

@@ -197,10 +197,30 @@ class PythonRanksTest {
         }
         assertThat(total.getDouble(i)).isEqualTo(dtype.isFloating() ? sum : xor);
       }
+      messages(comm, calls, round, own);
       for (int root = 0; root < size; root++) {
         fill(own, 7, comm.rank() == root ? root : 0);
         calls.broadcast(own, root);
         requireFilled(own, 7, root);
+      }
+    }
+  }
+
+  /** Each rank sends around the ring, and then rank 0 to all. */
+  private static void messages(Communicator comm, Collectives calls, int round, Tensor own) {
+    int size = comm.size();
+    int before = (comm.rank() + size - 1) % size;
+    try (Tensor got = Tensor.allocate(own.dtype(), own.numel() + 1)) {
+      assertThat(calls.sendReceive(own, (comm.rank() + 1) % size, got, before, round))
+          .isEqualTo(new Received(before, round, own.numel()));
+      requireFilled(got.narrow(0, 0, own.numel()), 13, 4 * before);
+      for (int rank = 1; comm.rank() == 0 && rank < size; rank++) {
+        calls.send(own, rank, 5);
+      }
+      if (comm.rank() > 0) {
+        assertThat(calls.receive(got, PointToPoint.ANY_SOURCE, PointToPoint.ANY_TAG))
+            .isEqualTo(new Received(0, 5, own.numel()));
+        requireFilled(got.narrow(0, 0, own.numel()), 13, 0);
       }
     }
   }
