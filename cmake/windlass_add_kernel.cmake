@@ -67,6 +67,10 @@ endfunction()
 function(windlass_kernel_module library target)
   add_library(${library} MODULE ${ARGN})
   target_link_libraries(${library} PRIVATE windlass::kernels_${target})
+  # In Windlass' own build, whose libraries load on older systems.
+  if(COMMAND windlass_load_widely AND NOT WINDLASS_SANITIZE)
+    windlass_load_widely(${library})
+  endif()
   # A project that names no build type means one that runs fast.
   target_compile_options(${library} PRIVATE $<$<CONFIG:>:-O2>)
   set_target_properties(${library} PROPERTIES

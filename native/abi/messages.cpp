@@ -169,7 +169,7 @@ int32_t wl_messages_withdraw(wl_comm_t* comm, uint64_t ticket, int32_t* withdraw
                              wl_error_t* error) {
   if (Code code = checkHandle(comm, "comm", error)) return code;
   if (Code code = checkOut(withdrawn, "withdrawn", error)) return code;
-  *withdrawn = comm->comm.messages().withdraw(ticket) ? 1 : 0;
+  *withdrawn = static_cast<int32_t>(comm->comm.messages().withdraw(ticket));
   return WL_OK;
 }
 

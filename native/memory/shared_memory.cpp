@@ -106,9 +106,10 @@ Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error, uint64_t* al
   }
   if (reserved == 0) return WL_OK;
   if (errno != EINVAL) return resource(error, bytes, "madvise");
-  // Older kernels reserve a page when it is touched.
-  auto* at = static_cast<volatile unsigned char*>(memory);
-  for (uint64_t page = 0; page < bytes; page += kPage) at[page] = 0;
+  // Older kernels reserve a page when it is written. Others may use the pages already.
+  auto* at = static_cast<unsigned char*>(memory);
+  for (uint64_t page = 0; page < bytes; page += kPage)
+    __atomic_fetch_or(at + page, 0, __ATOMIC_RELAXED);
   return WL_OK;
 }
 

@@ -14,8 +14,6 @@
 namespace windlass {
 namespace {
 
-// Messages of one peer without a receive whose heads a rank takes from the lane.
-constexpr size_t kMostUnmatched = 256;
 // A copy of more bytes lets other threads drive the rank's messages meanwhile.
 constexpr uint64_t kLongCopyBytes = uint64_t{64} << 10;
 
@@ -267,8 +265,7 @@ void Messages::accept(Message& message, uint32_t source, const MessageHead& head
                                       : "a receive must have room for the whole message");
     addFaultyRank(&record, std::min(source, rank_));
     if (source != rank_) addFaultyRank(&record, std::max(source, rank_));
-    fail(message, record);
-    posted_.push_back(&message);  // it does not end
+    fail(message, record);  // and the message does not end
     return;
   }
   const uint64_t bytes = head.bytes();

@@ -26,8 +26,8 @@ Messages::Messages(Comm& comm)
     : comm_(comm),
       group_(comm.group()),
       rank_(comm.rank()),
-      // 0 marks a slot that was never used.
-      first_(static_cast<uint32_t>(group_.config().firstSequence) | 1),
+      // 0 marks a slot that was never used, so no lane reaches it before all its slots were used.
+      first_((static_cast<uint32_t>(group_.config().firstSequence) & ~15u) | 1),
       slots_(group_.config().messageSlots()),
       eagerBytes_(group_.config().spansProcesses ? kMessageBlockBytes : kEagerMessageBytes),
       freeBlocks_((uint64_t{1} << group_.config().messageBlocks()) - 1) {}
@@ -105,9 +105,11 @@ bool Messages::drive(Lock& lock) {
                        [](const Unread& each) { return each.message == nullptr; });
   };
   removeIf(targets_, isDone);
-  for (size_t i = 0; i < posted_.size(); ++i) {
-    const uint32_t source = posted_[i]->peer;
-    tells |= source == kNobody ? takeHeadsOfAll() : takeHeads(source);
+  for (size_t i = 0; i < posted_.size();) {
+    const Message* const receive = posted_[i];
+    tells |= receive->peer == kNobody ? takeHeadsOfAll() : takeHeads(receive->peer);
+    // Others move up where receives have found their messages.
+    if (i < posted_.size() && posted_[i] == receive) ++i;
   }
   return matched_.empty() ? tells : driveMatched(lock) || tells;
 }
@@ -153,10 +155,12 @@ Code Messages::start(std::unique_ptr<MessageBatch>& batch, uint64_t* ticket, wl_
   Code code = WL_OK;
   {
     const Driving driving(group_.lines(rank_).state);
-    if (code = comm_.gate().status(error); code != WL_OK) return code;
+    // Locked first: a close that this does not see yet finds these messages.
     Lock lock(mutex_);
+    if (code = comm_.gate().status(error); code != WL_OK) return code;
     code = comm_.orNoMemory([&] {
       batches_.reserve(batches_.size() + 1);
+      withdrawn_.reserve(withdrawn_.size() + batches_.size() + 1);
       begin(*batch);
       drive(lock);
       return WL_OK;
@@ -179,6 +183,7 @@ Code Messages::look(std::unique_ptr<MessageBatch>* over, wl_error_t* error) {
   {
     const Driving driving(group_.lines(rank_).state);
     Lock lock(mutex_);
+    withdrawn_.clear();
     const auto driveAll = [&] {
       tells = drive(lock);
       const int64_t now = clockNs();
@@ -193,7 +198,7 @@ Code Messages::look(std::unique_ptr<MessageBatch>* over, wl_error_t* error) {
     code = comm_.gate().status(error);
     if (!over_.empty()) {
       *over = std::move(over_.front());
-      over_.pop_front();
+      over_.erase(over_.begin());
       code = WL_OK;
     }
     for (; code != WL_OK && !batches_.empty(); batches_.pop_back()) forget(lock, *batches_.back());
@@ -215,11 +220,11 @@ Code Messages::next(int64_t limitNs, std::unique_ptr<MessageBatch>* over, wl_err
   return code;
 }
 
-bool Messages::withdraw(uint64_t ticket) {
+Withdrawal Messages::withdraw(uint64_t ticket) {
   Lock lock(mutex_);
   const auto at = std::find_if(batches_.begin(), batches_.end(),
                                [&](const auto& each) { return each->ticket == ticket; });
-  if (at == batches_.end()) return false;
+  if (at == batches_.end()) return Withdrawal::kOver;
   const auto waits = [&](const Message& message) {
     const auto isIn = [&](const auto& list) {
       return std::find(list.begin(), list.end(), &message) != list.end();
@@ -227,10 +232,13 @@ bool Messages::withdraw(uint64_t ticket) {
     return message.sends ? isIn(sending_[message.peer]->waiting) : isIn(posted_);
   };
   MessageBatch& batch = **at;
-  if (!std::all_of(batch.begin(), batch.end(), waits)) return false;
+  if (!std::all_of(batch.begin(), batch.end(), waits)) return Withdrawal::kInProgress;
   forget(lock, batch);
+  for (Message& message : batch) message.isOver = true;
+  // look() may be in the middle of it.
+  withdrawn_.push_back(std::move(*at));
   batches_.erase(at);
-  return true;
+  return Withdrawal::kDone;
 }
 
 void Messages::close() {
@@ -306,6 +314,11 @@ Code Messages::exceeded(MessageBatch& batch, int64_t limitNs) {
   if (count > 1) out.add(", the first of %u messages", count);
   if (first->peer == kNobody) {
     out.add(": no rank has sent such a message");
+  } else if (first->source != kNobody) {
+    out.add(": the data of rank %u is not all here", first->source);
+  } else if (!first->sends && receivingFrom(first->peer).unmatched.size() == kMostUnmatched) {
+    out.add(": this rank holds %zu other messages of rank %u without a receive, and takes no more",
+            kMostUnmatched, first->peer);
   } else {
     out.add(": rank %u has not %s it: ", first->peer, first->sends ? "received" : "sent");
     addWhereabouts(out, group_, first->peer, true);

@@ -22,6 +22,11 @@ class PeerMemory;  // native/peer/peer_memory.h
 struct MessageBatch;
 
 constexpr int32_t kAnyTag = -1;
+// Messages of one peer without a receive whose heads a rank takes from the lane.
+constexpr size_t kMostUnmatched = 256;
+
+// What became of a batch that was to be withdrawn; kOver: next() returns it, or has returned it.
+enum class Withdrawal : uint8_t { kInProgress, kDone, kOver };
 
 // A send or a receive.
 struct Message {
@@ -88,8 +93,8 @@ class Messages : private Awaited {
   // Drives messages until an asynchronous batch is over or `limitNs` has passed. *over is the
   // batch, or nullptr. An error ends all batches, and the caller frees their messages.
   Code next(int64_t limitNs, std::unique_ptr<MessageBatch>* over, wl_error_t* error);
-  // Withdraws an asynchronous batch of which nothing was sent or matched. Returns true if it did.
-  bool withdraw(uint64_t ticket);
+  // Withdraws an asynchronous batch of which nothing was sent or matched.
+  Withdrawal withdraw(uint64_t ticket);
   // Ends asynchronous messages of a handle that closes. Fails the communicator if a peer may have
   // matched one of them.
   void close();
@@ -203,7 +208,8 @@ class Messages : private Awaited {
   MessageBatch* running_ = nullptr;  // the batch of run()
   uint64_t tickets_ = 0;
   std::vector<std::unique_ptr<MessageBatch>> batches_;  // asynchronous ones in progress
-  std::deque<std::unique_ptr<MessageBatch>> over_;      // asynchronous ones that are over
+  std::vector<std::unique_ptr<MessageBatch>> over_;     // asynchronous ones that are over
+  std::vector<std::unique_ptr<MessageBatch>> withdrawn_;  // until the next look()
 };
 
 }  // namespace windlass

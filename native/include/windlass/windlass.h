@@ -994,7 +994,8 @@ WL_API int32_t wl_messages_start(wl_comm_t* comm, wl_message_t* messages, uint32
 WL_API int32_t wl_messages_next(wl_comm_t* comm, int64_t limit_ns, uint64_t* ticket,
                                 wl_error_t* error);
 /* Withdraws messages that wl_messages_start began, if no other rank may have seen one of them. Sets
- * *withdrawn to 1 if it did. wl_messages_next does not return them then. Any thread. */
+ * *withdrawn to 1 if it did, and wl_messages_next does not return them then; to 2 if they are over;
+ * else to 0. Any thread. */
 WL_API int32_t wl_messages_withdraw(wl_comm_t* comm, uint64_t ticket, int32_t* withdrawn,
                                     wl_error_t* error);
 

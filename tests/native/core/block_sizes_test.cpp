@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "native/core/control_block.h"
+#include "native/core/message/message_lane.h"
 
 namespace windlass {
 namespace block_sizes_test {
@@ -37,8 +38,16 @@ double atStart(uint32_t ranks) {
   return static_cast<double>(ControlBlock::bytes(config) - ControlBlock::laterBytes(config));
 }
 
+// Lanes for each two ranks, and a room for each.
+double ofMessages(uint32_t ranks) {
+  const GroupConfig config = ofHosts(ranks);
+  const uint64_t lanes = MessageLane::bytes(config.messageSlots()) * ranks * ranks;
+  return static_cast<double>(roundedUp(lanes, kPage) +
+                             roundedUp(MessageRoom::bytes(config), kPage) * ranks);
+}
+
 double ofStages(uint32_t ranks) {
-  return static_cast<double>(ControlBlock::laterBytes(ofHosts(ranks)));
+  return static_cast<double>(ControlBlock::laterBytes(ofHosts(ranks))) - ofMessages(ranks);
 }
 
 TEST(BlockSizes, AreWhatTheFormulasSay) {

@@ -259,6 +259,7 @@ public abstract sealed class PointToPoint permits Reductions {
 
   private <T extends @Nullable Object> PendingCall<T> start(
       List<Part> parts, Function<MessageList, T> result) {
+    endpoint.messages.requireNoGroup(Thread.currentThread());
     Memory[] pinned = pin(parts);
     MessageList list = fill(new MessageList(parts.size()), parts);
     return endpoint.messages.start(

@@ -10,9 +10,9 @@ import org.windlass.internal.Copies;
  * The sums of one or more plans. They are computed in one pass that stores no route, so they suit
  * plans of many ranks.
  *
- * @param sentBytes wire bytes between different ranks, as {@link Traffic#sentBytes}
- * @param localBytes wire bytes from ranks to themselves, as {@link Traffic#localBytes}
- * @param reduceBytes bytes of terms that ranks read on other ranks, as {@link Traffic#reduceBytes}
+ * @param sentBytes wire bytes between different ranks
+ * @param localBytes wire bytes from ranks to themselves
+ * @param reduceBytes bytes of terms that ranks read on other ranks
  * @param buckets number of buckets that {@link Bucket#pack} makes
  * @param hosts bytes between hosts and within them
  */

@@ -394,6 +394,7 @@ public final class Endpoint {
 
   private <T> QueuedCall<T> submit(
       Supplier<T> call, Supplier<@Nullable RuntimeException> obstacle) {
+    messages.requireNoGroup(Thread.currentThread());
     QueuedCall<T> queued = new QueuedCall<>(this, threads.calls, obstacle, false, call);
     threads.calls.add(queued);
     return queued;

@@ -25,6 +25,9 @@ public final class MessageCall<T> extends PendingCall<T> {
   @SuppressWarnings("unused")
   private @Nullable Object reachable;
 
+  /** True once a try to withdraw the call found its messages over. Guarded by {@code calls}. */
+  boolean isEnding;
+
   /** The native number of the messages. 0 before they are begun. Guarded by {@code calls}. */
   long ticket;
 
@@ -49,7 +52,14 @@ public final class MessageCall<T> extends PendingCall<T> {
     list = null;
     reachable = null;
     endpoint.unpinOnceQuiet(code, pinned);
-    complete(over == null || failure != null ? null : result.apply(over), failure);
+    T value = null;
+    try {
+      value = over == null || failure != null ? null : result.apply(over);
+    } catch (Throwable e) { // the heap may have no room for the result
+      complete(null, e);
+      return;
+    }
+    complete(value, failure);
   }
 
   @Override
@@ -61,6 +71,13 @@ public final class MessageCall<T> extends PendingCall<T> {
     }
     end(Native.WL_OK, why);
     return true;
+  }
+
+  @Override
+  boolean isEnding() {
+    synchronized (calls) {
+      return isEnding;
+    }
   }
 
   @Override

@@ -75,7 +75,7 @@ public final class MessageCalls {
         call.ticket = scratch.outValue();
         if (code == Native.WL_OK && call.ticket != 0) {
           calls.put(call.ticket, call);
-          wake();
+          wake(call);
           return call;
         }
       }
@@ -102,7 +102,8 @@ public final class MessageCalls {
     }
   }
 
-  void requireNoGroup(Thread thread) {
+  /** Throws if {@code thread} collects the messages of a group. */
+  public void requireNoGroup(Thread thread) {
     if (grouping == thread) {
       throw new InvalidArgumentException(
           "rank " + endpoint.rank + " collects a group, which takes sends and receives of its"
@@ -110,8 +111,8 @@ public final class MessageCalls {
     }
   }
 
-  /** Makes the thread, or wakes it. */
-  private void wake() {
+  /** Makes the thread, or wakes it. If that fails, {@code call} ends. */
+  private void wake(MessageCall<?> call) {
     if (thread != null) {
       notifyAll();
       return;
@@ -125,7 +126,10 @@ public final class MessageCalls {
     } catch (OutOfMemoryError e) {
       endpoint.release();
       endpoint.abort("no thread \"" + made.getName() + "\" for a message");
-      throw new ResourceException("no thread \"" + made.getName() + "\" for a message", e);
+      var failure = new ResourceException("no thread \"" + made.getName() + "\" for a message", e);
+      calls.remove(call.ticket);
+      call.end(Native.WL_ABORTED, failure);
+      throw failure;
     }
     thread = made;
   }
@@ -134,12 +138,17 @@ public final class MessageCalls {
     return caller == thread;
   }
 
-  /** Returns true if {@code call} was withdrawn, and never completes by itself. */
+  /**
+   * Returns true if {@code call} was withdrawn, and never completes by itself. Else {@code
+   * isEnding} of the call says whether its messages are over.
+   */
   synchronized boolean withdraws(MessageCall<?> call, Scratch scratch) {
     if (!calls.containsKey(call.ticket)) {
+      call.isEnding = true;
       return false;
     }
     Native.wl_messages_withdraw(endpoint.handle, call.ticket, scratch.out(), scratch.error());
+    call.isEnding = scratch.outValue() == 2;
     return scratch.outValue() == 1 && calls.remove(call.ticket) != null;
   }
 

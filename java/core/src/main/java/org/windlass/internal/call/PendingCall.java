@@ -43,6 +43,11 @@ public abstract class PendingCall<T> {
   /** Ends the call with {@code why} if it has not begun. Returns true if it did. */
   abstract boolean withdraw(Throwable why);
 
+  /** Returns true if {@link #withdraw} found the call over, so that it completes soon. */
+  boolean isEnding() {
+    return false;
+  }
+
   /** Returns true if {@code thread} is the one that completes the call. */
   abstract boolean isCompletedBy(Thread thread);
 
@@ -60,6 +65,7 @@ public abstract class PendingCall<T> {
   public final T join() {
     boolean interrupted = false;
     boolean aborted = false;
+    requireOther(Thread.currentThread());
     endpoint.waits(Thread.currentThread());
     try {
       while (true) {
@@ -92,12 +98,7 @@ public abstract class PendingCall<T> {
   public final T await(long nanos) {
     asked = true;
     Thread thread = Thread.currentThread();
-    if (!outcome.isDone() && isCompletedBy(thread)) {
-      throw new InvalidArgumentException(
-          "await: the operation of rank " + endpoint.rank
-              + " waits for the one that awaits it; both run on thread \"" + thread.getName()
-              + "\"");
-    }
+    requireOther(thread);
     boolean isUnlimited = nanos == Long.MAX_VALUE;
     if (isUnlimited) {
       endpoint.waits(thread);
@@ -123,6 +124,15 @@ public abstract class PendingCall<T> {
     }
   }
 
+  private void requireOther(Thread thread) {
+    if (!outcome.isDone() && isCompletedBy(thread)) {
+      throw new InvalidArgumentException(
+          "await: the operation of rank " + endpoint.rank
+              + " waits for the one that awaits it; both run on thread \"" + thread.getName()
+              + "\"");
+    }
+  }
+
   /**
    * Withdraws the call if it has not begun. If it is in progress, aborts the communicator.
    *
@@ -133,7 +143,7 @@ public abstract class PendingCall<T> {
     if (withdraw(new CancellationException("cancelled before it began"))) {
       return true;
     }
-    if (!outcome.isDone()) {
+    if (!outcome.isDone() && !isEnding()) {
       endpoint.abort("an operation of rank " + endpoint.rank + " was cancelled in progress");
     }
     return false;
