@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The windlass command, from the archive that scripts/release makes:
-#   docker build --build-arg VERSION=0.1.0 -t windlass .    beside windlass-0.1.0-linux-x86_64.tar.gz
-#   docker run --rm --ipc=host windlass demo
+# The windlass command, from the archive that scripts/release makes. FOLDER is the folder of the release. No test builds this image.
+#   docker build -f Dockerfile --build-arg VERSION=0.1.0 -t windlass FOLDER
+#   docker run --rm windlass demo
 FROM debian:12-slim
 ARG VERSION=0.1.0
 RUN apt-get update \
