@@ -12,6 +12,7 @@
 
 #include "native/core/control_block.h"
 #include "native/core/message/message_lane.h"
+#include "native/memory/memory.h"
 
 namespace windlass {
 namespace block_sizes_test {
