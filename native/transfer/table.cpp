@@ -80,7 +80,8 @@ void ItemMaker::cut(Share& share, const int64_t* start, const int64_t* length) {
     const auto parts = static_cast<int64_t>(
         std::min<uint64_t>(static_cast<uint64_t>(length[along]), (bytes + most - 1) / most));
     int64_t step = (length[along] + parts - 1) / parts;
-    if (ChunkItem::targetStrides(box.target(0))[along] == 1)
+    // Stays below length[along], so that each part is a smaller one.
+    if (ChunkItem::targetStrides(box.target(0))[along] == 1 && length[along] > rowOf(box))
       step = (step + rowOf(box) - 1) / rowOf(box) * rowOf(box);
     int64_t partStart[kMaxDims];
     int64_t partLength[kMaxDims];

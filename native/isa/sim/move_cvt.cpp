@@ -97,7 +97,7 @@ class Transposer {
 
  private:
   static constexpr int64_t kPlaneBytes = 256 << 10;
-  static constexpr int64_t kPackedBytes = 32 << 10;
+  static constexpr int64_t kPackedBytes = 16 << 10;
   static constexpr int64_t kMostRows = 256;
 
   void move(const Plane& plane) const { loop_(plane, cast_, sizeOf(dst_.dtype), streams_); }
