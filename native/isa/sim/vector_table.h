@@ -64,7 +64,7 @@ struct Plane {
 using TransposeLoop = void (*)(const Plane& plane, CastLoop cast, size_t castBytes, bool streams);
 // Bytes that a transpose writes in a row before it goes to the next, and distance of rows from
 // which they share few cache sets.
-constexpr int64_t kRunBytes = 128;
+constexpr int64_t kRunBytes = 256;
 constexpr int64_t kConflictStep = 1024;
 // dst = accumulator op src; dst may be the accumulator.
 using FoldLoop = void (*)(void* dst, const void* accumulator, const void* src, size_t count);

@@ -124,6 +124,7 @@ WINDLASS_LOOP void transposePlane(const Plane& plane, CastLoop cast, size_t cast
   constexpr int64_t kLine = 64;
   constexpr int64_t kRows = kLine / kBytes;
   constexpr int64_t kAhead = 4 * kLine;
+  constexpr int64_t kMostColumns = 128;  // small stacks hold a buffer of no more
   const int64_t dStep = plane.dstStep;
   const int64_t sStep = plane.srcStep;
   const auto rowAt = [&](int64_t row) { return plane.dstRows ? plane.dstRows[row] : row * dStep; };
@@ -134,8 +135,9 @@ WINDLASS_LOOP void transposePlane(const Plane& plane, CastLoop cast, size_t cast
   const bool isFar = dStep >= kConflictStep || dStep <= -kConflictStep;
   const bool buffers = !isUniform || (isFar && !isDirect);
   const auto outBytes = cast != nullptr ? static_cast<int64_t>(castBytes) : kBytes;
-  const int64_t most = kRunBytes / outBytes < kRows ? kRows : kRunBytes / outBytes;
-  alignas(64) unsigned char run[kRows * kRunBytes * kBytes];
+  int64_t most = kRunBytes / outBytes < kRows ? kRows : kRunBytes / outBytes;
+  if (most > kMostColumns) most = kMostColumns;
+  alignas(64) unsigned char run[kRows * kMostColumns * kBytes];
   for (int64_t first = 0; first < plane.columns; first += most) {
     const int64_t left = plane.columns - first;
     const int64_t count = left < most ? left : most;
