@@ -351,6 +351,46 @@ TEST(Message, LongerThanItsReceiveEndsTheCommunicator) {
   });
 }
 
+TEST(Message, ThatDoesNotFitLeavesNoLaterOneToItsReceive) {
+  LocalRanks ranks(2);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    std::vector<float> data(8);
+    if (rank == 0) {
+      ASSERT_EQ(WL_OK, run(comm, send(data.data(), 8, 1, 7, WL_F32), &error)) << error.message;
+      ASSERT_EQ(WL_OK, run(comm, send(data.data(), 4, 1, 7, WL_F32), &error)) << error.message;
+    }
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
+    if (rank == 1) {
+      EXPECT_EQ(WL_MISMATCH, run(comm, receive(data.data(), 4, 0, 7, WL_F32), &error));
+    }
+    EXPECT_EQ(WL_MISMATCH, callBarrier(comm, 0, &error));
+  });
+}
+
+// A slot that was never used has the number 0.
+TEST(Message, HasANumberThatNoUnusedSlotHas) {
+  for (const uint32_t first : {0xffffffffu, 0xfffffff4u, 0xfffffff1u}) {
+    LocalRanks ranks(2, 20'000'000'000, first);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      uint8_t values[16] = {};
+      Started started(comm);
+      for (int i = 0; rank == 1 && i < 16; ++i)
+        ASSERT_EQ(WL_OK, started.start({receive(values + i, 1, 0, 0, WL_BOOL)}, &error));
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
+      const uint8_t one = 1;
+      for (int i = 0; rank == 0 && i < 16; ++i)
+        ASSERT_EQ(WL_OK, run(comm, send(&one, 1, 1, 0, WL_BOOL), &error)) << error.message;
+      ASSERT_EQ(WL_OK, started.awaitAll(&error)) << error.message;
+      for (int i = 0; rank == 1 && i < 16; ++i) {
+        EXPECT_EQ(1, values[i]) << i << ", first " << first;
+      }
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
+    });
+  }
+}
+
 TEST(Message, ThatNoRankReceivesOrSendsPassesItsDeadline) {
   for (const bool sends : {true, false}) {
     LocalRanks ranks(2);

@@ -211,6 +211,30 @@ class MessagesTest {
   }
 
   @OnRanks(2)
+  void aCancelBesideTheMessageEndsNothing(Ranks ranks) {
+    ranks.run(
+        comm -> {
+          Tensor tensor = Tensor.allocate(DType.I64, 4);
+          for (int i = 0; i < 300; i++) {
+            if (comm.rank() == 0) {
+              comm.send(tensor, 1, i);
+              continue;
+            }
+            Operation<Received> receive = comm.receiveAsync(tensor, 0, i);
+            for (int spin = 0; spin < i % 50 * 20; spin++) {
+              Thread.onSpinWait();
+            }
+            if (receive.cancel()) {
+              comm.receive(tensor, 0, i);
+            } else {
+              assertThat(receive.await()).isEqualTo(new Received(0, i, 4));
+            }
+          }
+          comm.barrier();
+        });
+  }
+
+  @OnRanks(2)
   void mismatchesNameBothRanksAndTheTag(Ranks ranks) {
     ranks.run(
         comm -> {
