@@ -347,7 +347,8 @@ TEST(Cost, ThousandRanksStayUnderTheirMemory) {
   const int count = kSlow > 1 && !longForm() ? 100 : 1024;
   const uint64_t before = resident();
   LocalRanks ranks(count);
-  EXPECT_LT(resident() - before, uint64_t{512} << 20);
+  // The process may have given pages back meanwhile.
+  EXPECT_LT(resident(), before + (uint64_t{512} << 20));
   EXPECT_LE(sizeof(windlass::RankLines) * 1024 + sizeof(windlass::SharedLines),
             uint64_t{512} << 20);
 #if !defined(__SANITIZE_THREAD__)

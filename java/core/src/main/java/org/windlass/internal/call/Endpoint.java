@@ -254,12 +254,9 @@ public final class Endpoint {
   }
 
   private void settle(@Nullable Lifetime pinned, boolean quiet) {
-    if (pinned == null) {
-      return;
-    }
-    if (quiet) {
+    if (pinned != null && quiet) {
       pinned.unpin();
-    } else {
+    } else if (pinned != null) {
       keepUntilQuiet(pinned);
     }
   }
