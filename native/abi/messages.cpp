@@ -6,6 +6,7 @@
 
 #include "native/abi/handles.h"
 #include "native/base/dtype.h"
+#include "native/base/target.h"
 #include "native/core/names.h"
 
 using namespace windlass;

@@ -196,7 +196,7 @@ public record Assembly(
           each.rule.where(), each, (a, b) -> b.members.size() > a.members.size() ? b : a);
     }
     for (Assembly each : stacks) {
-      Assembly most = largest.get(each.rule.where());
+      Assembly most = largest.getOrDefault(each.rule.where(), each);
       if (each.members.size() < most.members.size()) {
         // The call checks first that the numbers are consecutive.
         each.numbered();
