@@ -183,7 +183,7 @@ Code Messages::look(std::unique_ptr<MessageBatch>* over, wl_error_t* error) {
   {
     const Driving driving(group_.lines(rank_).state);
     Lock lock(mutex_);
-    withdrawn_.clear();
+    isLooking_ = true;
     const auto driveAll = [&] {
       tells = drive(lock);
       const int64_t now = clockNs();
@@ -201,7 +201,15 @@ Code Messages::look(std::unique_ptr<MessageBatch>* over, wl_error_t* error) {
       over_.erase(over_.begin());
       code = WL_OK;
     }
-    for (; code != WL_OK && !batches_.empty(); batches_.pop_back()) forget(lock, *batches_.back());
+    while (code != WL_OK && !batches_.empty()) {
+      // Out of the list first: another thread may finish its last message meanwhile.
+      const std::unique_ptr<MessageBatch> failed = std::move(batches_.back());
+      batches_.pop_back();
+      failed->ticket = 0;
+      forget(lock, *failed);
+    }
+    isLooking_ = false;
+    withdrawn_.clear();
   }
   if (tells) comm_.waits().waiter().ring();
   if (code != WL_OK) group_.dropRetired();
@@ -235,8 +243,7 @@ Withdrawal Messages::withdraw(uint64_t ticket) {
   if (!std::all_of(batch.begin(), batch.end(), waits)) return Withdrawal::kInProgress;
   forget(lock, batch);
   for (Message& message : batch) message.isOver = true;
-  // look() may be in the middle of it.
-  withdrawn_.push_back(std::move(*at));
+  if (isLooking_) withdrawn_.push_back(std::move(*at));
   batches_.erase(at);
   return Withdrawal::kDone;
 }

@@ -25,7 +25,7 @@ constexpr int32_t kAnyTag = -1;
 // Messages of one peer without a receive whose heads a rank takes from the lane.
 constexpr size_t kMostUnmatched = 256;
 
-// What became of a batch that was to be withdrawn; kOver: next() returns it, or has returned it.
+// What withdraw() found. A batch that is over is one that next() returns or has returned.
 enum class Withdrawal : uint8_t { kInProgress, kDone, kOver };
 
 // A send or a receive.
@@ -209,7 +209,8 @@ class Messages : private Awaited {
   uint64_t tickets_ = 0;
   std::vector<std::unique_ptr<MessageBatch>> batches_;  // asynchronous ones in progress
   std::vector<std::unique_ptr<MessageBatch>> over_;     // asynchronous ones that are over
-  std::vector<std::unique_ptr<MessageBatch>> withdrawn_;  // until the next look()
+  bool isLooking_ = false;  // look() has batches, also where it unlocks
+  std::vector<std::unique_ptr<MessageBatch>> withdrawn_;  // those that look() may have
 };
 
 }  // namespace windlass

@@ -140,7 +140,7 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
    */
   public final float[] reduceScatter(float[] values, ReduceOp op) {
     Values in = Values.of(values);
-    float[] part = new float[in.length / tensors().size()];
+    float[] part = new float[in.length / size()];
     apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
     return part;
   }
@@ -148,7 +148,7 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
   /** Runs {@link #reduceScatter(float[], ReduceOp)} on f64. */
   public final double[] reduceScatter(double[] values, ReduceOp op) {
     Values in = Values.of(values);
-    double[] part = new double[in.length / tensors().size()];
+    double[] part = new double[in.length / size()];
     apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
     return part;
   }
@@ -156,7 +156,7 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
   /** Runs {@link #reduceScatter(float[], ReduceOp)} on i32. */
   public final int[] reduceScatter(int[] values, ReduceOp op) {
     Values in = Values.of(values);
-    int[] part = new int[in.length / tensors().size()];
+    int[] part = new int[in.length / size()];
     apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
     return part;
   }
@@ -164,7 +164,7 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
   /** Runs {@link #reduceScatter(float[], ReduceOp)} on i64. */
   public final long[] reduceScatter(long[] values, ReduceOp op) {
     Values in = Values.of(values);
-    long[] part = new long[in.length / tensors().size()];
+    long[] part = new long[in.length / size()];
     apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
     return part;
   }
@@ -211,14 +211,14 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
    * @throws InvalidArgumentException on the root if {@code value} is too long; nothing was sent
    */
   public final byte[] broadcast(byte @Nullable [] value, int root) {
-    byte[] own = isRank(root) ? checked("broadcast", value) : new byte[0];
+    byte[] own = rank() == root ? checked("broadcast", value) : new byte[0];
     return tensors().inOrder(
         () -> {
           long[] length = {own.length};
           broadcast(length, root);
           byte[] received = new byte[agreed(root, length[0])];
           try (Tensor tensor = Tensor.allocate(DType.U8, received.length)) {
-            if (isRank(root)) {
+            if (rank() == root) {
               tensor.copyFrom(own);
             }
             tensors().broadcast(tensor, root);
@@ -281,10 +281,10 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
   }
 
   private int timesSize(Values in) {
-    long length = (long) in.length * tensors().size();
+    long length = (long) in.length * size();
     if (length > Integer.MAX_VALUE - 8) {
       throw new InvalidArgumentException(
-          "allGather: values has " + in.length + " elements, and those of " + tensors().size()
+          "allGather: values has " + in.length + " elements, and those of " + size()
               + " ranks don't fit a Java array; use tensors");
     }
     return (int) length;

@@ -376,11 +376,6 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
-  @Override
-  final boolean isRank(int root) {
-    return rank() == root;
-  }
-
   /** Runs {@code call}, which makes several calls, without a queued call between them. */
   final <T> T inOrder(Supplier<T> call) {
     return endpoint.mustHandOff(Thread.currentThread()) ? endpoint.handOff(call) : call.get();

@@ -152,10 +152,8 @@ public abstract sealed class Reductions extends PointToPoint permits ArrayCollec
       long rows,
       int algorithm);
 
-  abstract boolean isRank(int root);
-
   private void reduce(Tensor in, @Nullable Tensor out, int op, double factor, int root) {
-    Tensor to = isRank(root) ? given(out, "out") : null;
+    Tensor to = rank() == root ? given(out, "out") : null;
     run(Native.WL_OP_REDUCE, given(in, "in"), to, op, factor, root, 0, 0);
   }
 

@@ -85,7 +85,7 @@ public final class NativeLoader {
   /** Oldest version of glibc with which the natives load. */
   private static final String GLIBC = "2.28";
 
-  /** What glibc says of a version that it lacks, with its file, and what stands in that file. */
+  /** Matches the file of a glibc that is too old. {@link #BANNER} finds the version in it. */
   private static final Pattern OLD_GLIBC = Pattern.compile("(\\S+): version `GLIBC_");
   private static final Pattern BANNER = Pattern.compile("GNU C Library .* version ([0-9.]+\\d)");
 
