@@ -247,8 +247,13 @@ class CommandTest {
 
   @Test
   void doctorSaysWhatThereIs() throws IOException {
-    Cli text = Cli.run("doctor");
+    Cli wrapped = Cli.run("doctor");
+    assertThat(wrapped.out().lines()).allSatisfy(line -> assertThat(line).matches(".{1,80}|\\S* *\\S+"));
+    Cli text = new Cli(wrapped.status(), unwrapped(wrapped.out()), wrapped.err());
     assertThat(text.status()).isZero();
+    assertThat(text.out()).endsWith("\n").containsPattern("\nverdict +ready: targets sim.*; transports threads, processes.*\n$");
+    assertThat(text.out()).containsPattern("tmpdir +/\\S*, which may execute\n");
+    assertThat(text.out().split("libcuda.so.1, does not open", -1)).hasSizeLessThanOrEqualTo(2);
     assertThat(text.out()).containsPattern("version +windlass [0-9]").contains("of the C ABI");
     assertThat(text.out()).contains("jdk", "allowed_cores", "launch", "cuda");
     assertThat(text.out()).containsPattern("sim +available\\n").containsPattern("threads +available\\n");
@@ -266,15 +271,27 @@ class CommandTest {
     assertThat(facts.get("version")).isInstanceOf(String.class);
     assertThat((String) facts.get("peer_memory"))
         .matches("process_vm_readv: works here|stage: .+");
-    assertThat(facts).containsKeys("features", "targets", "transports", "cuda");
+    assertThat(facts).containsKeys("features", "targets", "transports", "cuda", "tmpdir");
+    assertThat((String) facts.get("verdict")).startsWith("ready: targets sim");
     assertThat(text.out()).containsPattern("(?m)^cuda\\n  driver +\\S");
+  }
+
+  /** What doctor prints, with each fact on one line. */
+  static String unwrapped(String doctor) {
+    return doctor.replaceAll("\\n {16,18}", " ");
+  }
+
+  @Test
+  void doctorSaysWhereProgramsMayNotRun() {
+    assertThat(DoctorCommand.folderOfPrograms(Path.of("/proc")))
+        .startsWith("refused: /proc cannot hold programs (").contains("java.io.tmpdir");
   }
 
   /** Ranks reach each other on GPUs where the target runs, and nowhere else. */
   @Test
   void doctorSaysOfCudaAsATransportWhatItSaysOfTheTarget() {
     assertThat(Cli.run("doctor").out())
-        .containsPattern("(?s)\\ntargets\\n.*\\n  cuda +([^\\n]+)\\n.*\\ntransports\\n.*\\n  cuda +\\1\\n");
+        .containsPattern("(?s)\\n  cuda +(available\\n.*\\n  cuda +available|.*\\n  cuda +as target cuda)\\n");
     assertThat(Cli.run("doctor", "--json").out())
         .containsPattern("\"targets\":\\{.*\"cuda\":(\".+\")[,}].*\"transports\":\\{.*\"cuda\":\\1}");
   }

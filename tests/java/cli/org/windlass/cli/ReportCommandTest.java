@@ -126,7 +126,7 @@ class ReportCommandTest {
       assertThat(told.status()).as(told.err()).isZero();
       List<String> lines = told.out().lines().toList();
       assertThat(lines.get(0)).matches("communicator [0-9a-f]+: 2 ranks, made [0-9.]+ s ago");
-      assertThat(lines.get(1)).matches("rank +process +where +since +contested +waits for");
+      assertThat(lines.get(1)).matches("rank +process +since +busy +where");
       assertThat(lines.get(2)).matches("   0  " + bench.pid() + " .*");
       assertThat(lines.get(3)).matches("   1  " + second.pid() + " .*");
       assertThat(told.err()).isEmpty();

@@ -97,10 +97,10 @@ class ReportTest {
 
       String[] lines = report.toString().split("\n");
       assertThat(lines).hasSize(4);
-      assertThat(lines[0]).startsWith("rank  where").endsWith("waits for");
-      assertThat(lines[1]).matches("   0  in barrier #2 +\\d+\\.?\\d* m?s +\\d+  (1, )?2");
+      assertThat(lines[0]).isEqualTo("rank    since  busy  where");
+      assertThat(lines[1]).matches("   0 +\\d+\\.?\\d* m?s +\\d+  in barrier #2, waits for (1, )?2");
       assertThat(lines[3])
-          .matches("   2  left all-to-all\\(1024 x f32 to each rank, push\\) #1 +\\S+ m?s +\\d+");
+          .matches("   2 +\\S+ m?s +\\d+  left all-to-all\\(1024 x f32 to each rank, push\\) #1");
 
       group.communicator(2).barrier();
       for (Thread thread : hanging) {
