@@ -2,8 +2,8 @@
 // Operations of 8 ranks on tensors in one GPU's memory, beside what that takes for their bytes:
 // all-to-all and direct redistribution beside copies, the driver's and those of a plain kernel, a
 // cast beside a plain cast kernel, the least operations beside an empty kernel. A line for each; by
-// kernels the first three have limits, at 256 MiB a rank: docs/performance.md says why not by the
-// driver's copies.
+// kernels the first three have limits, at 256 MiB a rank: docs/explanation/speed-gpu.md says why
+// not by the driver's copies.
 #include <atomic>
 #include <cstdio>
 #include <functional>

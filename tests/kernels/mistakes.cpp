@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring shifts with one mistake each, which the checked targets refuse: docs/kernels.md has the
-// mistake, and what is said of it.
+// Ring shifts with one mistake each, which the checked targets refuse.
+// docs/reference/kernel-mistakes.md has the mistake, and what is said of it.
 //
 // args     in, out, steps as of the ring shift of examples/kernels
 #include "windlass/kernel_library.h"

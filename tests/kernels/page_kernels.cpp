@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that docs/kernels.md has beside the ring shift of examples/kernels: one with flags,
-// and one of two phases.
+// The kernels that the pages on kernels have beside the ring shift of examples/kernels: one with
+// flags, and one of two phases.
 #include "windlass/kernel_library.h"
 
 using namespace windlass;

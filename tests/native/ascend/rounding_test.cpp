@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How A2/A3 and A5 round, as native/isa/ascend has them convert and fold, against sim: for each
 // pair of float types and each reduction every value of 8 and of 16 bits, and of 32 bits those that
-// are special and random ones; under a sanitizer, of 16 bits one in sixteen. docs/kernels.md lists
+// are special and random ones; under a sanitizer, of 16 bits one in sixteen. docs/reference has
 // where the bits differ: nowhere.
 #include <gtest/gtest.h>
 

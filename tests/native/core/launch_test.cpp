@@ -105,7 +105,7 @@ TEST(Launch, HasTheInstructionsOfAllTargets) {
   });
 }
 
-// The kernels that docs/kernels.md shows, on 0, 1, one tile, one more, and many elements.
+// The kernels that the pages on kernels show, on 0, 1, one tile, one more, and many elements.
 TEST(Launch, RunsTheKernelsOfThePage) {
   for (const int n : launchRanks()) {
     for (const int64_t count : {0, 1, 4096, 4097, 10'000}) {

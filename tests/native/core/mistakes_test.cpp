@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a checked target says of kernels of a library that break a rule: it fails the launch, and
-// docs/kernels.md quotes it.
+// docs/reference/kernel-mistakes.md quotes it.
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -69,7 +69,7 @@ void expectRefused(const std::string& name, int64_t count, const std::string& ru
     EXPECT_TRUE(contains(line.c_str(), rule + ": kernel " + name + ", rank "));
     if (std::string(wl_target()) == "a5sim") {
       EXPECT_TRUE(told.find(steady(line)) != std::string::npos)
-          << "docs/kernels.md lacks\n" << line;
+          << "docs/reference/kernel-mistakes.md lacks\n" << line;
     }
   }
 }
