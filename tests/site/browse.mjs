@@ -10,10 +10,10 @@ import { chromium } from 'playwright-core'
 const [site, screenshots, executablePath] = process.argv.slice(2)
 const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.woff2': 'font/woff2', '.json': 'application/json' }
 const server = createServer(async (request, response) => {
-  const path = normalize(decodeURI(new URL(request.url, 'http://site').pathname))
+  const path = normalize(decodeURI(new URL(request.url, 'http://site').pathname)).replace(/\/$/, '/index.html')
   try {
-    const bytes = await readFile(join(site, path.endsWith('/') ? `${path}index.html` : path))
-    response.writeHead(200, { 'content-type': types[extname(path.endsWith('/') ? '.html' : path)] ?? 'application/octet-stream' }).end(bytes)
+    const bytes = await readFile(join(site, path))
+    response.writeHead(200, { 'content-type': types[extname(path)] ?? 'application/octet-stream' }).end(bytes)
   } catch {
     response.writeHead(404).end()
   }
@@ -32,7 +32,7 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 })
 mkdirSync(screenshots, { recursive: true })
-const pages = readdirSync(site, { recursive: true }).filter((file) => file.endsWith('.html') && !file.startsWith('api') && file !== '404.html')
+const pages = readdirSync(site, { recursive: true }).filter((file) => file.endsWith('.html') && !file.startsWith('api/') && file !== '404.html')
 for (const [name, width, height] of [['phone', 390, 844], ['desktop', 1280, 900]]) {
   const context = await browser.newContext({ viewport: { width, height } })
   const page = await context.newPage()

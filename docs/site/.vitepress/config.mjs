@@ -11,6 +11,7 @@ export default defineConfig({
   cleanUrls: false,
   lastUpdated: false,
   appearance: true,
+  head: [['link', { rel: 'icon', href: 'data:,' }]],
   markdown: {
     // Anchors as GitHub names them.
     anchor: { slugify: (text) => text.trim().toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '').replace(/\s/g, '-') },
