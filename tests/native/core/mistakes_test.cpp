@@ -11,7 +11,7 @@
 namespace windlass_test {
 namespace mistakes_test {
 
-// Which rank came first is another matter each time.
+// Removes the rank numbers: another rank comes first in each run.
 std::string steady(std::string text) {
   const char* word = "rank ";
   for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
@@ -22,7 +22,7 @@ std::string steady(std::string text) {
   return text;
 }
 
-// What all ranks are told of one launch on `count` elements: the breaches, a line each.
+// Breaches that all ranks report for one launch on `count` elements, one line each.
 std::vector<std::string> breachesOf(const std::string& name, int64_t count) {
   constexpr int kRanks = 3;
   LocalRanks ranks(kRanks);
@@ -60,7 +60,7 @@ std::string page() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// All that is said stands on the page, as a5sim has it.
+// Each reported line stands on the page, in the words of a5sim.
 void expectRefused(const std::string& name, int64_t count, const std::string& rule) {
   const std::vector<std::string> lines = breachesOf(name, count);
   ASSERT_FALSE(lines.empty());
@@ -125,7 +125,7 @@ TEST(Mistakes, OfTwoBlocksOfARankAreFoundOnTwoCores) {
   }
 }
 
-// However often a rule is broken, all that is said has room.
+// The report has room for all breaches, however often a rule is broken.
 TEST(Mistakes, AreToldWhole) {
   if (!isChecked()) GTEST_SKIP() << "sim checks nothing";
   LocalRanks ranks(2);
