@@ -89,9 +89,9 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
       {"TX_SEG_SIZE", "1M", "segment"},
       {"RX_SEG_SIZE", "2M", "segment"},
       // Data in a longer buffer has left the caches before it is read. The cost is in
-      // docs/explanation/speed-hosts.md, and docs/operations.md has the limit that this buffer sets. Loopback keeps its default,
-      // because its segments have 64 KiB. So few of them would be in flight that the peer delays
-      // acknowledgements by up to 200 ms.
+      // docs/explanation/speed-hosts.md, and docs/reference/settings.md has the limit that this
+      // buffer sets. Loopback keeps its default, because its segments have 64 KiB. So few of them
+      // would be in flight that the peer delays acknowledgements by up to 200 ms.
       {"SNDBUF", setsBuffer ? "256K" : nullptr, "send buffer"},
       // connect() does not block while packets are lost, for example on a cut link.
       {"CONN_NB", "y", "way to connect"},

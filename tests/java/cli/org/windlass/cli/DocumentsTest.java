@@ -112,8 +112,8 @@ class DocumentsTest {
         .forEach(settings::add);
     assertThat(settings)
         .contains("org.windlass.leaks", "WINDLASS_ISA", "WINDLASS_JAVA_OPTIONS", "WINDLASS_LIBRARY_PATH");
-    String page = Files.readString(ROOT.resolve("docs/operations.md"));
-    assertThat(settings).allMatch(name -> page.contains("`" + name + "`"), "stands in operations.md");
+    String page = Files.readString(ROOT.resolve("docs/reference/settings.md"));
+    assertThat(settings).allMatch(name -> page.contains("`" + name + "`"), "stands in settings.md");
     for (RecordComponent option : CommunicatorOptions.class.getRecordComponents()) {
       assertThat(page).contains("\n| `" + option.getName() + "` |");
     }
