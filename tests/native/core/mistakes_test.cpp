@@ -55,8 +55,8 @@ std::vector<std::string> breachesOf(const std::string& name, int64_t count) {
   return lines;
 }
 
-std::string page() {
-  std::ifstream file(WINDLASS_KERNEL_PAGE);
+std::string page(const char* name) {
+  std::ifstream file(std::string(WINDLASS_REFERENCE_PAGES) + name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -64,7 +64,7 @@ std::string page() {
 void expectRefused(const std::string& name, int64_t count, const std::string& rule) {
   const std::vector<std::string> lines = breachesOf(name, count);
   ASSERT_FALSE(lines.empty());
-  const std::string told = steady(page());
+  const std::string told = steady(page("kernel-mistakes.md"));
   for (const std::string& line : lines) {
     EXPECT_TRUE(contains(line.c_str(), rule + ": kernel " + name + ", rank "));
     if (std::string(wl_target()) == "a5sim") {
@@ -87,7 +87,7 @@ TEST(Mistakes, AreToldAsThePageOnKernelsSays) {
 }
 
 TEST(Mistakes, ThePageNamesEveryRule) {
-  const std::string text = page();
+  const std::string text = page("kernel-instructions.md");
   for (int rule = 0; rule < windlass::checked::kRules; ++rule) {
     const std::string name = nameOf(static_cast<windlass::checked::Rule>(rule));
     EXPECT_NE(text.find("`" + name + "`"), std::string::npos) << name;
