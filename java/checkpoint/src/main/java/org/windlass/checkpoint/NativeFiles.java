@@ -8,7 +8,6 @@ import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
-import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.memory.Memory;
 
 /** File operations of the system that the JDK lacks. */
@@ -29,23 +28,8 @@ final class NativeFiles {
         call(
             scratch ->
                 Native.wl_file_map(utf8(path), bytes, scratch.out(), scratch.error()));
-    return Memory.of(address, bytes, new Mapping(address, bytes));
-  }
-
-  private static final class Mapping extends Leaks.Resource {
-    private final long address;
-    private final long bytes;
-
-    Mapping(long address, long bytes) {
-      super(null);
-      this.address = address;
-      this.bytes = bytes;
-    }
-
-    @Override
-    protected void free() {
-      Native.wl_file_unmap(address, bytes, 0);
-    }
+    return Memory.of(
+        address, bytes, false, null, () -> Native.wl_file_unmap(address, bytes, 0));
   }
 
   /** Exchanges the names of two files or folders in one step. */
