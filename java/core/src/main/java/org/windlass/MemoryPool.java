@@ -4,9 +4,8 @@ package org.windlass;
 import org.windlass.error.ClosedException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
-import org.windlass.internal.Scratch;
+import org.windlass.internal.Natives;
 import org.windlass.internal.Shapes;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Leaks;
@@ -91,11 +90,10 @@ public final class MemoryPool implements AutoCloseable {
     }
     long address = 0;
     Memory memory = null;
-    try (Scratch scratch = Scratch.take()) {
-      int code =
-          Native.wl_memory_pool_alloc(part.handle, needed, scratch.out(), scratch.error());
-      Failures.check(code, scratch);
-      address = scratch.outValue();
+    try {
+      address =
+          Natives.call(
+              (out, error) -> Native.wl_memory_pool_alloc(part.handle, needed, out, error));
       memory = part.memory(address, needed);
       return Tensor.over("allocate", memory, 0, dtype, checked);
     } finally {

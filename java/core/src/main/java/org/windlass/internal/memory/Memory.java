@@ -5,11 +5,9 @@ import java.nio.ByteBuffer;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.UnsupportedException;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
-import org.windlass.internal.Scratch;
 
 /**
  * One allocation of memory: its address, its size in bytes, and its owner. Tensors are views of an
@@ -100,25 +98,17 @@ public final class Memory extends Lifetime {
    * ResourceException if there is not enough.
    */
   public static Memory allocate(long bytes) {
-    Natives.require();
-    try (Scratch scratch = Scratch.take()) {
-      int code = Native.wl_memory_alloc(bytes, 64, scratch.out(), scratch.error());
-      Failures.check(code, scratch);
-      long address = scratch.outValue();
-      return allocated(address, bytes, () -> Native.wl_memory_free(address));
-    }
+    long address = Natives.call((out, error) -> Native.wl_memory_alloc(bytes, 64, out, error));
+    return allocated(address, bytes, () -> Native.wl_memory_free(address));
   }
 
   /** Allocates zeroed memory on the device of {@code beside}. Freed when ended or unreachable. */
   public static Memory allocateBeside(Memory beside, long bytes) {
-    try (Scratch scratch = Scratch.take()) {
-      int code =
-          Native.wl_cuda_memory_alloc(beside.address, bytes, scratch.out(), scratch.error());
-      Failures.check(code, scratch);
-      long address = scratch.outValue();
-      return new Memory(
-          address, bytes, true, true, null, () -> Native.wl_cuda_memory_free(address));
-    }
+    long address =
+        Natives.call(
+            (out, error) -> Native.wl_cuda_memory_alloc(beside.address, bytes, out, error));
+    return new Memory(
+        address, bytes, true, true, null, () -> Native.wl_cuda_memory_free(address));
   }
 
   /** Returns true if the owner has freed the memory. */
