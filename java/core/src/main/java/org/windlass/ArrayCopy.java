@@ -25,8 +25,6 @@ final class ArrayCopy {
   /** Most bytes of a tensor that are copied at a time without a staging buffer. */
   private static final int STRAIGHT_BYTES = 1 << 30;
 
-  private ArrayCopy() {}
-
   private static final Map<Class<?>, DType> DTYPES =
       Map.of(
           float[].class, DType.F32,
