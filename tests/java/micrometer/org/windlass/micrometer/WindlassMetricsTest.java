@@ -152,7 +152,10 @@ class WindlassMetricsTest {
   void countersKeepTheirValuesAfterTheCommunicatorIsClosed() {
     LocalGroup group = LocalGroup.of(RANKS);
     try (group) {
-      WindlassMetrics.of(group.communicator(0), WORLD).bindTo(registry);
+      Communicator communicator = group.communicator(0);
+      WindlassMetrics metrics =
+          WindlassMetrics.of(communicator, Tag.of("communicator", "world"));
+      metrics.bindTo(registry);
       group.run(Communicator::barrier);
     }
     assertThat(counted("calls", 0, "barrier")).isEqualTo(1);
