@@ -111,7 +111,7 @@ class PlanPageTest {
     assertThat(count(document, "<span class=\"rank\"")).isEqualTo(8 + 3);
     assertThat(count(document, "<tr><td>")).isEqualTo(8 + 3);
     assertThat(document)
-        .contains("<h1 id=\"title\">dp=2xtp=4:P,S0 → 3:S1</h1>", "mode direct, wire f32, 1 tensor<")
+        .contains("<h1 id=\"title\">dp=2xtp=4:P,S0 → 3@8:S1</h1>", "mode direct, wire f32, 1 tensor<")
         .contains("<code class=\"faint\">dp=2xtp=4:P,S0</code>")
         .contains("f32[9, 9], 324 B sent, 0 B copied within a rank")
         // Nine rows over four ranks: 3, 3, 3 and none, in two terms each.
