@@ -84,12 +84,12 @@ class CommandTest {
         arguments(List.of("reshard", "--to", "4:S0", "--wire", "i32", "a", "b"), 2, "--wire i32: not a dtype"),
         arguments(List.of("plan", "--from", "2:S0", "--to", "2:S0", "--shape", "4", "--dtype", "f32", "--wire", "i32"), 2, "--wire i32: not a dtype"),
         arguments(List.of("plan", "--from", "4:S0"), 2, "--to is missing"),
-        arguments(List.of("plan", "--mode", "stage"), 2, "--mode stage: direct or staged or gather-broadcast"),
+        arguments(List.of("plan", "--mode", "stage"), 2, "--mode stage: must be direct or staged or gather-broadcast"),
         arguments(List.of("example", "nothing"), 2, "no such example"),
         arguments(List.of("example", "broadcast", "--counters"), 3, "target sim does not count what kernels do"),
         arguments(List.of("example", "broadcast", "--trace", "/tmp/trace.json"), 3, "run with target a2a3sim"),
         arguments(List.of("example", "--counters"), 2, "give the name of an example, or --all"),
-        arguments(List.of("example", "broadcast", "--counters", "--launch", "processes"), 2, "take --launch threads"),
+        arguments(List.of("example", "broadcast", "--counters", "--launch", "processes"), 2, "use --launch threads"),
         arguments(List.of("example", "broadcast", "--target", "a5"), 3, "no libwindlass-a5.so"),
         arguments(List.of("example", "broadcast", "--target", "cuda"), 3, "target cuda is not available here: "),
         arguments(List.of("example", "broadcast", "--target", "a2a3"), 3, "libascendcl.so, does not open: ASCEND_HOME_PATH is"),
@@ -260,7 +260,7 @@ class CommandTest {
     assertThat(text.out()).containsPattern("processes +available\\n");
     assertThat(text.out())
         .containsPattern(
-            "ucx +(available: UCX [0-9.]+ over lo, this machine alone, as \\S+ is not set; network"
+            "ucx +(available: UCX [0-9.]+ over lo, only this machine, as \\S+ is not set; network"
                 + " devices: .*\\blo\\b|ranks on several hosts need UCX, by libwindlass-ucx.so: )");
     Cli json = Cli.run("doctor", "--json");
     assertThat(json.out().lines()).hasSize(1);

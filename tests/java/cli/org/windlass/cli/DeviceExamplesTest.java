@@ -165,7 +165,7 @@ class DeviceExamplesTest {
     assertThat(said)
         .containsPattern("\\n  cuda +this process runs another target's kernels; WINDLASS_TARGET=cuda")
         .containsPattern("\\ncuda\\n  driver +for CUDA \\d+\\.\\d\\n  GPU 0 +\\S.*, compute capability \\d")
-        .contains("processes that share a GPU take turns there");
+        .contains("processes that share a GPU take turns on it");
     assertThat(withVariable(0, "WINDLASS_TARGET", "cuda", "doctor"))
         .containsPattern("(?s)\\ntargets\\n.*\\n  cuda +available\\n.*\\ntransports\\n.*\\n  cuda +available\\n");
   }

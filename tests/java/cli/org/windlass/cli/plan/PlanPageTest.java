@@ -276,7 +276,7 @@ class PlanPageTest {
     Cli refused = plan(thesis);
     assertThat(refused.status()).isEqualTo(2);
     assertThat(refused.out()).isEmpty();
-    assertThat(refused.err()).contains("thesis.html: holds something that is no page of windlass plan");
+    assertThat(refused.err()).contains("thesis.html: is not a page of windlass plan");
     assertThat(thesis).hasContent("<!DOCTYPE html><p>Years of work");
 
     String list = "[{\"name\":\"<meta name=generator content=windlass plan>\",\"shape\":[4],\"dtype\":\"u8\"}]";

@@ -261,8 +261,8 @@ public final class BenchCommand implements Runnable {
     Target target = moving.target();
     if (op.equals("cast") && target != Target.SIM) {
       throw new UnsupportedException(
-          "bench cast measures Tensor.copyFrom, which this processor does whatever the target is,"
-              + " here " + target + ": it takes --target sim");
+          "bench cast measures Tensor.copyFrom, which this processor runs for every target:"
+              + " use --target sim instead of " + target);
     }
     return target;
   }

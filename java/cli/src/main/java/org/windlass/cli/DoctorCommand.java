@@ -270,7 +270,7 @@ final class DoctorCommand implements Runnable {
     String devices = variables.getOrDefault(NET_DEVICES, "");
     String over =
         devices.isEmpty()
-            ? "lo, this machine alone, as " + NET_DEVICES + " is not set"
+            ? "lo, only this machine, as " + NET_DEVICES + " is not set"
             : devices.replaceAll("\\p{Cntrl}", "?") + ", as " + NET_DEVICES + " says";
     try {
       String[] words = NativeLibrary.ucx().split(": ", 2);
