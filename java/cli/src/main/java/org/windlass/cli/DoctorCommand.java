@@ -283,21 +283,7 @@ final class DoctorCommand implements Runnable {
   private static void print(PrintWriter out, String indent, Map<?, ?> facts) {
     facts.forEach(
         (name, value) ->
-            out.println(wrapped(String.format("%s%-15s ", indent, name), text(value))));
-  }
-
-  /** Returns the text behind a name, in lines that fit a terminal. */
-  private static String wrapped(String name, String text) {
-    StringBuilder lines = new StringBuilder();
-    String line = name;
-    for (String word : text.split(" ")) {
-      if (line.length() > name.length() && line.length() + word.length() > Terminal.USUAL_COLUMNS) {
-        lines.append(line.stripTrailing()).append('\n');
-        line = " ".repeat(name.length());
-      }
-      line += word + " ";
-    }
-    return lines.append(line.stripTrailing()).toString();
+            out.println(Terminal.wrapped(String.format("%s%-15s ", indent, name), text(value))));
   }
 
   private static String text(Object value) {

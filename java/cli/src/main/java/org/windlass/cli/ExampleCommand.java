@@ -84,7 +84,9 @@ final class ExampleCommand implements Runnable {
     if (!all && name == null) {
       Map<String, String> summaries = summaries();
       int width = summaries.keySet().stream().mapToInt(String::length).max().orElse(1);
-      summaries.forEach((each, text) -> out.printf("%-" + width + "s  %s%n", each, text));
+      summaries.forEach(
+          (each, text) ->
+              out.println(Terminal.wrapped(String.format("%-" + width + "s  ", each), text)));
       return;
     }
     moving.target();

@@ -204,17 +204,17 @@ final class ReshardCommand implements Runnable {
   private String summary(ReshardResult result, double floor) {
     return String.format(
         Locale.ROOT,
-        "%d tensors (%d by default layouts): %s in, %s out; %s between ranks, %s local%n"
-            + "%.2f s, %.2f GB/s; a copy in memory takes %.2f s%n"
+        "%d tensors%s: %s in, %s out; %s between ranks, %s local%n"
+            + "%.2f s, %s/s; a copy in memory takes %.2f s%n"
             + "%s: complete, %s%s",
         result.tensors(),
-        result.defaulted(),
+        result.defaulted() == 0 ? "" : ", " + result.defaulted() + " with default layouts",
         ByteSize.rounded(result.bytesIn()),
         ByteSize.rounded(result.bytesOut()),
         ByteSize.rounded(result.sentBytes()),
         ByteSize.rounded(result.localBytes()),
         result.seconds(),
-        result.gigabytesPerSecond(),
+        ByteSize.rounded((long) (result.gigabytesPerSecond() * 1e9)),
         floor,
         out,
         result.verified() ? "verified" : "not verified",

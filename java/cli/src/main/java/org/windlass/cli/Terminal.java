@@ -16,8 +16,7 @@ final class Terminal {
 
   static final int ERROR = 2;
 
-  /** Width that results fit, in characters. */
-  static final int USUAL_COLUMNS = 80;
+  private static final int USUAL_COLUMNS = 80;
 
   private Terminal() {}
 
@@ -37,6 +36,20 @@ final class Terminal {
     } catch (IOException | NoSuchElementException unknown) {
       return USUAL_COLUMNS;
     }
+  }
+
+  /** Returns the text behind a name, in lines that fit a terminal. */
+  static String wrapped(String name, String text) {
+    StringBuilder lines = new StringBuilder();
+    String line = name;
+    for (String word : text.split(" ")) {
+      if (line.length() > name.length() && line.length() + word.length() > USUAL_COLUMNS) {
+        lines.append(line.stripTrailing()).append('\n');
+        line = " ".repeat(name.length());
+      }
+      line += word + " ";
+    }
+    return lines.append(line.stripTrailing()).toString();
   }
 
   /** Returns true if an output may have colours: it is a terminal, and NO_COLOR is not set. */
