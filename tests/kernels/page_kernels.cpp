@@ -54,7 +54,7 @@ struct DoubledShift : LibraryKernel {
   }
 };
 
-// What a rank holds goes to the rank to its right, and from there to the next one.
+// Each rank sends its data to the rank to its right, which sends it to the next one.
 struct TwoSteps : LibraryKernel {
   static constexpr ArgumentEntry kArguments[] = {
       tensor("in", DType::kF32),

@@ -309,7 +309,7 @@ unsigned char* UcpWire::sharedAt(uint32_t number, uint64_t at, uint64_t bytes) c
 }
 
 unsigned UcpWire::drive() {
-  if (lingering_ > 0) sendAllLingering();
+  if (delayed_ > 0) sendAllDelayed();
   const unsigned events = ucp_worker_progress(worker_);
   if (waiting_ > 0) {
     for (Peer& peer : peers_) pump(peer);

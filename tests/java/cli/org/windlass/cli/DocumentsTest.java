@@ -49,7 +49,7 @@ class DocumentsTest {
         Pattern.compile("\\| [a-zA-Z ]+ \\| (\\d+) \\| [^|]+ \\| `(?:(\\w+)\\.)?(\\w+)` \\|");
     String page = Files.readString(ROOT.resolve("docs/reference/compatibility.md"));
     List<MatchResult> rows = row.matcher(page).results().toList();
-    assertThat(rows).hasSize(7);
+    assertThat(rows).hasSize(8);
     for (MatchResult each : rows) {
       String number = each.group(1);
       String name = each.group(3);

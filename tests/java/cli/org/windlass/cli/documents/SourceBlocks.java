@@ -32,6 +32,7 @@ final class SourceBlocks {
     QUOTABLE.put("examples/kernels", "suite maven, by the example own-kernel");
     QUOTABLE.put("java/core/src/main/java", "suite maven");
     QUOTABLE.put("java/checkpoint/src/main/java", "suite maven");
+    QUOTABLE.put("tests/java/micrometer", "suite maven");
     QUOTABLE.put("tests/python", "PythonRanksTest and PythonJobsTest");
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.internal.store;
+package org.windlass.internal.rendezvous;
 
 /** Thrown if the ranks that are missing in the first round of an all-gather have given up. */
 public final class OthersGoneException extends RuntimeException {

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.internal.store;
+package org.windlass.internal.rendezvous;
 
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.WindlassException;
 
-/** Creates the failures of a round of an all-gather. They are the same for every kind of store. */
-public final class RoundFailures {
+/** Creates the failures of a round of an all-gather at a store. */
+final class RoundFailures {
   private static final String NO_OTHER_HOST = " (which no other host reaches: see /etc/hosts)";
   private static final int MOST_LISTED = 16;
 
   private RoundFailures() {}
 
   /** Returns the failure after a rank has left before the last round was complete. */
-  public static WindlassException left(int rank) {
+  static WindlassException left(int rank) {
     return new PeerLostException(
         "rank " + rank
             + " came to the start and left before all had joined; see what its process says",
@@ -28,7 +27,7 @@ public final class RoundFailures {
   }
 
   /** Returns the failure after a second process has joined as the same rank. */
-  public static WindlassException anotherProcess(int rank) {
+  static WindlassException anotherProcess(int rank) {
     return new MismatchException(
         "another process has come to this start as rank " + rank
             + " too, and counts as that; two may not have one rank: start all ranks again",
@@ -40,7 +39,7 @@ public final class RoundFailures {
    *
    * @param sizes the number of ranks that each of two ranks states, keyed by that rank
    */
-  public static WindlassException sizes(Map<Integer, Integer> sizes) {
+  static WindlassException sizes(Map<Integer, Integer> sizes) {
     TreeMap<Integer, Integer> byRank = new TreeMap<>(sizes);
     int one = byRank.firstKey();
     int other = byRank.lastKey();
@@ -60,22 +59,21 @@ public final class RoundFailures {
    * @param absent ranks without a value in any round
    * @param behind ranks with a value only in an earlier round
    */
-  public record Missing(
+  record Missing(
       String address, int size, List<Integer> absent, List<Integer> behind) {
-    /**
-     * Returns the exception for a round whose deadline has passed.
-     *
-     * @param before message of the failure of an earlier start, which is appended; null for none
-     */
-    public WindlassException late(@Nullable String before) {
+    List<Integer> ranks() {
+      return Stream.concat(absent.stream(), behind.stream()).sorted().toList();
+    }
+
+    /** Returns the exception for a round whose deadline has passed. */
+    WindlassException late() {
       return new DeadlineExceededException(
           this
               + (absent.isEmpty()
                   ? " when the deadline passed; see whether their processes are stopped, or give"
                       + " more time"
-                  : " when the deadline passed; see why they did not start, or give more time")
-              + (before == null ? "" : "; the start before has failed: " + before),
-          Stream.concat(absent.stream(), behind.stream()).sorted().toList());
+                  : " when the deadline passed; see why they did not start, or give more time"),
+          ranks());
     }
 
     @Override
