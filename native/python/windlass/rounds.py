@@ -41,11 +41,10 @@ def _listed(ranks: list[int]) -> str:
 class Rounds:
     """The rounds of one start. A round is complete once it has a value of each rank.
 
-    A session is a connection: it has the methods reply, refuse and send_values, and the attributes
-    ranks, a set of those that take part by it, and has_failure, which is True if it has yet to be
-    told why the start failed. In the first round a
-    rank other than 0 that leaves may come again. The start has failed, or is over, for good: ranks
-    of the next start find this store and get no answer."""
+    A session is a connection. It has the methods reply, refuse and send_values. Its attribute ranks
+    is the set of ranks that it connects. Its attribute has_failure is True until it gets the reason
+    why the start failed. In the first round, a rank other than 0 may leave and join again. A start
+    fails or ends for good: ranks of the next start find this store and get no answer."""
 
     def __init__(self, address: str) -> None:
         """address: of the store, for messages."""
@@ -163,7 +162,7 @@ class Rounds:
             session.send_values(number, memoryview(values))
 
     def _fail(self, why: WindlassException) -> None:
-        """Ends the start. A session that does not wait is told when it asks again."""
+        """Ends the start. A session that does not wait gets the reason when it asks again."""
         self._failure, self._is_over = why, True
         for session in self._sessions.values():
             session.has_failure = True
@@ -172,8 +171,8 @@ class Rounds:
             session.refuse(number, why)
 
     def _missing(self) -> tuple[str, list[int], list[int]]:
-        """Returns a text about the ranks that this round lacks, and these ranks: those that have
-        not arrived at the start, and those that have."""
+        """Returns a text about the ranks that this round lacks, the ranks among them that have not
+        arrived at the start, and the ranks that have arrived."""
         absent = [rank for rank in range(self._size) if rank not in self._sessions]
         behind = [rank for rank in sorted(self._sessions) if rank not in self._said]
         is_local = self._address.startswith("127.") and not self._address.startswith("127.0.0.1:")
