@@ -50,8 +50,6 @@ public final class StoreAllGather implements AllGather {
   /** Interval at which rank 0's process checks which processes are still there. */
   private static final Duration CHECK_INTERVAL = Duration.ofMillis(200);
 
-  private static final Duration LOG_INTERVAL = Duration.ofSeconds(1);
-
   /** Longest time before the missing ranks are logged; at most a fourth of the deadline. */
   private static final Duration LONGEST_QUIET = Duration.ofSeconds(10);
 
@@ -277,9 +275,10 @@ public final class StoreAllGather implements AllGather {
       watched.put(others.key(), others.value());
     }
     while (true) {
+      Duration limit = isCollector() ? CHECK_INTERVAL : isLogged ? until.left() : quiet.left();
       Store.Change change;
       try {
-        change = store.awaitAny(watched, until.left(isCollector() ? CHECK_INTERVAL : LOG_INTERVAL));
+        change = store.awaitAny(watched, until.left(limit));
       } catch (DeadlineExceededException e) {
         if (until.isOver()) {
           throw e;
@@ -423,8 +422,8 @@ public final class StoreAllGather implements AllGather {
     try {
       for (String place : store.keys(place(0, RANK), end.left())) {
         byte[] said = held.containsKey(place) ? null : store.get(place, end.left()).orElse(null);
-        if (said != null) {
-          store.awaitOther(place, said, end.left());
+        while (said != null) {
+          said = store.awaitOther(place, said, end.left()).orElse(null);
         }
       }
     } catch (DeadlineExceededException e) {
