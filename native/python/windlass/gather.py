@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Optional, Tuple
 
 from .deadline import Deadline
@@ -69,8 +70,7 @@ class AllGather:
         self._failed = f"{name}/failed"
         self._failed_before: bytes | None = None  # by an earlier start of this name
         self._held: dict[str, bytes] = {}
-        self._seen: dict[str, bytes | None] = {}  # the last values of keys of others
-        self._processes: dict[str, list[int]] = {}  # ranks whose values were collected, by key
+        self._seen: dict[str, bytes] = {}  # the last values of keys of others
 
     def round(self, said: bytes, is_last: bool, until: Deadline) -> list[bytes]:
         """Returns what each rank says in this round. is_last: whether it ends the start."""
@@ -92,6 +92,15 @@ class AllGather:
                 self._await_others_gone(until)
             self._forget()
         return [every[rank] for rank in range(self._size)]
+
+    def quit(self) -> None:
+        """Reports that this rank leaves, once the others have read the last round."""
+        if self._number > 0 and self._held:
+            last = Deadline(_LAST_SECONDS)
+            with contextlib.suppress(WindlassException):
+                for place, value in self._seen.items() if self._rank == 0 else ():
+                    self._store.await_other(place, value, last)
+            self._reported(_left(self._rank))
 
     def _place(self, key: str, piece: int = 0) -> str:
         return f"{self._name}/{piece}/{key}" if piece else f"{self._name}/{key}"
@@ -149,22 +158,23 @@ class AllGather:
                    and all(0 <= each < self._size and each not in every for each in head.ranks),
                    f"values of ranks {head.ranks}")
         every.update(zip(head.ranks, values))
-        self._processes[place] = head.ranks
 
     def _awaited(self, place: str, rank: int, every: dict[int, bytes]) -> _Head:
         while True:
-            value = self._seen[place] = self._change(place, self._seen.get(place), every)
-            if value is None and self._number > 0:
-                raise _left(rank)
+            value = self._change(place, self._seen.pop(place, None), every)
             if value is not None:
-                head = _Head(value)
+                self._seen[place], head = value, _Head(value)
                 self._require_size(rank, head)
                 if head.number == self._number:
                     return head
+            elif self._number > 0:
+                raise self._told() or _left(rank)
 
     def _change(self, place: str, last: bytes | None, every: dict[int, bytes]) -> bytes | None:
         """Returns the value of a key once it is not `last`. Raises the failure of the start."""
-        watched = {self._failed: self._failed_before, place: last}
+        # A failure ends a round that is not complete. All get the values of one that is.
+        watched = {} if self._rank > 0 else {self._failed: self._failed_before}
+        watched.update({place: last, self._failed: self._failed_before})
         if self._guard is not None and self._number == 0:
             watched.update([self._guard])
         while True:
@@ -189,10 +199,10 @@ class AllGather:
         """Checks that the processes whose values were collected are there. Logs who is missing."""
         if self._rank == 0:
             present = self._store.keys(self._place("rank/"), self._until)
-            for place in self._processes.keys() - {*present}:
-                gone = self._processes.pop(place)
+            for place in self._seen.keys() - {*present}:
+                gone = _Head(self._seen.pop(place)).ranks
                 if self._number > 0:
-                    raise _left(min(gone))
+                    raise _left(min(gone, default=0))
                 for rank in gone:
                     every.pop(rank, None)
         if not self._has_logged and self._quiet.over():
@@ -240,6 +250,11 @@ class AllGather:
             f"{self._describe(missing)} when the deadline passed; {advice}, or give more time",
             sorted(missing))
 
+    def _told(self) -> WindlassException | None:
+        """Returns the failure that a process has reported."""
+        value = self._store.get(self._failed, Deadline(_LAST_SECONDS))
+        return None if value in (None, self._failed_before) else _failure(value)
+
     def _reported(self, why: WindlassException) -> WindlassException:
         """Reports a failure to the other processes, if this one has come, and waits until they
         have read it. Returns what all raise: the first failure that any has reported."""
@@ -248,36 +263,28 @@ class AllGather:
         last = Deadline(_LAST_SECONDS)
         own = (packed("iti", why.code, str(why), len(why.faulty_ranks))
                + packed("i" * len(why.faulty_ranks), *why.faulty_ranks))
-        try:
-            is_first = self._store.hold(self._failed, own, last)
-            if not is_first:
-                first = self._store.get(self._failed, last)
-                if first is not None and first != self._failed_before:
-                    why = _failure(first)
-            self._forget()
-            if is_first:
+        with contextlib.suppress(WindlassException):  # else the keys go with the connection
+            if self._store.hold(self._failed, own, last):
                 self._await_others_gone(last)
-                self._store.compare_and_set(self._failed, own, None, last)
-        except WindlassException:
-            pass  # the keys go with the connection
+                self._held[self._failed] = own
+            else:
+                why = self._told() or why
+        self._forget()
         return why
 
     def _await_others_gone(self, until: Deadline) -> None:
         """Waits until the other processes have removed their keys, or until the deadline."""
-        try:
+        # Who is stopped fails when it goes on, and others name it in their next call.
+        with contextlib.suppress(DeadlineExceededException):
             for place in self._store.keys(self._place("rank/"), until):
                 value = None if place in self._held else self._store.get(place, until)
                 while value is not None:
                     value = self._store.await_other(place, value, until)
-        except DeadlineExceededException:
-            pass  # who is stopped fails when it goes on, and others name it in their next call
 
     def _forget(self) -> None:
         """Removes the keys of this process. Those that stay go with the connection."""
         last = Deadline(_LAST_SECONDS)
-        try:
+        with contextlib.suppress(WindlassException):
             for place, value in self._held.items():
                 self._store.compare_and_set(place, value, None, last)
-        except WindlassException:
-            pass
         self._held.clear()

@@ -121,11 +121,15 @@ def start(all_gather: AllGather, rank: int, size: int, options: Options, host: H
           until: Deadline) -> c_void_p:
     """Joins the group of the other ranks of a start. Returns this rank's wl_comm_t*."""
     steps = _Steps(lambda said, is_last: all_gather.round(said, is_last, until), rank)
-    said = steps.take("arrive", lambda: Arrival.own(rank, options.text(), host).to_bytes())
-    arrivals = [Arrival.of(each, data) for each, data in enumerate(said)]
-    compare(arrivals)
-    steps.hosts = Hosts(arrivals)
-    return _share_and_attach(steps, steps.hosts, rank, size, options, host)
+    try:
+        said = steps.take("arrive", lambda: Arrival.own(rank, options.text(), host).to_bytes())
+        arrivals = [Arrival.of(each, data) for each, data in enumerate(said)]
+        compare(arrivals)
+        steps.hosts = Hosts(arrivals)
+        return _share_and_attach(steps, steps.hosts, rank, size, options, host)
+    except BaseException:
+        all_gather.quit()
+        raise
 
 
 def _share_and_attach(steps: _Steps, hosts: Hosts, rank: int, size: int, options: Options,
