@@ -381,11 +381,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
 
   /** Runs {@code call} on the communicator's own thread, after queued calls. Waits for its end. */
   final void handOff(Runnable call) {
-    endpoint.handOff(
-        () -> {
-          call.run();
-          return null;
-        });
+    endpoint.handOff(call);
     Reference.reachabilityFence(owner);
   }
 
