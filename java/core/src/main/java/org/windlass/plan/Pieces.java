@@ -174,6 +174,11 @@ final class Pieces {
     return groups;
   }
 
+  /** Returns true if all pieces of one size have the same axis, shares and first sender. */
+  boolean areAlike() {
+    return !haveHoles && !gathers;
+  }
+
   /** Returns the index of the share of a piece that a member sends, or -1 if it sends none. */
   int share(Piece piece, int member) {
     int share = Math.floorMod(member - piece.first, source.members);

@@ -45,8 +45,20 @@ final class RouteFinder {
    * @param slab the source cell
    * @param overlap the overlap of both cells
    * @param before number of elements of the source cell in target cells before that one
+   * @param kind a number that overlaps share if they are whole source cells of one length
    */
-  private record SlabOverlap(Grid.Slab slab, Overlap overlap, long before) {}
+  private record SlabOverlap(Grid.Slab slab, Overlap overlap, long before, int kind) {}
+
+  /**
+   * The part of a region that one member of a piece sends to a target rank.
+   *
+   * @param offset distance between the piece's base and the member
+   * @param targets the ranks that receive it
+   * @param demand the demand for a region of these extents
+   * @param from first row
+   * @param to end of the rows, excluded
+   */
+  private record Part(int offset, List<Integer> targets, Demand demand, long from, long to) {}
 
   RouteFinder(Grid source, Grid target, long numel, PlanOptions options, Route.Values values) {
     this.source = source;
@@ -75,7 +87,7 @@ final class RouteFinder {
       return own;
     }
     Arrivals arrivals = new Arrivals(targetPlace, place);
-    arrivals.visit(0);
+    arrivals.visit(0, 0, 0);
     List<Route> routes = arrivals.routes;
     routes.sort(Comparator.comparingInt(route -> source.mesh.placeOf(route.source())));
     int at = 0;
@@ -166,8 +178,14 @@ final class RouteFinder {
 
     final SlabOverlap[][] overlaps;
 
+    /** For each dimension, the number of kinds of overlaps. */
+    final int[] kinds;
+
     /** The element of {@link #overlaps} in each dimension that is being visited. */
     final SlabOverlap[] found;
+
+    /** Cache of what ranks send of a region, by the kinds of its overlaps. */
+    final Map<Integer, List<Part>> partsByKind = new HashMap<>();
 
     final List<Route> routes = new ArrayList<>();
 
@@ -177,29 +195,56 @@ final class RouteFinder {
       this.member = target.memberOf(place);
       this.ownPlace = ownPlace;
       this.overlaps = new SlabOverlap[source.cuts.length][];
+      this.kinds = new int[source.cuts.length];
       this.found = new SlabOverlap[source.cuts.length];
       for (int d = 0; d < overlaps.length; d++) {
         overlaps[d] = overlaps(d, target.cell(d, place));
+        for (SlabOverlap each : overlaps[d]) {
+          kinds[d] = Math.max(kinds[d], each.kind + 1);
+        }
       }
     }
 
-    /** Adds the routes of the source cells that have been found in the first {@code d} dimensions. */
-    void visit(int d) {
+    /**
+     * Adds the routes of the source cells whose cells in the first {@code d} dimensions have been
+     * chosen.
+     *
+     * @param pieceBase the part of the piece's base from these dimensions
+     * @param kind combines the kinds of the overlaps in these dimensions
+     */
+    void visit(int d, int pieceBase, int kind) {
       if (d == found.length) {
-        add();
+        add(pieceBase, kind);
         return;
       }
       for (SlabOverlap each : overlaps[d]) {
         found[d] = each;
-        visit(d + 1);
+        visit(d + 1, pieceBase + each.slab.base(), kind * kinds[d] + each.kind);
       }
     }
 
-    private void add() {
+    private void add(int pieceBase, int kind) {
       Overlap[] region = new Overlap[found.length];
-      Grid.Slab[] slabs = new Grid.Slab[found.length];
       for (int d = 0; d < region.length; d++) {
         region[d] = found[d].overlap;
+      }
+      List<Part> parts = partsByKind.get(kind);
+      if (parts == null) {
+        parts = parts(region);
+        if (pieces.areAlike()) {
+          partsByKind.put(kind, parts);
+        }
+      }
+      for (Part part : parts) {
+        Overlap[] sent = part.demand.part(region, part.from, part.to);
+        routes.add(route(pieceBase + part.offset, part.targets, sent));
+      }
+    }
+
+    /** Returns what ranks of other hosts send of a region. Adds the routes from this host. */
+    private List<Part> parts(Overlap[] region) {
+      Grid.Slab[] slabs = new Grid.Slab[found.length];
+      for (int d = 0; d < slabs.length; d++) {
         slabs[d] = found[d].slab;
       }
       Pieces.Piece piece = pieces.of(slabs);
@@ -212,33 +257,38 @@ final class RouteFinder {
           ownPlace >= 0
               && source.base(ownPlace) == piece.base()
               && pieces.share(piece, source.memberOf(ownPlace)) >= 0;
+      List<Part> parts = new ArrayList<>();
       if (services.isEmpty() && !isOwn) {
-        addOthers(piece, region);
+        long before = 0;
+        long common = 1;
+        long rest = piece.size();
+        for (SlabOverlap each : found) {
+          rest /= each.slab.length();
+          before += common * each.before * rest;
+          common *= each.overlap.extent;
+        }
+        addParts(piece, before, demand(piece, before, common, region), parts);
       }
+      return parts;
     }
 
-    /** Adds the routes of a region from ranks of other hosts. */
-    private void addOthers(Pieces.Piece piece, Overlap[] region) {
-      long sum = 0;
-      long common = 1;
-      long rest = piece.size();
-      for (SlabOverlap each : found) {
-        rest /= each.slab.length();
-        sum += common * each.before * rest;
-        common *= each.overlap.extent;
-      }
-      long before = sum;
-      Demand demand = demand(piece, before, common, region);
-      int copy = piece.axis().copy(before, pieces.groups().of(base, member));
+    private void addParts(Pieces.Piece piece, long before, Demand demand, List<Part> parts) {
       piece
           .shares()
           .into(
               demand,
-              copy,
+              piece.axis().copy(before, pieces.groups().of(base, member)),
               (share, low, high, from, to) -> {
-                int sender = piece.base() + source.offset(pieces.member(piece, share));
-                List<Integer> targets = targets(piece, before, base, low, high);
-                routes.add(route(sender, targets, demand.part(region, from, to)));
+                boolean isForAll = high - low == demand.copies && !parts.isEmpty();
+                parts.add(
+                    new Part(
+                        source.offset(pieces.member(piece, share)),
+                        isForAll
+                            ? parts.get(0).targets
+                            : targets(piece, before, base, low, high),
+                        demand,
+                        from,
+                        to));
               });
     }
   }
@@ -248,6 +298,8 @@ final class RouteFinder {
     Cut cut = source.cuts[dim];
     Grid.Slab own = target.slab(dim, targetCell);
     List<SlabOverlap> overlaps = new ArrayList<>();
+    Map<Long, Integer> kindsOfWhole = new HashMap<>(); // by length
+    int kinds = 0;
     int cell = 0;
     long passed = 0;
     while (passed < own.length()) {
@@ -255,7 +307,9 @@ final class RouteFinder {
       Grid.Slab slab = source.slab(dim, cell);
       Overlap overlap = pieces.overlap(dim, slab, targetCell);
       long before = target.cuts[dim].countInBelow(slab.bounds(), targetCell);
-      overlaps.add(new SlabOverlap(slab, overlap, before));
+      boolean isWhole = overlap.extent == slab.length();
+      Integer same = isWhole ? kindsOfWhole.putIfAbsent(slab.length(), kinds) : null;
+      overlaps.add(new SlabOverlap(slab, overlap, before, same == null ? kinds++ : same));
       passed += overlap.extent;
     }
     return overlaps.toArray(new SlabOverlap[0]);
