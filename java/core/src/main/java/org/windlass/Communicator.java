@@ -30,6 +30,7 @@ import org.windlass.internal.rendezvous.OwnStore;
 import org.windlass.internal.report.RankLook;
 import org.windlass.kernel.Target;
 import org.windlass.launch.Rendezvous;
+import org.windlass.report.OperationTotals;
 import org.windlass.report.Report;
 
 /**
@@ -432,6 +433,20 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   public Report report() {
     try {
       return Report.of(RankLook.all(endpoint), endpoint.failure(), PeerMemory.of(endpoint.handle));
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * Returns, for each kind of operation, sums over the operations that this rank has ended. Counts
+   * the operations that {@link #report} shows, also those that it shows no longer. Messages that
+   * were started asynchronously are not among them. Legal from any thread at any time, like {@link
+   * #report}.
+   */
+  public List<OperationTotals> totals() {
+    try {
+      return OperationTotals.of(endpoint.handle);
     } finally {
       Reference.reachabilityFence(this);
     }
