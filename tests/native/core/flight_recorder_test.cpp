@@ -24,7 +24,7 @@ std::vector<wl_record_t> recorded(const wl_comm_t* comm, int rank, int capacity 
   return records;
 }
 
-// Until that rank waits inside the operation. Its entry is stamped by then.
+// Waits until that rank waits inside the operation. Its entry is stamped by then.
 void awaitWait(wl_comm_t* comm, int rank, int operation) {
   wl_rank_state_t state = {};
   state.struct_size = sizeof state;
@@ -256,7 +256,8 @@ TEST(Recorded, AnOperationInProgressAndHowItFailed) {
   EXPECT_TRUE(recorded(ranks.comms[1], 1).empty());
 }
 
-// A writer that goes round as fast as it can, and a reader of what is rewritten next.
+// A writer cycles through the records at full speed, and a reader reads the records that are
+// rewritten next.
 TEST(Recorded, AReaderNeverSeesHalfOfARecord) {
   using windlass::Descriptor;
   using windlass::FlightRecorder;
@@ -360,7 +361,7 @@ TEST(Recorded, RefusesWrongArgumentsAndKeepsToTheCallersStride) {
 
 // The text without the process of each rank, which it names where ranks live in several.
 std::string withoutProcesses(std::string text) {
-  // Of processes without rank 0, which end with its communicator.
+  // Removes the names of processes without rank 0, which end with its communicator.
   if (text.empty()) return text;
   EXPECT_EQ(processes(2) > 0, text.find(" (process ") != std::string::npos) << text;
   for (size_t at; (at = text.find(" (process ")) != std::string::npos;)
