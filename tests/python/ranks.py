@@ -79,7 +79,7 @@ def sums(comm, round_, dtype, count):
 
 
 def page():
-    """What docs/python.md shows."""
+    """What docs/how-to/use-python-ranks.md shows."""
     with windlass.Communicator.from_environment(deadline=60) as comm:
         gradient = np.full(1000, comm.rank, np.float32)
         comm.all_reduce(gradient, op="avg", deadline=10)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What docs/operations.md says under "Several hosts" of the memory that each host takes, and where
+// What docs/reference/sizing.md says under "Across hosts" of the memory that each host takes, and where
 // in their pages stages lie.
 #include <gtest/gtest.h>
 

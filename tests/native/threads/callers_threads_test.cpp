@@ -104,7 +104,7 @@ bool enterUntil(wl_comm_t* comm, const std::function<bool()>& holds) {
   return all == 1;
 }
 
-// Beside threads that compute on the ranks' cores.
+// True if the rank met threads that compute on the ranks' cores.
 bool hasMetThread(wl_comm_t* comm, int rank) {
   wl_rank_state_t state = {};
   state.struct_size = sizeof state;
@@ -328,7 +328,7 @@ TEST(AdoptedThreads, NeverWidenAMask) {
   }
 }
 
-// As while the last core that a thread may use goes offline.
+// Simulates that the last core that a thread may use goes offline.
 TEST(AdoptedThreads, AreNotPlacedIfTheirMaskHasNoCore) {
   for (int stays = 0; stays < 2; ++stays) {
     onThread([&] {
@@ -497,7 +497,7 @@ TEST(ThreadsOfTheLibrary, TakeNoSignalsButThoseOfFaults) {
 }  // namespace callers_threads_test
 }  // namespace windlass_test
 
-// In place of the C library's functions.
+// Replaces the functions of the C library.
 extern "C" int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) noexcept {
   windlass_test::callers_threads_test::Moves* const moves =
       windlass_test::callers_threads_test::Moves::ofThread;

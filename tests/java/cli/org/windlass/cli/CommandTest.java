@@ -65,10 +65,10 @@ class CommandTest {
   /** A command line, its status, and what its error line says. */
   static Stream<Arguments> wrong() {
     return Stream.of(
-        arguments(List.of(), 2, "InvalidArgument: windlass needs a command"),
-        arguments(List.of("resharp"), 2, "InvalidArgument: windlass: unknown argument resharp"),
+        arguments(List.of(), 2, "InvalidArgument: no command is given"),
+        arguments(List.of("resharp"), 2, "InvalidArgument: unknown argument resharp"),
         arguments(List.of("plan", "--nonsense"), 2, "unknown argument --nonsense"),
-        arguments(List.of("reshard"), 2, "InvalidArgument: windlass reshard: Missing required"),
+        arguments(List.of("reshard"), 2, "InvalidArgument: reshard: Missing required"),
         arguments(List.of("reshard", "--to", "4:S0", "a"), 2, "OUT"),
         arguments(List.of("reshard", "--to", "4:S0", "a", "b", "c"), 2, "unknown argument c"),
         arguments(List.of("reshard", "--to", "4:S0", "--bucket-bytes", "x", "a", "b"), 2, "--bucket-bytes: 'x' is no size"),
@@ -111,7 +111,7 @@ class CommandTest {
         arguments(List.of("bench", "put", "--deadline", "1e-12"), 2, "--deadline 1.0E-12: not in [1e-9, 1e8]"),
         arguments(List.of("demo", "--layers", "0"), 2, "--layers 0"),
         arguments(List.of("demo", "--launch", "threads"), 2, "unknown argument --launch"),
-        arguments(List.of("run", "true"), 2, "Missing required option: '-n=N'"),
+        arguments(List.of("run", "true"), 2, "Missing required option: '--ranks=N'"),
         arguments(List.of("run", "-n", "2"), 2, "Missing required parameter: 'COMMAND"),
         arguments(List.of("run", "-n", "two", "true"), 2, "'two' is not an int"),
         arguments(List.of("run", "-n", "0", "true"), 2, "-n 0: 1 to 256 ranks run here"),
@@ -234,7 +234,7 @@ class CommandTest {
   void aDeadlineHoldsForExamples() {
     Cli late = Cli.run("example", "all-gather", "--ranks", "8", "--deadline", "1e-9");
     assertThat(late.status()).as(late.err()).isEqualTo(4);
-    assertThat(late.err()).contains("hint: where that is slow and not stuck");
+    assertThat(late.err()).contains("hint: if it is slow rather than stuck, allow more seconds with --deadline");
   }
 
   @Test

@@ -165,7 +165,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
     Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
-    exchange(in, sendCounts, null, out, receiveCounts, null);
+    runParts(Native.WL_OP_ALL_TO_ALL_V, in, sendCounts, null, out, receiveCounts, null, 0);
   }
 
   /**
@@ -186,7 +186,8 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
     Arguments.list("allToAllv", "sendOffsets", sendOffsets, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
     Arguments.list("allToAllv", "receiveOffsets", receiveOffsets, size());
-    exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets);
+    int operation = Native.WL_OP_ALL_TO_ALL_V;
+    runParts(operation, in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets, 0);
   }
 
   /**
@@ -205,8 +206,16 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> allToAllv(in, sendCounts, out));
     }
-    long[] received =
-        PartCollective.allToAllPacked(endpoint, thread, in, sendCounts, out, deadlineNs);
+    RankLists lists = endpoint.lists();
+    long[] received = new long[endpoint.size];
+    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
+        .inParts(lists.put(0, sendCounts), 0)
+        .received(lists.address(1));
+    int code = endpoint.submit();
+    if (code == Native.WL_OK) {
+      lists.get(1, received);
+    }
+    Collective.end(endpoint, code, in, out);
     Reference.reachabilityFence(owner);
     return received;
   }
@@ -220,14 +229,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
   public final void allGatherv(Tensor in, Tensor out, long[] counts) {
     Arguments.buffers(Native.WL_OP_ALL_GATHER_V, given(in, "in"), given(out, "out"));
     Arguments.list("allGatherv", "counts", counts, size());
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      handOff(() -> allGatherv(in, out, counts));
-      return;
-    }
-    PartCollective.allGather(endpoint, thread, in, out, counts, deadlineNs);
-    PartCollective.run(endpoint, in, out);
-    Reference.reachabilityFence(owner);
+    runParts(Native.WL_OP_ALL_GATHER_V, in, null, null, out, counts, null, 0);
   }
 
   /**
@@ -239,36 +241,32 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
   public final void reduceScatterv(Tensor in, Tensor out, long[] counts, ReduceOp op) {
     Arguments.buffers(Native.WL_OP_REDUCE_SCATTER_V, given(in, "in"), given(out, "out"));
     Arguments.list("reduceScatterv", "counts", counts, size());
-    int code = code(op);
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      handOff(() -> reduceScatterv(in, out, counts, op));
-      return;
-    }
-    PartCollective.reduceScatter(endpoint, thread, in, out, counts, code, deadlineNs);
-    PartCollective.run(endpoint, in, out);
-    Reference.reachabilityFence(owner);
+    runParts(Native.WL_OP_REDUCE_SCATTER_V, in, counts, null, out, null, null, code(op));
   }
 
-  private void exchange(
+  /** Runs a collective whose parts differ in size. Allocates nothing unless it fails. */
+  private void runParts(
+      int operation,
       Tensor in,
-      long[] sendCounts,
-      long @Nullable [] sendOffsets,
+      long @Nullable [] inCounts,
+      long @Nullable [] inOffsets,
       Tensor out,
-      long[] receiveCounts,
-      long @Nullable [] receiveOffsets) {
+      long @Nullable [] outCounts,
+      long @Nullable [] outOffsets,
+      int op) {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(
-          () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
+          () -> runParts(operation, in, inCounts, inOffsets, out, outCounts, outOffsets, op));
       return;
     }
     RankLists lists = endpoint.lists();
-    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
-        .inParts(lists.put(0, sendCounts), lists.put(1, sendOffsets))
-        .outParts(lists.put(2, receiveCounts), lists.put(3, receiveOffsets))
-        .received(0);
-    PartCollective.run(endpoint, in, out);
+    Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
+        .inParts(lists.put(0, inCounts), lists.put(1, inOffsets))
+        .outParts(lists.put(2, outCounts), lists.put(3, outOffsets))
+        .received(0)
+        .op(op);
+    Collective.end(endpoint, endpoint.submit(), in, out);
     Reference.reachabilityFence(owner);
   }
 
@@ -391,7 +389,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
     Reference.reachabilityFence(owner);
   }
 
-  private static int code(Algorithm algorithm) {
+  static int code(Algorithm algorithm) {
     return Objects.requireNonNull(algorithm, "algorithm").code();
   }
 }

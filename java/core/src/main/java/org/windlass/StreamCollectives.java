@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-import java.util.Objects;
+import static org.windlass.Collectives.code;
+import static org.windlass.Collectives.given;
+
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
@@ -205,7 +207,8 @@ public final class StreamCollectives {
     given(out, "out");
     list("allToAllv", "sendCounts", sendCounts);
     list("allToAllv", "receiveCounts", receiveCounts);
-    return exchange(in, sendCounts, null, out, receiveCounts, null);
+    return enqueueParts(
+        Native.WL_OP_ALL_TO_ALL_V, in, sendCounts, null, out, receiveCounts, null, 0);
   }
 
   /** Enqueues {@link Collectives#allToAllv(Tensor, long[], long[], Tensor, long[], long[])}. */
@@ -222,7 +225,9 @@ public final class StreamCollectives {
     list("allToAllv", "sendOffsets", sendOffsets);
     list("allToAllv", "receiveCounts", receiveCounts);
     list("allToAllv", "receiveOffsets", receiveOffsets);
-    return exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets);
+    int operation = Native.WL_OP_ALL_TO_ALL_V;
+    return enqueueParts(
+        operation, in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets, 0);
   }
 
   /** Enqueues {@link Collectives#allGatherv}. */
@@ -230,13 +235,7 @@ public final class StreamCollectives {
     given(in, "in");
     given(out, "out");
     list("allGatherv", "counts", counts);
-    check(Native.WL_OP_ALL_GATHER_V, in, out);
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      return endpoint.handOff(() -> allGatherv(in, out, counts));
-    }
-    PartCollective.allGather(endpoint, thread, in, out, counts, deadlineNs);
-    return Collective.enqueue(endpoint, stream, in, out, owner);
+    return enqueueParts(Native.WL_OP_ALL_GATHER_V, in, null, null, out, counts, null, 0);
   }
 
   /** Enqueues {@link Collectives#reduceScatterv}. */
@@ -245,38 +244,31 @@ public final class StreamCollectives {
     given(out, "out");
     list("reduceScatterv", "counts", counts);
     int code = code(op);
-    check(Native.WL_OP_REDUCE_SCATTER_V, in, out);
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      return endpoint.handOff(() -> reduceScatterv(in, out, counts, op));
-    }
-    PartCollective.reduceScatter(endpoint, thread, in, out, counts, code, deadlineNs);
-    return Collective.enqueue(endpoint, stream, in, out, owner);
+    return enqueueParts(Native.WL_OP_REDUCE_SCATTER_V, in, counts, null, out, null, null, code);
   }
 
-  private Operation<Void> exchange(
+  private Operation<Void> enqueueParts(
+      int operation,
       Tensor in,
-      long[] sendCounts,
-      long @Nullable [] sendOffsets,
+      long @Nullable [] inCounts,
+      long @Nullable [] inOffsets,
       Tensor out,
-      long[] receiveCounts,
-      long @Nullable [] receiveOffsets) {
-    check(Native.WL_OP_ALL_TO_ALL_V, in, out);
+      long @Nullable [] outCounts,
+      long @Nullable [] outOffsets,
+      int op) {
+    Arguments.onStream(operation, in, out, 0, endpoint.size);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(
-          () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
+          () -> enqueueParts(operation, in, inCounts, inOffsets, out, outCounts, outOffsets, op));
     }
     RankLists lists = endpoint.lists();
-    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
-        .inParts(lists.put(0, sendCounts), lists.put(1, sendOffsets))
-        .outParts(lists.put(2, receiveCounts), lists.put(3, receiveOffsets))
-        .received(0);
+    Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
+        .inParts(lists.put(0, inCounts), lists.put(1, inOffsets))
+        .outParts(lists.put(2, outCounts), lists.put(3, outOffsets))
+        .received(0)
+        .op(op);
     return Collective.enqueue(endpoint, stream, in, out, owner);
-  }
-
-  private void check(int operation, Tensor in, Tensor out) {
-    Arguments.onStream(operation, in, out, 0, endpoint.size);
   }
 
   private void list(String operation, String name, long[] list) {
@@ -311,17 +303,5 @@ public final class StreamCollectives {
           .factor(factor);
     }
     return Collective.enqueue(endpoint, stream, in, out, owner);
-  }
-
-  private static Tensor given(@Nullable Tensor tensor, String name) {
-    return Objects.requireNonNull(tensor, name);
-  }
-
-  private static int code(ReduceOp op) {
-    return Objects.requireNonNull(op, "op").code();
-  }
-
-  private static int code(Algorithm algorithm) {
-    return Objects.requireNonNull(algorithm, "algorithm").code();
   }
 }

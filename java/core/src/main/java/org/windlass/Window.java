@@ -14,7 +14,6 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
 import org.windlass.internal.call.Endpoint;
-import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.memory.Memory;
 
 /**
@@ -46,16 +45,23 @@ public final class Window implements AutoCloseable {
     this.memory = memory;
   }
 
-  static Window onHost(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
+  /** Takes ownership of a native window, of hosts or of devices. */
+  static Window of(Communicator communicator, long handle, long bytes, boolean onDevice) {
+    Endpoint endpoint = communicator.endpoint;
     long address = Native.wl_window_address(handle, endpoint.rank);
-    Segment segment = new Segment("Window", endpoint, handle, bytes);
-    return new Window(communicator, handle, Memory.of(address, bytes, segment));
-  }
-
-  static Window onDevices(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
-    long address = Native.wl_window_address(handle, endpoint.rank);
-    Segment segment = new Segment("Device window", endpoint, handle, bytes);
-    return new Window(communicator, handle, Memory.ofDevice(address, bytes, segment));
+    String what = onDevice ? "Device window" : "Window";
+    endpoint.retain();
+    Memory memory =
+        Memory.of(
+            address,
+            bytes,
+            onDevice,
+            what + " of " + bytes + " bytes of rank " + endpoint.rank,
+            () -> {
+              Native.wl_window_free(handle);
+              endpoint.release();
+            });
+    return new Window(communicator, handle, memory);
   }
 
   /**
@@ -316,23 +322,5 @@ public final class Window implements AutoCloseable {
   @Override
   public void close() {
     memory.end();
-  }
-
-  private static final class Segment extends Leaks.Resource {
-    private final Endpoint endpoint;
-    private final long handle;
-
-    Segment(String what, Endpoint endpoint, long handle, long bytes) {
-      super(what + " of " + bytes + " bytes of rank " + endpoint.rank);
-      this.endpoint = endpoint;
-      this.handle = handle;
-      endpoint.retain();
-    }
-
-    @Override
-    protected void free() {
-      Native.wl_window_free(handle);
-      endpoint.release();
-    }
   }
 }

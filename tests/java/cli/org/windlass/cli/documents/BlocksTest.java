@@ -28,7 +28,7 @@ import org.junit.jupiter.api.io.TempDir;
  *
  * <p>{@code java}: compiled and run, by itself where {@code comm} alone is around it, {@code java
  * Puts} in that scene of {@code scenes}, and a whole program by its main. {@code sh}: run, or held
- * against what it names. {@code text output}: what the commands before it print. {@code json WORD}:
+ * against what it names; {@code sh shown} only that. {@code text output}: what the commands before it print. {@code json WORD}:
  * see {@link DataBlocks}. {@code text WORD}: see {@link TextBlocks}. {@code LANGUAGE quoted}: a
  * part of a source. {@code LANGUAGE consumer}: taken by {@code tests/consumer/run}.
  */
@@ -106,7 +106,7 @@ class BlocksTest {
     }
     assertThat(blocks)
         .extracting(Block::page)
-        .contains("README.md", "CONTRIBUTING.md", "docs/kernels.md");
+        .contains("README.md", "CONTRIBUTING.md", "docs/how-to/write-a-kernel.md");
   }
 
   @Test

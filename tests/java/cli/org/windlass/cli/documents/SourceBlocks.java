@@ -32,6 +32,7 @@ final class SourceBlocks {
     QUOTABLE.put("examples/kernels", "suite maven, by the example own-kernel");
     QUOTABLE.put("java/core/src/main/java", "suite maven");
     QUOTABLE.put("java/checkpoint/src/main/java", "suite maven");
+    QUOTABLE.put("tests/java/micrometer", "suite maven");
     QUOTABLE.put("tests/python", "PythonRanksTest and PythonJobsTest");
   }
 
@@ -74,8 +75,8 @@ final class SourceBlocks {
   }
 
   /**
-   * Such a block of docs/kernels.md is taken by the consumer's script, by its language. A kernel stands
-   * in a source too.
+   * Such a block of docs/how-to/write-a-kernel.md is taken by the consumer's script, by its
+   * language. A kernel stands in a source too.
    */
   Treatment consumer(Block block) throws IOException {
     String script = Files.readString(Pages.ROOT.resolve("tests/consumer/run"));
@@ -86,7 +87,7 @@ final class SourceBlocks {
         .isTrue();
     assertThat(block.page())
         .as("%s: the page of which tests/consumer/run takes blocks", block)
-        .isEqualTo("docs/kernels.md");
+        .isEqualTo("docs/how-to/write-a-kernel.md");
     if (block.language().equals("cpp")) {
       quoted(block);
     }

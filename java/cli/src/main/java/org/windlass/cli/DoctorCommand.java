@@ -33,8 +33,11 @@ import picocli.CommandLine.Spec;
 /** Runs {@code windlass doctor}: prints what this machine and this build support. */
 @Command(
     name = "doctor",
-    description =
-        "Shows version, JDK, processor, launch environment, targets, transports and NVIDIA GPUs.")
+    description = "Shows what works on this machine with this build, and what not.",
+    footer = {
+      "  windlass doctor",
+      "  windlass doctor --json"
+    })
 final class DoctorCommand implements Runnable {
   private static final String NET_DEVICES = "WINDLASS_UCX_NET_DEVICES";
   private static final String LINK_RENDEZVOUS = "WINDLASS_LINK_RENDEZVOUS";

@@ -50,9 +50,7 @@ final class TuneGridsOption {
   @Option(
       names = NAME,
       paramLabel = "FILE",
-      description =
-          "Collectives on cuda: tries how many cores a rank is best given on device tensors, and writes"
-              + " FILE, a table that WINDLASS_CUDA_GRIDS may name.")
+      description = "Collectives on cuda: write a table of the best grids.")
   private @Nullable Path file;
 
   boolean isGiven() {

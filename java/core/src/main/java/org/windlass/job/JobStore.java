@@ -16,8 +16,8 @@ import org.windlass.internal.Native;
 import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.rendezvous.LinkRendezvous;
 import org.windlass.internal.rendezvous.LinkSearch;
+import org.windlass.internal.rendezvous.Presence;
 import org.windlass.internal.store.Member;
-import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
 /**
@@ -149,7 +149,7 @@ final class JobStore implements AutoCloseable {
    * Waits a short time for the presence key {@code theirs} to disappear, and returns whether it
    * did: its job has then given up.
    */
-  boolean hasGivenUp(Round.Presence theirs, Deadline until) {
+  boolean hasGivenUp(Presence theirs, Deadline until) {
     try {
       Duration limit = atMost(REMOVAL_LIMIT, until);
       store().orElseThrow().awaitOther(theirs.key(), theirs.value(), limit);
@@ -193,7 +193,7 @@ final class JobStore implements AutoCloseable {
   }
 
   /** Removes a presence key of this job, if the store still answers. */
-  void remove(Round.Presence own) {
+  void remove(Presence own) {
     try {
       store().ifPresent(store -> LinkSearch.remove(store, own));
     } catch (WindlassException e) {
