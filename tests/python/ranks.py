@@ -340,7 +340,7 @@ def earlier():
 
     launch = windlass.LaunchEnvironment()
     server = StoreServer(launch.rendezvous, launch.token, windlass.deadline.Deadline(SOON))
-    while not server._start._waiting:
+    while not server._table.get("start/rank/1"):
         time.sleep(0.01)
     server.close()
     joins()
