@@ -96,7 +96,7 @@ final class ReshardCommand implements Runnable {
 
   @Option(
       names = "--force",
-      description = "Replace an OUT that is empty or unchanged output of Windlass.")
+      description = "Destroy and replace an OUT that is empty, or unchanged output of Windlass.")
   private boolean force;
 
   @Option(
