@@ -19,6 +19,7 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.examples.ExampleOfProcesses;
 import org.windlass.examples.Examples;
 import org.windlass.examples.Examples.Example;
+import org.windlass.internal.Wrapped;
 import org.windlass.report.KernelProfile;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -86,7 +87,7 @@ final class ExampleCommand implements Runnable {
       int width = summaries.keySet().stream().mapToInt(String::length).max().orElse(1);
       summaries.forEach(
           (each, text) ->
-              out.println(Terminal.wrapped(String.format("%-" + width + "s  ", each), text)));
+              out.println(Wrapped.text(String.format("%-" + width + "s  ", each), text)));
       return;
     }
     moving.target();

@@ -64,10 +64,16 @@ final class ReshardCommand implements Runnable {
       description = "Bytes that a thread writes at a time (default: 8M).")
   private @Nullable String bucketBytes;
 
-  @Parameters(index = "0", paramLabel = "IN", description = "Checkpoint to read: a .safetensors file or a folder.")
+  @Parameters(
+      index = "0",
+      paramLabel = "IN",
+      description = "Checkpoint to read: a .safetensors file or a folder.")
   private Path in;
 
-  @Parameters(index = "1", paramLabel = "OUT", description = "Checkpoint to write. It appears complete or not at all.")
+  @Parameters(
+      index = "1",
+      paramLabel = "OUT",
+      description = "Checkpoint to write. It appears complete or not at all.")
   private Path out;
 
   @Option(

@@ -38,20 +38,6 @@ final class Terminal {
     }
   }
 
-  /** Returns the text behind a name, in lines that fit a terminal. */
-  static String wrapped(String name, String text) {
-    StringBuilder lines = new StringBuilder();
-    String line = name;
-    for (String word : text.split(" ")) {
-      if (line.length() > name.length() && line.length() + word.length() > USUAL_COLUMNS) {
-        lines.append(line.stripTrailing()).append('\n');
-        line = " ".repeat(name.length());
-      }
-      line += word + " ";
-    }
-    return lines.append(line.stripTrailing()).toString();
-  }
-
   /** Returns true if an output may have colours: it is a terminal, and NO_COLOR is not set. */
   static boolean isColoured(int descriptor) {
     return System.getenv().getOrDefault("NO_COLOR", "").isEmpty() && redraws(descriptor);
