@@ -78,9 +78,11 @@ final class DoctorCommand implements Runnable {
     }
     print(out, "", forPeople(facts));
     out.println("targets");
-    // The driver's reason stands at cuda.
-    cuda.refusal()
-        .ifPresent(why -> targets.replaceAll((name, state) -> state.replace(why, NO_DRIVER)));
+    if (refusal.isEmpty()) {
+      // The driver's reason stands at cuda.
+      String why = cuda.refusal().orElse(NO_DRIVER);
+      targets.computeIfPresent(Target.CUDA, (name, state) -> state.replace(why, NO_DRIVER));
+    }
     print(out, "  ", targets);
     out.println("transports");
     transports.computeIfPresent(
