@@ -12,6 +12,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
+import org.windlass.internal.call.CallStruct;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.RankLists;
 import org.windlass.kernel.Kernel;
@@ -29,7 +30,8 @@ import org.windlass.kernel.Kernel;
  * once. Integers wrap. Max and min return NaN if any rank has it. So the result has the same bits
  * in every run.
  */
-public sealed class Collectives extends ArrayCollectives permits Communicator {
+public sealed class Collectives extends ArrayCollectives
+    permits Communicator, StreamCollectives.Enqueued {
   Collectives(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
     super(endpoint, deadlineNs, owner);
   }
@@ -245,7 +247,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
   }
 
   /** Runs a collective whose parts differ in size. Allocates nothing unless it fails. */
-  private void runParts(
+  void runParts(
       int operation,
       Tensor in,
       long @Nullable [] inCounts,
@@ -260,14 +262,25 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
           () -> runParts(operation, in, inCounts, inOffsets, out, outCounts, outOffsets, op));
       return;
     }
-    RankLists lists = endpoint.lists();
-    Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
-        .inParts(lists.put(0, inCounts), lists.put(1, inOffsets))
-        .outParts(lists.put(2, outCounts), lists.put(3, outOffsets))
-        .received(0)
-        .op(op);
+    beginParts(thread, operation, in, inCounts, inOffsets, out, outCounts, outOffsets).op(op);
     Collective.end(endpoint, endpoint.submit(), in, out);
     Reference.reachabilityFence(owner);
+  }
+
+  final CallStruct beginParts(
+      Thread thread,
+      int operation,
+      Tensor in,
+      long @Nullable [] inCounts,
+      long @Nullable [] inOffsets,
+      Tensor out,
+      long @Nullable [] outCounts,
+      long @Nullable [] outOffsets) {
+    RankLists lists = endpoint.lists();
+    return Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
+        .inParts(lists.put(0, inCounts), lists.put(1, inOffsets))
+        .outParts(lists.put(2, outCounts), lists.put(3, outOffsets))
+        .received(0);
   }
 
   /**
@@ -352,7 +365,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
   }
 
   @Override
-  final void run(
+  void run(
       int operation,
       @Nullable Tensor in,
       @Nullable Tensor out,
@@ -381,15 +394,11 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
 
   /** Runs {@code call} on the communicator's own thread, after queued calls. Waits for its end. */
   final void handOff(Runnable call) {
-    endpoint.handOff(
-        () -> {
-          call.run();
-          return null;
-        });
+    endpoint.handOff(call);
     Reference.reachabilityFence(owner);
   }
 
-  static int code(Algorithm algorithm) {
+  private static int code(Algorithm algorithm) {
     return Objects.requireNonNull(algorithm, "algorithm").code();
   }
 }

@@ -209,12 +209,7 @@ public final class Window implements AutoCloseable {
    */
   public void put(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("put", this, local, remote);
-    if (local.memory.onDevice) {
-      Arguments.requireDevices("put", "local", local);
-      move("put", Native::wl_device_put, local, peer, remote);
-    } else {
-      move("put", Native::wl_put, local, peer, remote);
-    }
+    move("put", Native::wl_put, Native::wl_device_put, local, peer, remote);
   }
 
   /**
@@ -231,12 +226,7 @@ public final class Window implements AutoCloseable {
    */
   public void accumulate(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("accumulate", this, local, remote);
-    if (local.memory.onDevice) {
-      Arguments.requireDevices("accumulate", "local", local);
-      move("accumulate", Native::wl_device_accumulate, local, peer, remote);
-    } else {
-      move("accumulate", Native::wl_accumulate, local, peer, remote);
-    }
+    move("accumulate", Native::wl_accumulate, Native::wl_device_accumulate, local, peer, remote);
   }
 
   /**
@@ -251,12 +241,7 @@ public final class Window implements AutoCloseable {
   public void get(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("get", this, local, remote);
     Arguments.writable("get", "local", local);
-    if (local.memory.onDevice) {
-      Arguments.requireDevices("get", "local", local);
-      move("get", Native::wl_device_get, local, peer, remote);
-    } else {
-      move("get", Native::wl_get, local, peer, remote);
-    }
+    move("get", Native::wl_get, Native::wl_device_get, local, peer, remote);
   }
 
   /** A native call such as {@code wl_put}, {@code wl_accumulate} or {@code wl_get}. */
@@ -265,11 +250,16 @@ public final class Window implements AutoCloseable {
     int call(long comm, long window, long local, int peer, long remote, long error);
   }
 
-  private void move(String what, Move move, Tensor local, int peer, DistributedTensor remote) {
+  private void move(
+      String what, Move host, Move device, Tensor local, int peer, DistributedTensor remote) {
+    if (local.memory.onDevice) {
+      Arguments.requireDevices(what, "local", local);
+    }
     if (mustQueue()) {
-      communicator.handOff(() -> move(what, move, local, peer, remote));
+      communicator.handOff(() -> move(what, host, device, local, peer, remote));
       return;
     }
+    Move move = local.memory.onDevice ? device : host;
     Endpoint own = enter(what);
     Memory other = local.memory == memory ? null : local.memory;
     if (other != null && !other.hold()) {

@@ -31,8 +31,9 @@ import org.junit.jupiter.api.io.TempDir;
  * Puts} in that scene of {@code scenes}, and a whole program by its main. {@code sh}: run, or held
  * against what it names; {@code sh shown} only that. {@code text output}: what the commands before it print. {@code json WORD}:
  * see {@link DataBlocks}. {@code text WORD}: see {@link TextBlocks}. {@code LANGUAGE quoted}: a
- * part of a source. {@code LANGUAGE consumer}: taken by {@code tests/consumer/run}. {@code LANGUAGE
- * project}: a file of a tutorial's project, or its commands, which {@code tests/consumer/run} runs too.
+ * part of a source. {@code LANGUAGE help}: made from the help of the command. {@code LANGUAGE
+ * consumer}: taken by {@code tests/consumer/run}. {@code LANGUAGE project}: a file of a tutorial's
+ * project, or its commands, which {@code tests/consumer/run} runs too.
  */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class BlocksTest {
@@ -70,6 +71,9 @@ class BlocksTest {
     switch (block.word()) {
       case "quoted" -> {
         return sources.quoted(block);
+      }
+      case "help" -> {
+        return new Treatment(Treatment.How.CHECKED, "CommandPagesTest and HelpTest");
       }
       case "consumer" -> {
         return sources.consumer(block);

@@ -194,11 +194,7 @@ public final class Transfer implements AutoCloseable {
   void run(long version, long deadlineNs) {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
-      endpoint.handOff(
-          () -> {
-            run(version, deadlineNs);
-            return null;
-          });
+      endpoint.handOff(() -> run(version, deadlineNs));
       return;
     }
     begin(thread);
@@ -233,11 +229,7 @@ public final class Transfer implements AutoCloseable {
   public void move(long number, long named, long[] version, long deadlineNs) {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
-      endpoint.handOff(
-          () -> {
-            move(number, named, version, deadlineNs);
-            return null;
-          });
+      endpoint.handOff(() -> move(number, named, version, deadlineNs));
       return;
     }
     begin(thread);

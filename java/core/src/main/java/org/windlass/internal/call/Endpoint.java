@@ -375,6 +375,15 @@ public final class Endpoint {
     return submit(call).join();
   }
 
+  /** Runs a call without a result, as {@link #handOff(Supplier)} does. */
+  public void handOff(Runnable call) {
+    handOff(
+        () -> {
+          call.run();
+          return true;
+        });
+  }
+
   /**
    * Queues {@code call} for the communicator's own thread, and returns at once.
    *
