@@ -16,6 +16,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
+import org.windlass.internal.Wrapped;
 import org.windlass.internal.report.RankLook;
 
 /**
@@ -33,12 +34,6 @@ import org.windlass.internal.report.RankLook;
 public record Report(List<Rank> ranks, Optional<WindlassException> failure, String peerMemory) {
   /** Most awaited ranks that a line of the table names. */
   private static final int NAMED = 4;
-
-  /** A space at which no line ends. */
-  private static final char STAYS = '\u00a0';
-
-  /** Width that the table fits, in characters. */
-  private static final int COLUMNS = 80;
 
   public Report {
     ranks = Copies.list(ranks, "ranks");
@@ -317,7 +312,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
               process(rank),
               duration(rank),
               rank.elsewhere() ? "" : String.valueOf(rank.contested()));
-      lines.addAll(wrapped(facts, where(rank) + awaited(rank.waitsFor())));
+      lines.add(Wrapped.text(facts, where(rank) + awaited(rank.waitsFor())));
     }
     return failure.map(why -> why.getMessage() + "\n").orElse("") + String.join("\n", lines);
   }
@@ -328,22 +323,6 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
 
   private static String process(Rank rank) {
     return rank.process().map(Process::toString).orElse("none yet");
-  }
-
-  /** Splits the text after a row's other facts into lines that fit a terminal. */
-  private static List<String> wrapped(String facts, String text) {
-    List<String> lines = new ArrayList<>();
-    String line = facts;
-    for (String word : text.split(" ")) {
-      if (line.length() > facts.length() && line.length() + word.length() > COLUMNS) {
-        lines.add(line.stripTrailing());
-        line = " ".repeat(facts.length());
-      }
-      line += word + " ";
-    }
-    lines.add(line.stripTrailing());
-    lines.replaceAll(each -> each.replace(STAYS, ' '));
-    return lines;
   }
 
   private static String where(Rank rank) {
@@ -377,7 +356,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   private static String awaited(List<Integer> ranks) {
     String named =
         ranks.stream().limit(NAMED).map(String::valueOf).collect(Collectors.joining(", "));
-    return (ranks.isEmpty() ? "" : ", waits" + STAYS + "for" + STAYS) + named
+    return (ranks.isEmpty() ? "" : ", waits" + Wrapped.STAYS + "for" + Wrapped.STAYS) + named
         + (ranks.size() <= NAMED ? "" : " and " + (ranks.size() - NAMED) + " more");
   }
 }
