@@ -237,8 +237,8 @@ WL_API int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t
 WL_API int32_t wl_cuda_cores(uint32_t device, uint32_t* cores, wl_error_t* error);
 /* Sets how many of the cores that wl_cuda_cores reports ranks of this process use from the next
  * operation on. `table` is a table of grids; see docs/reference/gpus.md. If it is NULL, the file
- * named in WINDLASS_CUDA_GRIDS decides. Without that file, ranks use all cores. WL_INVALID_ARGUMENT names
- * the line of `table` that is wrong. */
+ * named in WINDLASS_CUDA_GRIDS decides. Without that file, ranks use all cores.
+ * WL_INVALID_ARGUMENT names the line of `table` that is wrong. */
 WL_API int32_t wl_cuda_grids_use(const char* table, wl_error_t* error);
 /* Sets *rows to the number of rows of the current table for devices like this one. 0: none, or no
  * table. WL_INVALID_ARGUMENT if the file that WINDLASS_CUDA_GRIDS names is not a valid table. */

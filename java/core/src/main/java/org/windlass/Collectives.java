@@ -12,6 +12,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
+import org.windlass.internal.call.CallStruct;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.RankLists;
 import org.windlass.kernel.Kernel;
@@ -29,7 +30,8 @@ import org.windlass.kernel.Kernel;
  * once. Integers wrap. Max and min return NaN if any rank has it. So the result has the same bits
  * in every run.
  */
-public sealed class Collectives extends ArrayCollectives permits Communicator {
+public sealed class Collectives extends ArrayCollectives
+    permits Communicator, StreamCollectives.Enqueued {
   Collectives(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
     super(endpoint, deadlineNs, owner);
   }
@@ -165,7 +167,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
     Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
-    exchange(in, sendCounts, null, out, receiveCounts, null);
+    runParts(Native.WL_OP_ALL_TO_ALL_V, in, sendCounts, null, out, receiveCounts, null, 0);
   }
 
   /**
@@ -186,7 +188,8 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
     Arguments.list("allToAllv", "sendOffsets", sendOffsets, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
     Arguments.list("allToAllv", "receiveOffsets", receiveOffsets, size());
-    exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets);
+    int operation = Native.WL_OP_ALL_TO_ALL_V;
+    runParts(operation, in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets, 0);
   }
 
   /**
@@ -205,8 +208,16 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> allToAllv(in, sendCounts, out));
     }
-    long[] received =
-        PartCollective.allToAllPacked(endpoint, thread, in, sendCounts, out, deadlineNs);
+    RankLists lists = endpoint.lists();
+    long[] received = new long[endpoint.size];
+    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
+        .inParts(lists.put(0, sendCounts), 0)
+        .received(lists.address(1));
+    int code = endpoint.submit();
+    if (code == Native.WL_OK) {
+      lists.get(1, received);
+    }
+    Collective.end(endpoint, code, in, out);
     Reference.reachabilityFence(owner);
     return received;
   }
@@ -220,14 +231,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
   public final void allGatherv(Tensor in, Tensor out, long[] counts) {
     Arguments.buffers(Native.WL_OP_ALL_GATHER_V, given(in, "in"), given(out, "out"));
     Arguments.list("allGatherv", "counts", counts, size());
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      handOff(() -> allGatherv(in, out, counts));
-      return;
-    }
-    PartCollective.allGather(endpoint, thread, in, out, counts, deadlineNs);
-    PartCollective.run(endpoint, in, out);
-    Reference.reachabilityFence(owner);
+    runParts(Native.WL_OP_ALL_GATHER_V, in, null, null, out, counts, null, 0);
   }
 
   /**
@@ -239,37 +243,44 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
   public final void reduceScatterv(Tensor in, Tensor out, long[] counts, ReduceOp op) {
     Arguments.buffers(Native.WL_OP_REDUCE_SCATTER_V, given(in, "in"), given(out, "out"));
     Arguments.list("reduceScatterv", "counts", counts, size());
-    int code = code(op);
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      handOff(() -> reduceScatterv(in, out, counts, op));
-      return;
-    }
-    PartCollective.reduceScatter(endpoint, thread, in, out, counts, code, deadlineNs);
-    PartCollective.run(endpoint, in, out);
-    Reference.reachabilityFence(owner);
+    runParts(Native.WL_OP_REDUCE_SCATTER_V, in, counts, null, out, null, null, code(op));
   }
 
-  private void exchange(
+  /** Runs a collective whose parts differ in size. Allocates nothing unless it fails. */
+  void runParts(
+      int operation,
       Tensor in,
-      long[] sendCounts,
-      long @Nullable [] sendOffsets,
+      long @Nullable [] inCounts,
+      long @Nullable [] inOffsets,
       Tensor out,
-      long[] receiveCounts,
-      long @Nullable [] receiveOffsets) {
+      long @Nullable [] outCounts,
+      long @Nullable [] outOffsets,
+      int op) {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(
-          () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
+          () -> runParts(operation, in, inCounts, inOffsets, out, outCounts, outOffsets, op));
       return;
     }
-    RankLists lists = endpoint.lists();
-    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
-        .inParts(lists.put(0, sendCounts), lists.put(1, sendOffsets))
-        .outParts(lists.put(2, receiveCounts), lists.put(3, receiveOffsets))
-        .received(0);
-    PartCollective.run(endpoint, in, out);
+    beginParts(thread, operation, in, inCounts, inOffsets, out, outCounts, outOffsets).op(op);
+    Collective.end(endpoint, endpoint.submit(), in, out);
     Reference.reachabilityFence(owner);
+  }
+
+  final CallStruct beginParts(
+      Thread thread,
+      int operation,
+      Tensor in,
+      long @Nullable [] inCounts,
+      long @Nullable [] inOffsets,
+      Tensor out,
+      long @Nullable [] outCounts,
+      long @Nullable [] outOffsets) {
+    RankLists lists = endpoint.lists();
+    return Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
+        .inParts(lists.put(0, inCounts), lists.put(1, inOffsets))
+        .outParts(lists.put(2, outCounts), lists.put(3, outOffsets))
+        .received(0);
   }
 
   /**
@@ -354,7 +365,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
   }
 
   @Override
-  final void run(
+  void run(
       int operation,
       @Nullable Tensor in,
       @Nullable Tensor out,
@@ -383,11 +394,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
 
   /** Runs {@code call} on the communicator's own thread, after queued calls. Waits for its end. */
   final void handOff(Runnable call) {
-    endpoint.handOff(
-        () -> {
-          call.run();
-          return null;
-        });
+    endpoint.handOff(call);
     Reference.reachabilityFence(owner);
   }
 

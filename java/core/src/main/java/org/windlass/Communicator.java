@@ -21,6 +21,7 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Natives;
 import org.windlass.internal.PeerMemory;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.EndpointOwner;
@@ -360,7 +361,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /** Makes a communicator by {@code nativeCall}. Returns null if that returns no handle. */
-  @Nullable Communicator join(String maker, Endpoint.NativeCall nativeCall) {
+  @Nullable Communicator join(String maker, Natives.Call nativeCall) {
     long handle = call(nativeCall);
     return handle == 0 ? null : adopt(maker, handle);
   }
@@ -382,7 +383,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     membership.keep(other);
   }
 
-  long call(Endpoint.NativeCall nativeCall) {
+  long call(Natives.Call nativeCall) {
     try {
       return endpoint.call(nativeCall);
     } finally {

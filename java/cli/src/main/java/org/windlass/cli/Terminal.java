@@ -16,7 +16,8 @@ final class Terminal {
 
   static final int ERROR = 2;
 
-  private static final int USUAL_COLUMNS = 80;
+  /** Width that results fit, in characters. */
+  static final int USUAL_COLUMNS = 80;
 
   private Terminal() {}
 
@@ -38,6 +39,12 @@ final class Terminal {
     }
   }
 
+  /** Returns true if an output may have colours: it is a terminal, and NO_COLOR is not set. */
+  static boolean isColoured(int descriptor) {
+    return System.getenv().getOrDefault("NO_COLOR", "").isEmpty() && redraws(descriptor);
+  }
+
+  /** Returns true if an output is a terminal on which the cursor can be moved. */
   static boolean redraws(int descriptor) {
     String kind = System.getenv("TERM");
     if (kind == null || kind.equals("dumb")) {

@@ -176,7 +176,8 @@ public final class NativeLoader {
 
   /** Returns the message for {@code name}, which is not the name of a target. */
   public static String unknown(String name) {
-    Stream<String> others = TargetToolkit.ALL.stream().flatMap(each -> each.targets().stream());
+    Stream<String> others =
+        Stream.of(TargetToolkit.values()).flatMap(each -> each.targets().stream());
     return "\"" + name + "\"; known are "
         + Stream.concat(Stream.of(DEFAULT), others).collect(Collectors.joining(", "));
   }

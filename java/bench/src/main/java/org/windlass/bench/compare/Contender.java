@@ -158,11 +158,10 @@ enum Contender {
   private static List<String> jvm() {
     return jvm(
         System.getProperty("org.windlass.library.path"),
-        System.getProperty("java.class.path"),
-        SideMain.class.getName());
+        System.getProperty("java.class.path"));
   }
 
-  static List<String> jvm(String libraries, String classPath, String program) {
+  static List<String> jvm(String libraries, String classPath) {
     return List.of(
         System.getProperty("java.home") + "/bin/java",
         "--enable-native-access=ALL-UNNAMED",
@@ -172,7 +171,7 @@ enum Contender {
         "-Dorg.windlass.library.path=" + libraries,
         "-cp",
         classPath,
-        program);
+        SideMain.class.getName());
   }
 
   @Override

@@ -12,6 +12,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
+import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.memory.Lifetime;
 
@@ -127,24 +128,18 @@ public final class Endpoint {
     return lists;
   }
 
-  /** A native call that writes its result to 8 bytes. */
-  @FunctionalInterface
-  public interface NativeCall {
-    int call(long out, long error);
-  }
-
   /**
    * Makes a collective call that uses no memory of the caller. The caller keeps the communicator
    * reachable.
    *
    * @return the result that the native call wrote
    */
-  public long call(NativeCall nativeCall) {
+  public long call(Natives.Call nativeCall) {
     return call(nativeCall, this::failure);
   }
 
   /** Makes a {@link #call}, even if the communicator has failed. */
-  public long callAfterFailure(NativeCall nativeCall) {
+  public long callAfterFailure(Natives.Call nativeCall) {
     return call(nativeCall, () -> closed ? failure() : null);
   }
 
@@ -153,14 +148,14 @@ public final class Endpoint {
    *
    * @param obstacle returns the exception that ends a queued call instead of running it, or null
    */
-  private long call(NativeCall nativeCall, Supplier<@Nullable RuntimeException> obstacle) {
+  private long call(Natives.Call nativeCall, Supplier<@Nullable RuntimeException> obstacle) {
     Thread thread = Thread.currentThread();
     if (mustHandOff(thread)) {
       return submit(() -> call(nativeCall, obstacle), obstacle).join();
     }
     try (Scratch arguments = Scratch.take()) {
       begin(thread);
-      int code = nativeCall.call(arguments.out(), error);
+      int code = nativeCall.make(arguments.out(), error);
       if (code != Native.WL_OK) {
         throw settle(code, null, null);
       }
@@ -378,6 +373,15 @@ public final class Endpoint {
    */
   public <T> T handOff(Supplier<T> call) {
     return submit(call).join();
+  }
+
+  /** Runs a call without a result, as {@link #handOff(Supplier)} does. */
+  public void handOff(Runnable call) {
+    handOff(
+        () -> {
+          call.run();
+          return true;
+        });
   }
 
   /**
