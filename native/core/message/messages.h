@@ -184,6 +184,8 @@ class Messages : private Awaited {
   // Fails the communicator if a peer of the batch has left without its part of a message.
   Code check(Lock& lock, MessageBatch& batch);
   Code exceeded(MessageBatch& batch, int64_t limitNs);
+  // Fails the communicator of a handle that closes, if a peer may have matched a message.
+  void failOpen();
   // Publishes a failure of the message, and returns its code.
   Code fail(const Message& message, wl_error_t record);
 

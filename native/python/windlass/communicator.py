@@ -56,7 +56,7 @@ class Handle:
         """kind: for messages. owner: the handle that this one belongs to, and ends with."""
         self._kind, self._free, self._owner = kind, free, owner
         self._process = _process
-        # Calls in progress, and whether they are alone, and handles that belong to this one.
+        # Calls in progress, with True for an exclusive one, and handles that belong to this one.
         self._users = {}
         self._has_ended = False
         if owner is not None:

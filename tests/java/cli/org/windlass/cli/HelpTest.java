@@ -123,7 +123,7 @@ class HelpTest {
     "plan --form 2:S0, did you mean --from? windlass plan --help",
     "reshard --dtpye=bf16 a b, did you mean --dtype? windlass reshard --help",
     "bench put --rank 2, did you mean --ranks? windlass bench --help",
-    "xyzzy, windlass --help shows",
+    "xyzzy, windlass --help lists the commands",
     "plan --nonsense, windlass plan --help shows",
     "bench put --ranks 99, windlass bench --help shows what --ranks takes",
     "plan --from 2:X, 'windlass plan --help shows what it takes, with examples'",

@@ -36,6 +36,9 @@ final class SourceBlocks {
     QUOTABLE.put("tests/python", "PythonRanksTest and PythonJobsTest");
   }
 
+  /** Where the projects of tutorials lie, each in a folder of its page's name. */
+  static final Path TUTORIALS = Pages.ROOT.resolve("examples/tutorials");
+
   /** A source without its white space. */
   private record Text(String file, String text, String suite) {}
 
@@ -57,6 +60,25 @@ final class SourceBlocks {
 
   private static String flat(String text) {
     return text.replaceAll("\\s+", " ").strip();
+  }
+
+  /** The text of a file behind the line of its license. */
+  static String withoutLicense(Path file) throws IOException {
+    return Files.readString(file).replaceFirst("^(//|<!--) SPDX.*\n", "");
+  }
+
+  /** Such a block is a whole file of the project of its page. */
+  Treatment project(Block block) throws IOException {
+    Path folder = TUTORIALS.resolve(Path.of(block.page()).getFileName().toString().replace(".md", ""));
+    assertThat(folder).as("%s: the project of the page", block).isDirectory();
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path file : files.filter(path -> path.toString().matches(".*\\.(java|xml)")).toList()) {
+        if (withoutLicense(file).equals(block.text())) {
+          return new Treatment(RUN_ELSEWHERE, "suite consumer");
+        }
+      }
+    }
+    throw new AssertionError(block + ": no file of " + folder + " is this");
   }
 
   Treatment quoted(Block block) {

@@ -182,7 +182,7 @@ public final class BenchCommand implements Runnable {
       return;
     }
     PrintWriter out = spec.commandLine().getOut();
-    boolean headed = json.isGiven();
+    String head = "";
     boolean counts = ProfileOutput.counts(measured.target()) && !moving.areProcesses();
     StringBuilder profiles = new StringBuilder();
     try (Unfinished unfinished = new Unfinished();
@@ -200,9 +200,9 @@ public final class BenchCommand implements Runnable {
           profiles.append(profile(workload.bytes()));
         }
         BenchResult result = new BenchResult(measured, workload, measurement);
-        if (!headed) {
-          out.print(BenchResult.tableHead());
-          headed = true;
+        if (!json.isGiven() && !result.tableHead().equals(head)) {
+          head = result.tableHead();
+          out.print(head);
         }
         out.print(json.isGiven() ? result.toJson() + "\n" : result.toTableRow());
         out.flush();
@@ -261,8 +261,8 @@ public final class BenchCommand implements Runnable {
     Target target = moving.target();
     if (op.equals("cast") && target != Target.SIM) {
       throw new UnsupportedException(
-          "bench cast measures Tensor.copyFrom, which this processor does whatever the target is,"
-              + " here " + target + ": it takes --target sim");
+          "bench cast measures Tensor.copyFrom, which this processor runs for every target:"
+              + " use --target sim instead of " + target);
     }
     return target;
   }

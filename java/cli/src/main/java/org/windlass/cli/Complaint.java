@@ -59,7 +59,8 @@ public record Complaint(
     CommandSpec spec = fault.getCommandLine().getCommandSpec();
     String command = spec.qualifiedName();
     String message = fault.getMessage();
-    String hint = command + " --help shows its arguments and options";
+    String hint =
+        command + (spec.parent() == null ? " --help lists the commands" : " --help shows its options");
     if (fault instanceof UnmatchedArgumentException unmatched) {
       message = "unknown argument " + String.join(" ", unmatched.getUnmatched());
       List<String> similar = similar(unmatched.getUnmatched().get(0), spec);

@@ -32,7 +32,7 @@ final class DemoCommand implements Runnable {
   @Override
   public void run() {
     if (layers < 1 || layers > 28) {
-      throw new InvalidArgumentException("--layers " + layers + ": 1 to 28");
+      throw new InvalidArgumentException("--layers " + layers + ": must be 1 to 28");
     }
     moving.target();
     try (ProgressBar bar = ProgressBar.on(Main.notes(spec))) {

@@ -79,7 +79,7 @@ final class ExampleCommand implements Runnable {
     PrintWriter out = spec.commandLine().getOut();
     if (!all && name == null && (counters || trace != null)) {
       throw new InvalidArgumentException(
-          "example: --counters and --trace are of a run; give the name of an example, or --all");
+          "example: --counters and --trace need a run; give the name of an example, or --all");
     }
     if (!all && name == null) {
       Map<String, String> summaries = summaries();
@@ -100,7 +100,7 @@ final class ExampleCommand implements Runnable {
     }
     if (moving.areProcesses()) {
       throw new InvalidArgumentException(
-          "--counters and --trace: processes count each for itself; take --launch threads");
+          "--counters and --trace: each process has its own counters; use --launch threads");
     }
     KernelProfile.start(trace != null);
     try (Unfinished unfinished = new Unfinished();
@@ -129,7 +129,7 @@ final class ExampleCommand implements Runnable {
     if (counters || trace != null) {
       throw new InvalidArgumentException(
           "--counters and --trace: " + example.name()
-              + " is processes, which count each for itself");
+              + " runs processes, and each has its own counters");
     }
     Optional<String> lacking = example.lacking().get();
     if (lacking.isPresent()) {

@@ -42,7 +42,7 @@ final class LaunchOptions extends MovingOptions {
 
   private void requireLaunch() {
     if (!launch.equals(THREADS) && !launch.equals(PROCESSES)) {
-      throw new InvalidArgumentException("--launch " + launch + ": threads or processes");
+      throw new InvalidArgumentException("--launch " + launch + ": must be threads or processes");
     }
   }
 

@@ -28,7 +28,7 @@ final class ModeOption {
       }
     }
     throw new InvalidArgumentException(
-        "--mode " + mode + ": "
+        "--mode " + mode + ": must be "
             + Arrays.stream(known).map(TransferMode::toString).collect(Collectors.joining(" or ")));
   }
 }

@@ -10,6 +10,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
+import org.windlass.bench.data.ByteSize;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonObject;
 import org.windlass.layout.Layout;
@@ -191,29 +192,32 @@ final class ReshardCommand implements Runnable {
   }
 
   private String text(ReshardResult result, double floor) {
-    return summary(result, floor) + files("copied", result.copied()) + files("left out", result.leftOut());
+    return files("copied", result.copied())
+        + files("left out", result.leftOut())
+        + summary(result, floor);
   }
 
   private static String files(String what, List<String> names) {
-    return names.isEmpty() ? "" : String.format("%n%s: %s", what, String.join(", ", names));
+    return names.isEmpty() ? "" : String.format("%s: %s%n", what, String.join(", ", names));
   }
 
   private String summary(ReshardResult result, double floor) {
     return String.format(
         Locale.ROOT,
-        "%s: %d tensors (%d defaulted), %,d bytes in, %,d bytes out, %,d sent, %,d local, in %.2f s"
-            + " (%.2f GB/s; floor %.2f s)%s%s",
-        out,
+        "%d tensors (%d by default layouts): %s in, %s out; %s between ranks, %s local%n"
+            + "%.2f s, %.2f GB/s; a copy in memory takes %.2f s%n"
+            + "%s: complete, %s%s",
         result.tensors(),
         result.defaulted(),
-        result.bytesIn(),
-        result.bytesOut(),
-        result.sentBytes(),
-        result.localBytes(),
+        ByteSize.rounded(result.bytesIn()),
+        ByteSize.rounded(result.bytesOut()),
+        ByteSize.rounded(result.sentBytes()),
+        ByteSize.rounded(result.localBytes()),
         result.seconds(),
         result.gigabytesPerSecond(),
         floor,
-        result.verified() ? "; verified" : "",
+        out,
+        result.verified() ? "verified" : "not verified",
         switch (warned.size()) {
           case 0 -> "";
           case 1 -> "; 1 warning";

@@ -152,7 +152,7 @@ final class RunCommand implements Callable<Integer> {
     return "windlass run: rank " + failure.rank() + " (process " + failure.pid()
         + ") ended with status " + failure.status()
         + (failure.status() > 128 ? ", as by signal " + (failure.status() - 128) : "")
-        + (keepGoing ? "; no other is ended" : "; all are ended");
+        + (keepGoing ? "; the other ranks continue" : "; all other ranks are ended");
   }
 
   /** Returns the exit status for lost output. Prints an error unless the reader has ended. */

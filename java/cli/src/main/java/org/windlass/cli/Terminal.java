@@ -16,7 +16,8 @@ final class Terminal {
 
   static final int ERROR = 2;
 
-  private static final int USUAL_COLUMNS = 80;
+  /** Width that results fit, in characters. */
+  static final int USUAL_COLUMNS = 80;
 
   private Terminal() {}
 

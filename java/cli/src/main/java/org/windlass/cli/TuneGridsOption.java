@@ -103,7 +103,7 @@ final class TuneGridsOption {
       throw FileFault.reading(file, fault);
     } catch (InvalidArgumentException wrong) {
       throw new InvalidArgumentException(
-          NAME + ": " + file + " is there and no table of grids, which alone is replaced: "
+          NAME + ": " + file + " exists and is not a table of grids, so it is not replaced: "
               + wrong.getMessage());
     }
   }

@@ -67,9 +67,9 @@ final class JobStore implements AutoCloseable {
         rendezvous = new LinkRendezvous(environment, Native.wl_version());
       }
       try {
-        rendezvous.find(atMost(ATTEMPT_LIMIT, until));
+        rendezvous.find(until.left(ATTEMPT_LIMIT));
         requireOpen();
-        replace(rendezvous.connect(member, atMost(ATTEMPT_LIMIT, until)));
+        replace(rendezvous.connect(member, until.left(ATTEMPT_LIMIT)));
       } finally {
         if (isClosed) {
           free();
@@ -133,7 +133,7 @@ final class JobStore implements AutoCloseable {
     if (store.isEmpty()) {
       return true;
     }
-    Duration limit = atMost(PROBE_LIMIT, until);
+    Duration limit = until.left(PROBE_LIMIT);
     try {
       store.get().get("jobs", limit); // any key
       return false;
@@ -151,7 +151,7 @@ final class JobStore implements AutoCloseable {
    */
   boolean hasGivenUp(Presence theirs, Deadline until) {
     try {
-      Duration limit = atMost(REMOVAL_LIMIT, until);
+      Duration limit = until.left(REMOVAL_LIMIT);
       store().orElseThrow().awaitOther(theirs.key(), theirs.value(), limit);
       return true;
     } catch (DeadlineExceededException e) {
@@ -160,10 +160,6 @@ final class JobStore implements AutoCloseable {
       resources.requireOpen();
       return true; // the key was lost with the store
     }
-  }
-
-  private static Duration atMost(Duration limit, Deadline until) {
-    return Duration.ofNanos(Math.min(until.leftNs(), limit.toNanos()));
   }
 
   private void open(Deadline until) {

@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.PeerLostException;
@@ -56,44 +55,28 @@ final class RoundFailures {
    *
    * @param address address of the store
    * @param size number of all ranks
-   * @param absent ranks without a value in any round
-   * @param behind ranks with a value only in an earlier round
+   * @param isFirst true in the first round, in which such ranks have not come at all
    */
-  record Missing(
-      String address, int size, List<Integer> absent, List<Integer> behind) {
-    List<Integer> ranks() {
-      return Stream.concat(absent.stream(), behind.stream()).sorted().toList();
-    }
-
+  record Missing(String address, int size, boolean isFirst, List<Integer> ranks) {
     /** Returns the exception for a round whose deadline has passed. */
     WindlassException late() {
+      String see =
+          isFirst ? "see why they did not start" : "see whether their processes are stopped";
       return new DeadlineExceededException(
-          this
-              + (absent.isEmpty()
-                  ? " when the deadline passed; see whether their processes are stopped, or give"
-                      + " more time"
-                  : " when the deadline passed; see why they did not start, or give more time"),
-          ranks());
+          this + " when the deadline passed; " + see + ", or give more time", ranks);
     }
 
     @Override
     public String toString() {
       boolean isOfOneHost = address.startsWith("127.") && !address.startsWith("127.0.0.1:");
-      String of = " of " + size + " had ";
-      String come = "come to " + address;
-      String gone = absent.isEmpty() ? "" : listed(absent) + of + "not " + come;
-      String stopped =
-          behind.isEmpty() ? "" : listed(behind) + of + come + " and not gone on with the others";
-      return gone + (isOfOneHost && !gone.isEmpty() ? NO_OTHER_HOST : "")
-          + (gone.isEmpty() || stopped.isEmpty() ? "" : ", and ") + stopped;
-    }
-
-    private static String listed(List<Integer> ranks) {
       String first =
           ranks.stream().limit(MOST_LISTED).map(String::valueOf).collect(Collectors.joining(", "));
       int more = ranks.size() - MOST_LISTED;
       return (ranks.size() == 1 ? "rank " : "ranks ") + first
-          + (more > 0 ? " and " + more + " more" : "");
+          + (more > 0 ? " and " + more + " more" : "") + " of " + size + " had "
+          + (isFirst
+              ? "not come to " + address + (isOfOneHost ? NO_OTHER_HOST : "")
+              : "come to " + address + " and not gone on with the others");
     }
   }
 }

@@ -13,6 +13,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -50,8 +51,6 @@ public final class StoreAllGather implements AllGather {
   /** Interval at which rank 0's process checks which processes are still there. */
   private static final Duration CHECK_INTERVAL = Duration.ofMillis(200);
 
-  private static final Duration LOG_INTERVAL = Duration.ofSeconds(1);
-
   /** Longest time before the missing ranks are logged; at most a fourth of the deadline. */
   private static final Duration LONGEST_QUIET = Duration.ofSeconds(10);
 
@@ -73,9 +72,6 @@ public final class StoreAllGather implements AllGather {
 
   /** Last values of the keys of others that this process has read. */
   private final Map<String, byte[]> seen = new HashMap<>();
-
-  /** Ranks of each process whose values were collected, by the key of those values. */
-  private final Map<String, List<Integer>> processes = new HashMap<>();
 
   private volatile boolean isOpen;
   private boolean isLogged;
@@ -163,10 +159,15 @@ public final class StoreAllGather implements AllGather {
     }
   }
 
-  /** Reports that this process leaves, if it has taken part in a round and in no last one. */
+  /** Reports that this process leaves, once the others have read the last round. */
   @Override
   public void quit() {
-    if (number > 0) {
+    if (number > 0 && !held.isEmpty()) {
+      Deadline end = Deadline.of(LAST_WORD);
+      if (isCollector()) {
+        attempt(
+            () -> seen.forEach((place, value) -> store.awaitOther(place, value, end.left())));
+      }
       reported(RoundFailures.left(first));
     }
     attempt(this::forget);
@@ -241,7 +242,6 @@ public final class StoreAllGather implements AllGather {
     if (!isRight) {
       throw unreadable();
     }
-    processes.put(place(0, key), head.ranks());
   }
 
   /**
@@ -253,16 +253,17 @@ public final class StoreAllGather implements AllGather {
   private Head await(String place, int rank, Map<Integer, byte[]> said) {
     while (true) {
       byte[] value = change(place, seen.get(place), said);
-      seen.put(place, value);
-      if (value == null && number > 0) {
-        throw RoundFailures.left(rank);
-      }
-      Head head = value == null ? null : Head.of(value);
-      if (head != null) {
+      if (value != null) {
+        seen.put(place, value);
+        Head head = Head.of(value);
         requireSize(rank, head);
         if (head.number() == number) {
           return head;
         }
+      } else if (number > 0) {
+        throw told().orElse(RoundFailures.left(rank));
+      } else {
+        seen.remove(place);
       }
     }
   }
@@ -270,16 +271,21 @@ public final class StoreAllGather implements AllGather {
   /** Returns the value of a key once it differs from {@code last}; null for none. */
   private byte @Nullable [] change(
       String place, byte @Nullable [] last, Map<Integer, byte[]> said) {
+    // A failure ends a round that is not complete. All get the values of one that is.
     Map<String, byte @Nullable []> watched = new LinkedHashMap<>();
-    watched.put(failed, failedBefore);
+    if (isCollector()) {
+      watched.put(failed, failedBefore);
+    }
     watched.put(place, last);
+    watched.put(failed, failedBefore);
     if (others != null && number == 0) {
       watched.put(others.key(), others.value());
     }
     while (true) {
+      Duration limit = isCollector() ? CHECK_INTERVAL : isLogged ? until.left() : quiet.left();
       Store.Change change;
       try {
-        change = store.awaitAny(watched, until.left(isCollector() ? CHECK_INTERVAL : LOG_INTERVAL));
+        change = store.awaitAny(watched, until.left(limit));
       } catch (DeadlineExceededException e) {
         if (until.isOver()) {
           throw e;
@@ -305,11 +311,11 @@ public final class StoreAllGather implements AllGather {
   private void look(Map<Integer, byte[]> said) {
     if (isCollector()) {
       Set<String> present = new HashSet<>(store.keys(place(0, RANK), until.left()));
-      for (String place : Set.copyOf(processes.keySet())) {
+      for (String place : Set.copyOf(seen.keySet())) {
         if (!present.contains(place)) {
-          List<Integer> gone = Objects.requireNonNull(processes.remove(place));
+          List<Integer> gone = Head.of(Objects.requireNonNull(seen.remove(place))).ranks();
           if (number > 0) {
-            throw RoundFailures.left(Collections.min(gone));
+            throw RoundFailures.left(gone.stream().findFirst().orElse(0));
           }
           gone.forEach(said::remove);
         }
@@ -345,10 +351,8 @@ public final class StoreAllGather implements AllGather {
     if (missing.isEmpty()) {
       missing.add(0); // all have joined, and rank 0 has to say so
     }
-    List<Integer> some = List.copyOf(missing);
-    return number == 0
-        ? new RoundFailures.Missing(store.address(), size, some, List.of())
-        : new RoundFailures.Missing(store.address(), size, List.of(), some);
+    return new RoundFailures.Missing(
+        store.address(), size, number == 0, List.copyOf(missing));
   }
 
   private WindlassException late() {
@@ -359,6 +363,14 @@ public final class StoreAllGather implements AllGather {
           "the deadline passed, and the store at " + store.address() + " did not say which of "
               + size + " ranks had come");
     }
+  }
+
+  /** Returns the failure that a process has reported. */
+  private Optional<WindlassException> told() {
+    return store
+        .get(failed, LAST_WORD)
+        .filter(found -> !Arrays.equals(found, failedBefore))
+        .map(StoreAllGather::failure);
   }
 
   private static WindlassException failure(byte[] told) {
@@ -380,8 +392,8 @@ public final class StoreAllGather implements AllGather {
   }
 
   /**
-   * Reports a failure to the other processes, if this one has joined. Keeps it there until they
-   * have read it, for {@link #LAST_WORD} at most.
+   * Reports a failure to the other processes, if this one has joined, and waits until they have
+   * read it, for {@link #LAST_WORD} at most.
    *
    * @return what all throw: the first failure that any process has reported
    */
@@ -393,18 +405,13 @@ public final class StoreAllGather implements AllGather {
     attempt(
         () -> {
           byte[] own = Encoding.bytes(out -> Encoding.putFailure(out, why));
-          boolean isFirst = store.hold(failed, own, LAST_WORD);
-          if (!isFirst) {
-            store
-                .get(failed, LAST_WORD)
-                .filter(found -> !Arrays.equals(found, failedBefore))
-                .ifPresent(found -> told[0] = failure(found));
+          if (store.hold(failed, own, LAST_WORD)) {
+            awaitOthersGone(Deadline.of(LAST_WORD));
+            held.put(failed, own);
+          } else {
+            told[0] = told().orElse(why);
           }
           forget();
-          if (isFirst) {
-            awaitOthersGone(Deadline.of(LAST_WORD));
-            store.compareAndSet(failed, own, null, LAST_WORD);
-          }
         });
     held.clear();
     return told[0];
@@ -423,8 +430,8 @@ public final class StoreAllGather implements AllGather {
     try {
       for (String place : store.keys(place(0, RANK), end.left())) {
         byte[] said = held.containsKey(place) ? null : store.get(place, end.left()).orElse(null);
-        if (said != null) {
-          store.awaitOther(place, said, end.left());
+        while (said != null) {
+          said = store.awaitOther(place, said, end.left()).orElse(null);
         }
       }
     } catch (DeadlineExceededException e) {

@@ -151,8 +151,8 @@ final class Session {
           throw e;
         }
         server.log.warn(peer(), "it sent " + e.getMessage());
-        queueRefusal(
-            Wire.NO_CALL, new InvalidArgumentException("the store got " + e.getMessage()));
+        String why = "the store got " + e.getMessage();
+        queue(Wire.refusal(Wire.NO_CALL, new InvalidArgumentException(why)));
         stage = Stage.LEAVING;
       } catch (WindlassException e) {
         server.log.warn(peer, e.getMessage());
@@ -194,7 +194,7 @@ final class Session {
     try {
       carryOut(request, request.id(), request.text());
     } catch (WindlassException e) {
-      queueRefusal(request.id(), e);
+      queue(Wire.refusal(request.id(), e));
     }
   }
 
@@ -258,23 +258,14 @@ final class Session {
     queue(Wire.body(Wire.DONE, id, fields));
   }
 
-  void queueRefusal(int id, WindlassException why) {
-    queue(Wire.refusal(id, why));
-  }
-
   /** Queues a reply with the fields {@code head} and an array, which is not copied. */
   private void queueArray(int id, byte[] head, byte @Nullable [] value) {
     int length = value == null ? -1 : value.length;
     byte[] size = ByteBuffer.allocate(Integer.BYTES).putInt(length).array();
-    queue(
-        Wire.body(Wire.DONE, id, head, size), ByteBuffer.wrap(value == null ? new byte[0] : value));
+    queue(Wire.body(Wire.DONE, id, head, size), value == null ? new byte[0] : value);
   }
 
-  private void queue(byte[] body) {
-    queue(body, ByteBuffer.allocate(0));
-  }
-
-  private void queue(byte[] head, ByteBuffer rest) {
+  private void queue(byte[] head, byte... rest) {
     channel.send(head, rest);
     server.dirty.add(this);
   }

@@ -234,13 +234,8 @@ public final class StoreServer implements AutoCloseable {
   }
 
   private long timeoutMs() {
-    if (pausedNs != 0) {
-      return PAUSE_MS;
-    }
-    if (strangers.isEmpty() && members.isEmpty()) {
-      return 0;
-    }
-    return tickNs / 1_000_000;
+    boolean isIdle = strangers.isEmpty() && members.isEmpty();
+    return pausedNs != 0 ? PAUSE_MS : isIdle ? 0 : tickNs / 1_000_000;
   }
 
   /** Waits until members that hold keys have received the queued frames and disconnected. */

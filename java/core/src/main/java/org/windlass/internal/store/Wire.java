@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
+import java.io.ByteArrayOutputStream;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
@@ -74,22 +75,16 @@ final class Wire {
   }
 
   static byte[] body(int kind, int id, byte[]... fields) {
-    byte[][] parts = new byte[1 + fields.length][];
-    parts[0] = ByteBuffer.allocate(HEAD).put((byte) kind).putInt(id).array();
-    System.arraycopy(fields, 0, parts, 1, fields.length);
-    return concat(parts);
+    byte[] head = ByteBuffer.allocate(HEAD).put((byte) kind).putInt(id).array();
+    return concat(head, concat(fields));
   }
 
   static byte[] concat(byte[]... parts) {
-    int length = 0;
+    ByteArrayOutputStream all = new ByteArrayOutputStream();
     for (byte[] part : parts) {
-      length += part.length;
+      all.writeBytes(part);
     }
-    ByteBuffer all = ByteBuffer.allocate(length);
-    for (byte[] part : parts) {
-      all.put(part);
-    }
-    return all.array();
+    return all.toByteArray();
   }
 
   static byte[] text(String text) {
