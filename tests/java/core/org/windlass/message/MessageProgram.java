@@ -51,7 +51,7 @@ record MessageProgram(int ranks, List<Round> rounds, Fault fault, long seed) {
     /** Whether every rank fails. Other faults may come too late, or change nothing. */
     boolean endsAll() {
       return switch (this) {
-        case STALL, THROW, ABORT, CLOSE, LEAVE -> true;
+        case STALL, THROW, ABORT, CLOSE, CANCEL, LEAVE -> true;
         default -> false;
       };
     }
@@ -170,7 +170,7 @@ record MessageProgram(int ranks, List<Round> rounds, Fault fault, long seed) {
           throw new AssertionError("a receive without a message is not withdrawn");
         }
       }
-      case CANCEL -> comm.sendAsync(tensor, (comm.rank() + 1) % ranks, 99).cancel();
+      case CANCEL -> comm.sendAsync(tensor, comm.rank(), 99).cancel(); // in progress
       case LEAVE -> {
         leaves.run();
         pause(60_000);
