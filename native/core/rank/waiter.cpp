@@ -210,6 +210,7 @@ bool Waiter::needsNeighbour(const Look& look) const {
   for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
     if (peer == rank_ || coreOf(peer, look.inside) != core) continue;
     if (peer == look.awaited || !group_.entered(peer, look.inside.sequence)) return true;
+    if (look.inside.oneSided && look.awaited == kEveryRank) return true;
   }
   return false;
 }

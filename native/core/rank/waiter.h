@@ -97,7 +97,7 @@ class Waiter {
   // this rank yields.
   bool sharesCore(uint32_t awaited, const Inside& inside) const;
   // Returns true if a rank last seen on this rank's core is awaited or has not entered the
-  // operation.
+  // operation. Messages of several ranks await each of them.
   bool needsNeighbour(const Look& look) const;
   // The core on which a peer was last seen. Reads the entry lines, which a wait reads anyway.
   // Reading the state line would take it from its writer's cache.

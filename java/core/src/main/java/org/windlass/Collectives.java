@@ -12,7 +12,6 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
-import org.windlass.internal.call.CallStruct;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.RankLists;
 import org.windlass.kernel.Kernel;
@@ -164,7 +163,7 @@ public sealed class Collectives extends ArrayCollectives
    *     the peer expects; no data has arrived from that rank
    */
   public final void allToAllv(Tensor in, long[] sendCounts, Tensor out, long[] receiveCounts) {
-    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
+    check(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"), 0);
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
     runParts(Native.WL_OP_ALL_TO_ALL_V, in, sendCounts, null, out, receiveCounts, null, 0);
@@ -183,7 +182,7 @@ public sealed class Collectives extends ArrayCollectives
       Tensor out,
       long[] receiveCounts,
       long[] receiveOffsets) {
-    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
+    check(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"), 0);
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Arguments.list("allToAllv", "sendOffsets", sendOffsets, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
@@ -202,7 +201,7 @@ public sealed class Collectives extends ArrayCollectives
    * @return the number of elements received from each rank
    */
   public final long[] allToAllv(Tensor in, long[] sendCounts, Tensor out) {
-    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
+    check(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"), 0);
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
@@ -229,7 +228,7 @@ public sealed class Collectives extends ArrayCollectives
    * @param counts the number of elements of each rank's {@code in}; the same on every rank
    */
   public final void allGatherv(Tensor in, Tensor out, long[] counts) {
-    Arguments.buffers(Native.WL_OP_ALL_GATHER_V, given(in, "in"), given(out, "out"));
+    check(Native.WL_OP_ALL_GATHER_V, given(in, "in"), given(out, "out"), 0);
     Arguments.list("allGatherv", "counts", counts, size());
     runParts(Native.WL_OP_ALL_GATHER_V, in, null, null, out, counts, null, 0);
   }
@@ -241,13 +240,13 @@ public sealed class Collectives extends ArrayCollectives
    * @param counts the number of elements of each rank's {@code out}; the same on every rank
    */
   public final void reduceScatterv(Tensor in, Tensor out, long[] counts, ReduceOp op) {
-    Arguments.buffers(Native.WL_OP_REDUCE_SCATTER_V, given(in, "in"), given(out, "out"));
+    check(Native.WL_OP_REDUCE_SCATTER_V, given(in, "in"), given(out, "out"), 0);
     Arguments.list("reduceScatterv", "counts", counts, size());
     runParts(Native.WL_OP_REDUCE_SCATTER_V, in, counts, null, out, null, null, code(op));
   }
 
   /** Runs a collective whose parts differ in size. Allocates nothing unless it fails. */
-  void runParts(
+  private void runParts(
       int operation,
       Tensor in,
       long @Nullable [] inCounts,
@@ -262,25 +261,13 @@ public sealed class Collectives extends ArrayCollectives
           () -> runParts(operation, in, inCounts, inOffsets, out, outCounts, outOffsets, op));
       return;
     }
-    beginParts(thread, operation, in, inCounts, inOffsets, out, outCounts, outOffsets).op(op);
-    Collective.end(endpoint, endpoint.submit(), in, out);
-    Reference.reachabilityFence(owner);
-  }
-
-  final CallStruct beginParts(
-      Thread thread,
-      int operation,
-      Tensor in,
-      long @Nullable [] inCounts,
-      long @Nullable [] inOffsets,
-      Tensor out,
-      long @Nullable [] outCounts,
-      long @Nullable [] outOffsets) {
     RankLists lists = endpoint.lists();
-    return Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
+    Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
         .inParts(lists.put(0, inCounts), lists.put(1, inOffsets))
         .outParts(lists.put(2, outCounts), lists.put(3, outOffsets))
-        .received(0);
+        .received(0)
+        .op(op);
+    submit(in, out);
   }
 
   /**
@@ -365,7 +352,7 @@ public sealed class Collectives extends ArrayCollectives
   }
 
   @Override
-  void run(
+  final void run(
       int operation,
       @Nullable Tensor in,
       @Nullable Tensor out,
@@ -374,7 +361,7 @@ public sealed class Collectives extends ArrayCollectives
       int root,
       long rows,
       int algorithm) {
-    Arguments.buffers(operation, in, out);
+    check(operation, in, out, root);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(() -> run(operation, in, out, op, factor, root, rows, algorithm));
@@ -383,6 +370,16 @@ public sealed class Collectives extends ArrayCollectives
     Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
         .equalParts(op, root, rows, algorithm)
         .factor(factor);
+    submit(in, out);
+  }
+
+  /** Throws for wrong tensors of a collective. {@code root} is 0 if there is none. */
+  void check(int operation, @Nullable Tensor in, @Nullable Tensor out, int root) {
+    Arguments.buffers(operation, in, out);
+  }
+
+  /** Submits the call that {@link Collective#begin} began, and waits for its end. */
+  void submit(@Nullable Tensor in, @Nullable Tensor out) {
     Collective.end(endpoint, endpoint.submit(), in, out);
     Reference.reachabilityFence(owner);
   }

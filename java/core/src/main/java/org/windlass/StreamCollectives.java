@@ -75,7 +75,7 @@ public final class StreamCollectives {
 
   /** Enqueues {@link Collectives#barrier}, which ends when all ranks' streams have reached it. */
   public Operation<Void> barrier() {
-    return enqueue(own -> own.run(Native.WL_OP_BARRIER, null, null, 0, 0, 0, 0, 0));
+    return enqueue(Enqueued::join);
   }
 
   /** Enqueues {@link Collectives#allToAll(Tensor, Tensor)}. */
@@ -230,52 +230,27 @@ public final class StreamCollectives {
       this.stream = of.stream;
     }
 
-    @Override
-    void run(
-        int operation,
-        @Nullable Tensor in,
-        @Nullable Tensor out,
-        int op,
-        double factor,
-        int root,
-        long rows,
-        int algorithm) {
-      Arguments.onStream(operation, in, out, root, endpoint.size);
+    /** Enqueues a barrier. */
+    void join() {
+      check(Native.WL_OP_BARRIER, null, null, 0);
       Thread thread = Thread.currentThread();
       if (endpoint.mustHandOff(thread)) {
-        handOff(() -> run(operation, in, out, op, factor, root, rows, algorithm));
+        handOff(this::join);
         return;
       }
-      if (in == null && out == null) {
-        endpoint.begin(thread);
-        endpoint.call.of(operation, 0, deadlineNs);
-      } else {
-        Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
-            .equalParts(op, root, rows, algorithm)
-            .factor(factor);
-      }
-      this.operation = Collective.enqueue(endpoint, stream, in, out, owner);
+      endpoint.begin(thread);
+      endpoint.call.of(Native.WL_OP_BARRIER, 0, deadlineNs);
+      submit(null, null);
     }
 
     @Override
-    void runParts(
-        int operation,
-        Tensor in,
-        long @Nullable [] inCounts,
-        long @Nullable [] inOffsets,
-        Tensor out,
-        long @Nullable [] outCounts,
-        long @Nullable [] outOffsets,
-        int op) {
-      Arguments.onStream(operation, in, out, 0, endpoint.size);
-      Thread thread = Thread.currentThread();
-      if (endpoint.mustHandOff(thread)) {
-        handOff(
-            () -> runParts(operation, in, inCounts, inOffsets, out, outCounts, outOffsets, op));
-        return;
-      }
-      beginParts(thread, operation, in, inCounts, inOffsets, out, outCounts, outOffsets).op(op);
-      this.operation = Collective.enqueue(endpoint, stream, in, out, owner);
+    void check(int operation, @Nullable Tensor in, @Nullable Tensor out, int root) {
+      Arguments.onStream(operation, in, out, root, endpoint.size);
+    }
+
+    @Override
+    void submit(@Nullable Tensor in, @Nullable Tensor out) {
+      operation = Collective.enqueue(endpoint, stream, in, out, owner);
     }
   }
 }

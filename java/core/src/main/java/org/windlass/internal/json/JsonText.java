@@ -281,10 +281,6 @@ public final class JsonText implements AutoCloseable {
     return list(what, this::natural);
   }
 
-  public List<String> strings(String what) throws IOException {
-    return list(what, this::string);
-  }
-
   public boolean isList() {
     return parser.currentToken() == JsonToken.START_ARRAY;
   }

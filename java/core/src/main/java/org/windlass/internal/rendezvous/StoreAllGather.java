@@ -170,7 +170,7 @@ public final class StoreAllGather implements AllGather {
       }
       reported(RoundFailures.left(first));
     }
-    attempt(this::forget);
+    attempt(() -> forget(""));
   }
 
   private boolean isCollector() {
@@ -184,9 +184,17 @@ public final class StoreAllGather implements AllGather {
   private Map<Integer, byte[]> collected(Map<Integer, byte[]> own) {
     Map<Integer, byte[]> said = new TreeMap<>(own);
     isOpen = true;
-    for (int rank = 0; said.size() < size; rank = (rank + 1) % size) {
-      if (!said.containsKey(rank)) {
-        take(RANK + rank, rank, said);
+    while (said.size() < size) {
+      for (int rank = 0; said.size() < size; rank = (rank + 1) % size) {
+        if (!said.containsKey(rank)) {
+          take(RANK + rank, rank, said);
+        }
+      }
+      for (String place : number == 0 ? Set.copyOf(seen.keySet()) : Set.<String>of()) {
+        byte[] now = store.get(place, until.left()).orElse(null);
+        if (!Arrays.equals(now, seen.get(place))) {
+          drop(place, said);
+        }
       }
     }
     put(ALL, said);
@@ -261,7 +269,7 @@ public final class StoreAllGather implements AllGather {
           return head;
         }
       } else if (number > 0) {
-        throw told().orElse(RoundFailures.left(rank));
+        throw RoundFailures.left(rank);
       } else {
         seen.remove(place);
       }
@@ -271,13 +279,9 @@ public final class StoreAllGather implements AllGather {
   /** Returns the value of a key once it differs from {@code last}; null for none. */
   private byte @Nullable [] change(
       String place, byte @Nullable [] last, Map<Integer, byte[]> said) {
-    // A failure ends a round that is not complete. All get the values of one that is.
     Map<String, byte @Nullable []> watched = new LinkedHashMap<>();
-    if (isCollector()) {
-      watched.put(failed, failedBefore);
-    }
-    watched.put(place, last);
     watched.put(failed, failedBefore);
+    watched.put(place, last);
     if (others != null && number == 0) {
       watched.put(others.key(), others.value());
     }
@@ -293,17 +297,23 @@ public final class StoreAllGather implements AllGather {
         look(said);
         continue;
       }
+      byte[] value = change.value();
       if (change.key().equals(place)) {
-        return change.value();
+        return value;
       }
       if (!change.key().equals(failed)) {
         throw new OthersGoneException();
       }
-      failedBefore = change.value();
-      watched.put(failed, failedBefore);
-      if (failedBefore != null) {
-        throw failure(failedBefore);
+      if (value != null) {
+        // All get the values of a round that is complete.
+        byte[] now = isCollector() ? last : store.get(place, until.left()).orElse(last);
+        if (Arrays.equals(now, last)) {
+          throw failure(value);
+        }
+        return now;
       }
+      failedBefore = null;
+      watched.put(failed, null);
     }
   }
 
@@ -313,11 +323,7 @@ public final class StoreAllGather implements AllGather {
       Set<String> present = new HashSet<>(store.keys(place(0, RANK), until.left()));
       for (String place : Set.copyOf(seen.keySet())) {
         if (!present.contains(place)) {
-          List<Integer> gone = Head.of(Objects.requireNonNull(seen.remove(place))).ranks();
-          if (number > 0) {
-            throw RoundFailures.left(gone.stream().findFirst().orElse(0));
-          }
-          gone.forEach(said::remove);
+          drop(place, said);
         }
       }
     }
@@ -331,6 +337,15 @@ public final class StoreAllGather implements AllGather {
             missing, Deadline.text(Duration.ofMillis(leftMs)));
       }
     }
+  }
+
+  /** Forgets the values of a process that has left. It may come again in the first round. */
+  private void drop(String place, Map<Integer, byte[]> said) {
+    List<Integer> gone = Head.of(Objects.requireNonNull(seen.remove(place))).ranks();
+    if (number > 0) {
+      throw RoundFailures.left(gone.stream().findFirst().orElse(0));
+    }
+    gone.forEach(said::remove);
   }
 
   private void requireSize(int rank, Head head) {
@@ -406,12 +421,13 @@ public final class StoreAllGather implements AllGather {
         () -> {
           byte[] own = Encoding.bytes(out -> Encoding.putFailure(out, why));
           if (store.hold(failed, own, LAST_WORD)) {
+            forget(RANK);
             awaitOthersGone(Deadline.of(LAST_WORD));
             held.put(failed, own);
           } else {
             told[0] = told().orElse(why);
           }
-          forget();
+          forget("");
         });
     held.clear();
     return told[0];
@@ -422,7 +438,7 @@ public final class StoreAllGather implements AllGather {
     if (isCollector()) {
       awaitOthersGone(until);
     }
-    attempt(this::forget);
+    attempt(() -> forget(""));
   }
 
   /** Waits until the other processes have removed their keys, or the deadline has passed. */
@@ -439,9 +455,13 @@ public final class StoreAllGather implements AllGather {
     }
   }
 
-  private void forget() {
-    held.forEach((place, value) -> store.compareAndSet(place, value, null, LAST_WORD));
-    held.clear();
+  /** Removes the keys of this process whose heads begin so. */
+  private void forget(String key) {
+    for (String place : List.copyOf(held.keySet())) {
+      if (place.startsWith(place(0, key))) {
+        store.compareAndSet(place, held.remove(place), null, LAST_WORD);
+      }
+    }
   }
 
   /** Makes calls even after an interrupt. If one fails, the keys disappear with the connection. */
