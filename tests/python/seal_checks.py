@@ -57,7 +57,7 @@ class Between:
                 self.socket.sendall(frame)
 
     def came(self):
-        """All that comes before the end."""
+        """Returns the bytes until the end of the connection."""
         came = b""
         with contextlib.suppress(ConnectionError):
             while data := self.socket.recv(1 << 16):
@@ -203,7 +203,7 @@ class Relay:
             source.shutdown(socket.SHUT_RD)
 
     def attempt(self):
-        """What a member finds who connects through this; None if it came in."""
+        """Returns the error of a member that connects through this; None if it joined."""
         try:
             place = self.listener.getsockname()[:2]
             met = store.Store(place, TOKEN, "raw", -1, 0, Deadline(0.4), True)
@@ -390,7 +390,7 @@ def listen_after(relay, place, is_done):
 
 
 def swallowed():
-    """A relay of the greeting alone, which swallows what follows, costs a member one attempt."""
+    """A relay that passes only the greeting costs a member one attempt."""
     store.LONGEST_ATTEMPT = 0.5
     opened = server.StoreServer(("127.0.0.1", 0), TOKEN, Deadline(30))
     for from_member in (True, False):

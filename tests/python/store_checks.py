@@ -257,7 +257,7 @@ class Log(logging.Handler):
 
 
 def first_comes():
-    """A member knows whether rank 0 has come, before all have."""
+    """A member knows whether rank 0 has arrived before all ranks have."""
     with opened(3) as (_, members):
         waits = Call(members[1], 3, {1: b""})
         time.sleep(0.1)

@@ -196,6 +196,7 @@ Code Messages::look(std::unique_ptr<MessageBatch>* over, wl_error_t* error) {
     };
     if (comm_.gate().status(nullptr) == WL_OK) comm_.orNoMemory(driveAll);
     code = comm_.gate().status(error);
+    if (comm_.gate().closes()) failOpen();
     if (!over_.empty()) {
       *over = std::move(over_.front());
       over_.erase(over_.begin());
@@ -250,6 +251,10 @@ Withdrawal Messages::withdraw(uint64_t ticket) {
 
 void Messages::close() {
   Lock lock(mutex_);
+  failOpen();
+}
+
+void Messages::failOpen() {
   const Message* open = !matched_.empty() ? matched_.front()
                         : !moving_.empty() ? moving_.front()
                                            : nullptr;

@@ -25,7 +25,7 @@ constexpr int32_t kAnyTag = -1;
 // Messages of one peer without a receive whose heads a rank takes from the lane.
 constexpr size_t kMostUnmatched = 256;
 
-// What withdraw() found. A batch that is over is one that next() returns or has returned.
+// Result of withdraw(). A batch is over once next() returns it or has returned it.
 enum class Withdrawal : uint8_t { kInProgress, kDone, kOver };
 
 // A send or a receive.
@@ -184,6 +184,8 @@ class Messages : private Awaited {
   // Fails the communicator if a peer of the batch has left without its part of a message.
   Code check(Lock& lock, MessageBatch& batch);
   Code exceeded(MessageBatch& batch, int64_t limitNs);
+  // Fails the communicator of a handle that closes, if a peer may have matched a message.
+  void failOpen();
   // Publishes a failure of the message, and returns its code.
   Code fail(const Message& message, wl_error_t record);
 

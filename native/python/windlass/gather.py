@@ -265,7 +265,7 @@ class AllGather:
         return None if value in (None, self._failed_before) else _failure(value)
 
     def _reported(self, why: WindlassException) -> WindlassException:
-        """Reports a failure to the other processes, if this one has come, and waits until they
+        """Reports a failure to the other processes, if this one has joined. Waits until they
         have read it. Returns what all raise: the first failure that any has reported."""
         if not self._held:
             return why

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The start of a communicator: its ranks find each other, compare settings, and share memory.
 
-A start has up to four steps, which are all-gathers. docs/protocols.md has their values.
+A start has up to four steps, which are all-gathers. docs/explanation/protocols.md has their values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store where ranks and jobs find each other: its frames, and the way of a member to it.
 
-docs/protocols.md has the greeting, the seals of frames, and the fields of requests and replies.
+docs/explanation/protocols.md has the greeting, the seals of frames, and the fields of requests and
+replies.
 """
 
 from __future__ import annotations

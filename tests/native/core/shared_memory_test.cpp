@@ -26,6 +26,9 @@ namespace {
 std::atomic<int64_t> uninterrupted{INT64_MAX};
 std::atomic<int> interruptions{0};
 constexpr int kTooMany = 100'000;
+// The kernel lacks MADV_POPULATE_WRITE, as before Linux 5.14.
+std::atomic<bool> isOldKernel{false};
+constexpr int kPopulateWrite = 23;
 
 }  // namespace
 
@@ -36,8 +39,38 @@ extern "C" int fallocate(int file, int mode, off_t offset, off_t length) {
   return -1;
 }
 
+extern "C" int madvise(void* memory, size_t bytes, int advice) noexcept {
+  if (advice == kPopulateWrite && isOldKernel) {
+    errno = EINVAL;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_madvise, memory, bytes, advice));
+}
+
 namespace windlass_test {
 namespace {
+
+// A rank may reserve pages on which others have written.
+TEST(SharedMemory, IsReservedOnOlderKernelsWithoutChange) {
+  constexpr uint64_t kBytes = 8 * 4096;
+  constexpr uint64_t kWritten = 3 * 4096;
+  Error error;
+  int32_t file = -1;
+  ASSERT_EQ(WL_OK, windlass::shareMemory(kBytes, &file, &error, kBytes)) << error.message;
+  windlass::SharedMapping mapping;
+  ASSERT_EQ(WL_OK, mapping.map(file, &error)) << error.message;
+  auto* const own = static_cast<unsigned char*>(mapping.memory());
+  own[0] = own[kWritten] = 7;
+  isOldKernel = true;
+  EXPECT_EQ(WL_OK, windlass::reserveShared(own, kBytes, &error)) << error.message;
+  isOldKernel = false;
+  EXPECT_EQ(7, own[0]);
+  EXPECT_EQ(7, own[kWritten]);
+  struct stat found = {};
+  ASSERT_EQ(0, fstat(file, &found));
+  EXPECT_EQ(kBytes / 512, static_cast<uint64_t>(found.st_blocks)) << "all of it is reserved";
+  close(file);
+}
 
 TEST(SharedMemory, IsReservedInPiecesWhereSignalsInterruptTheWhole) {
   constexpr uint64_t kBytes = uint64_t{64} << 20;

@@ -5,9 +5,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.Named;
 
 /**
  * A contender in a comparison. In collectives, these are Windlass (with each kind of buffers, ranks
@@ -43,11 +43,11 @@ enum Contender {
       List.of(DIRECT, STAGED, GATHER_BROADCAST, ALLTOALLW);
 
   static Contender peer(String name) {
-    return named(name, PEERS, "--peers: no peer ");
+    return Named.of(name, PEERS, "--peers: no peer " + name + "; ");
   }
 
   static Contender redistribution(String name) {
-    return named(name, REDISTRIBUTIONS, "--sides: no side ");
+    return Named.of(name, REDISTRIBUTIONS, "--sides: no side " + name + "; ");
   }
 
   static List<Contender> launched(List<String> launches) {
@@ -64,17 +64,6 @@ enum Contender {
     return all;
   }
 
-  private static Contender named(String name, List<Contender> among, String complaint) {
-    return among.stream()
-        .filter(each -> each.toString().equals(name))
-        .findFirst()
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(
-                    complaint + name + "; "
-                        + among.stream().map(Contender::toString).collect(Collectors.joining(", "))));
-  }
-
   static Contender parse(String name) {
     return valueOf(name.toUpperCase(Locale.ROOT).replace('-', '_'));
   }
@@ -82,12 +71,14 @@ enum Contender {
   /**
    * Returns true if this contender can measure the cell. A barrier has no buffers. MPICH waits
    * without yielding, so ranks that share a core would wait for scheduler ticks. OPENMPI_BOUND and
-   * WAIT need one core for each rank. MPI_Alltoallw does not reduce.
+   * WAIT need one core for each rank. MPI_Alltoallw does not reduce. JAVA and GLOO are measured in
+   * collectives only.
    */
   boolean has(Cell cell) {
     return switch (this) {
       case PLAIN, PLAIN_PROCESSES -> !cell.op().equals(Cell.BARRIER);
       case MPICH, OPENMPI_BOUND, WAIT -> cell.ranks() <= Runtime.getRuntime().availableProcessors();
+      case JAVA, GLOO -> !cell.isOfMessages();
       case ALLTOALLW -> !Redistribution.parse(cell.op()).source().hasPartial();
       default -> true;
     };
@@ -158,11 +149,10 @@ enum Contender {
   private static List<String> jvm() {
     return jvm(
         System.getProperty("org.windlass.library.path"),
-        System.getProperty("java.class.path"),
-        SideMain.class.getName());
+        System.getProperty("java.class.path"));
   }
 
-  static List<String> jvm(String libraries, String classPath, String program) {
+  static List<String> jvm(String libraries, String classPath) {
     return List.of(
         System.getProperty("java.home") + "/bin/java",
         "--enable-native-access=ALL-UNNAMED",
@@ -172,7 +162,7 @@ enum Contender {
         "-Dorg.windlass.library.path=" + libraries,
         "-cp",
         classPath,
-        program);
+        SideMain.class.getName());
   }
 
   @Override

@@ -22,7 +22,8 @@ import org.windlass.internal.store.Waits;
 
 /**
  * Searches a store for the other job of a link, for a job's rank 0. A link name has one source and
- * any number of targets, each a job with a name of its own. docs/protocols.md has the keys.
+ * any number of targets, each a job with a name of its own. docs/explanation/link-protocol.md has
+ * the keys.
  *
  * <p>The keys that a job holds disappear when its connection to the store ends. A target that gives
  * up removes its key. A target that looks for another source replaces its entry by an open one.

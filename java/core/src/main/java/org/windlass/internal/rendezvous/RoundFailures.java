@@ -53,10 +53,12 @@ final class RoundFailures {
   record Missing(String address, int size, boolean isFirst, List<Integer> ranks) {
     /** Returns the exception for a round whose deadline has passed. */
     WindlassException late() {
-      String see =
-          isFirst ? "see why they did not start" : "see whether their processes are stopped";
-      return new DeadlineExceededException(
-          this + " when the deadline passed; " + see + ", or give more time", ranks);
+      String advice =
+          isFirst
+              ? " when the deadline passed; see why they did not start, or give more time"
+              : " when the deadline passed; see whether their processes are stopped, or give more"
+                  + " time";
+      return new DeadlineExceededException(this + advice, ranks);
     }
 
     @Override

@@ -16,7 +16,7 @@ import org.windlass.error.WindlassException;
 
 /**
  * Encodes and decodes the bodies of frames between a {@link SocketStore} and a {@link StoreServer};
- * see docs/protocols.md. {@link Greeting} has the frames before the {@link Seal}.
+ * see docs/explanation/protocols.md. {@link Greeting} has the frames before the {@link Seal}.
  */
 final class Wire {
   static final int PROTOCOL = 4;
