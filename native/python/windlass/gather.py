@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The all-gathers of a start, over keys of a store that docs/protocols.md lists."""
+"""The all-gathers of a start, over keys of a store that docs/explanation/protocols.md lists."""
 
 from __future__ import annotations
 

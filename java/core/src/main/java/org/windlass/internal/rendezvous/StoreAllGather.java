@@ -13,7 +13,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -183,7 +182,6 @@ public final class StoreAllGather implements AllGather {
 
   private Map<Integer, byte[]> collected(Map<Integer, byte[]> own) {
     Map<Integer, byte[]> said = new TreeMap<>(own);
-    isOpen = true;
     while (said.size() < size) {
       for (int rank = 0; said.size() < size; rank = (rank + 1) % size) {
         if (!said.containsKey(rank)) {
@@ -220,8 +218,7 @@ public final class StoreAllGather implements AllGather {
     int pieces = all.length / PIECE;
     for (int i = pieces; i >= 0; i--) {
       byte[] piece = Arrays.copyOfRange(all, i * PIECE, Math.min(all.length, (i + 1) * PIECE));
-      byte[] value =
-          i > 0 ? piece : new Head(number, size, ranks, pieces, piece).toBytes();
+      byte[] value = i > 0 ? piece : new Head(number, size, ranks, pieces, piece).toBytes();
       String place = place(i, key);
       if (held.containsKey(place)) {
         store.set(place, value, until.left());
@@ -331,10 +328,8 @@ public final class StoreAllGather implements AllGather {
       RoundFailures.Missing missing = missing();
       isLogged = true;
       if (missing.ranks().containsAll(IntStream.range(0, first).boxed().toList())) {
-        long leftMs = Math.max(1, until.left().toMillis());
-        Log.warn(
-            "{0} so far; the start waits for {1} more",
-            missing, Deadline.text(Duration.ofMillis(leftMs)));
+        String left = Deadline.text(until.left());
+        Log.warn("{0} so far; the start waits for {1} more", missing, left);
       }
     }
   }
@@ -350,7 +345,7 @@ public final class StoreAllGather implements AllGather {
 
   private void requireSize(int rank, Head head) {
     if (head.size() != size) {
-      throw RoundFailures.sizes(Map.of(first, size, rank, head.size()));
+      throw RoundFailures.sizes(first, size, rank, head.size());
     }
   }
 
@@ -378,14 +373,6 @@ public final class StoreAllGather implements AllGather {
           "the deadline passed, and the store at " + store.address() + " did not say which of "
               + size + " ranks had come");
     }
-  }
-
-  /** Returns the failure that a process has reported. */
-  private Optional<WindlassException> told() {
-    return store
-        .get(failed, LAST_WORD)
-        .filter(found -> !Arrays.equals(found, failedBefore))
-        .map(StoreAllGather::failure);
   }
 
   private static WindlassException failure(byte[] told) {
@@ -425,7 +412,8 @@ public final class StoreAllGather implements AllGather {
             awaitOthersGone(Deadline.of(LAST_WORD));
             held.put(failed, own);
           } else {
-            told[0] = told().orElse(why);
+            byte[] found = store.get(failed, LAST_WORD).orElse(failedBefore);
+            told[0] = Arrays.equals(found, failedBefore) ? why : failure(found);
           }
           forget("");
         });
