@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives and messages of the peers on f32, sampled. The program's arguments are the operation, the
-// number of ranks, the seconds to spend on samples of a size, and sizes in bytes.
+// The collectives and messages of the peers on f32, sampled. The program's arguments are the
+// operation, the number of ranks, the seconds to spend on samples of a size, and sizes in bytes.
 #pragma once
 
 #include "sampling.h"

@@ -281,5 +281,29 @@ TEST(Message, ThatWaitsIsInTheReport) {
   });
 }
 
+TEST(Message, ThatIsAsynchronousAndWaitsIsInTheReport) {
+  if (hosts(2) > 1) GTEST_SKIP() << "hosts report the operations that their ranks enter";
+  LocalRanks ranks(2);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    Bytes data(100'000);
+    const auto awaits = [&](int peer) {
+      wl_rank_state_t state = {};
+      state.struct_size = sizeof state;
+      wl_comm_state(comm, 0, &state);
+      return state.busy == 0 && state.awaited == peer;
+    };
+    if (rank == 0) {
+      Started started(comm);
+      ASSERT_EQ(WL_OK, started.start({send(data.data(), data.size(), 1, 5)}, &error));
+      ASSERT_EQ(WL_OK, started.awaitAll(&error)) << error.message;
+      EXPECT_TRUE(awaits(-1));
+    } else {
+      EXPECT_TRUE(await([&] { return awaits(1); }));
+      ASSERT_EQ(WL_OK, run(comm, receive(data.data(), data.size(), 0, 5), &error));
+    }
+  });
+}
+
 }  // namespace messages_test
 }  // namespace windlass_test

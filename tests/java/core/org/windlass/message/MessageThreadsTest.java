@@ -76,6 +76,24 @@ class MessageThreadsTest {
   }
 
   @Test
+  void aReportNamesTheRankThatASendWaitsFor() throws Exception {
+    try (LocalGroup group = LocalGroup.of(3)) {
+      group.run(
+          comm -> {
+            if (comm.rank() == 0) {
+              comm.sendAsync(tensor(), 2, 1).await();
+            } else if (comm.rank() == 2) {
+              while (comm.report().ranks().get(0).waitsFor().isEmpty()) {
+                Thread.sleep(1);
+              }
+              assertThat(comm.report().ranks().get(0).waitsFor()).containsExactly(2);
+              comm.receive(tensor(), 0, 1);
+            }
+          });
+    }
+  }
+
+  @Test
   void aGroupTakesNoOtherOperation() {
     try (LocalGroup group = LocalGroup.of(1)) {
       group.run(

@@ -107,7 +107,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    * @param elsewhere whether it is on another host than the one that made this report
    * @param process its process; empty if all ranks are in one process, or if it has not joined yet
    * @param closed whether its communicator is closed
-   * @param waitsFor the ranks for which it waits in its current operation
+   * @param waitsFor the ranks for which it waits in its current operation. Outside of operations,
+   *     the first rank that has not received its asynchronous sends
    * @param contested how often one of its waits found another thread busy on its core
    * @param item the piece of an operation's work that it runs, such as {@code item 3 of rank 0,
    *     phase 1}. In a large operation, ranks also run pieces of other ranks
@@ -257,11 +258,11 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    */
   private static List<Integer> waitsFor(int rank, List<RankLook> looks) {
     RankLook own = looks.get(rank);
-    if (!inside(own) || own.awaited() == RankLook.NOBODY) {
-      return List.of();
-    }
     if (own.awaited() != RankLook.SEVERAL) {
-      return List.of(own.awaited());
+      return own.awaited() == RankLook.NOBODY ? List.of() : List.of(own.awaited());
+    }
+    if (!inside(own)) {
+      return List.of();
     }
     int sequence = own.recorded().get(0).sequence();
     List<Integer> late =
