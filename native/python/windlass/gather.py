@@ -88,18 +88,15 @@ class AllGather:
             raise
         self._number += 1
         if is_last:
-            if self._rank == 0:  # the others read what it holds
-                self._await_others_gone(until)
+            self._await_others_read(until)
             self._forget()
         return [every[rank] for rank in range(self._size)]
 
     def quit(self) -> None:
         """Reports that this rank leaves, once the others have read the last round."""
         if self._number > 0 and self._held:
-            last = Deadline(_LAST_SECONDS)
             with contextlib.suppress(WindlassException):
-                for place, value in self._seen.items() if self._rank == 0 else ():
-                    self._store.await_other(place, value, last)
+                self._await_others_read(Deadline(_LAST_SECONDS))
             self._reported(_left(self._rank))
 
     def _place(self, key: str, piece: int = 0) -> str:
@@ -275,21 +272,25 @@ class AllGather:
         with contextlib.suppress(WindlassException):  # else the keys go with the connection
             if self._store.hold(self._failed, own, last):
                 self._forget("rank/")
-                self._await_others_gone(last)
                 self._held[self._failed] = own
+                self._await_others_gone(last)
             else:
                 why = self._told() or why
         self._forget()
         return why
 
-    def _await_others_gone(self, until: Deadline) -> None:
-        """Waits until the other processes have removed their keys, or until the deadline."""
+    def _await_others_read(self, until: Deadline) -> None:
+        """Waits until the others have read what rank 0 has published, or removed their keys."""
         # Who is stopped fails when it goes on, and others name it in their next call.
         with contextlib.suppress(DeadlineExceededException):
-            for place in self._store.keys(self._place("rank/"), until):
-                value = None if place in self._held else self._store.get(place, until)
-                while value is not None:
-                    value = self._store.await_other(place, value, until)
+            for place, value in self._seen.items() if self._rank == 0 else ():
+                self._store.await_other(place, value, until)
+
+    def _await_others_gone(self, until: Deadline) -> None:
+        for place in self._store.keys(self._place("rank/"), until):
+            value = self._store.get(place, until)
+            while value is not None:
+                value = self._store.await_other(place, value, until)
 
     def _forget(self, key: str = "") -> None:
         """Removes the keys of this process that begin so. Those that stay go with the

@@ -146,7 +146,8 @@ public final class StoreAllGather implements AllGather {
       Map<Integer, byte[]> said = isCollector() ? collected(own) : published();
       number++;
       if (isLast) {
-        end();
+        awaitOthersRead(until);
+        attempt(() -> forget(""));
       }
       return List.copyOf(said.values());
     } catch (OthersGoneException e) {
@@ -162,11 +163,7 @@ public final class StoreAllGather implements AllGather {
   @Override
   public void quit() {
     if (number > 0 && !held.isEmpty()) {
-      Deadline end = Deadline.of(LAST_WORD);
-      if (isCollector()) {
-        attempt(
-            () -> seen.forEach((place, value) -> store.awaitOther(place, value, end.left())));
-      }
+      attempt(() -> awaitOthersRead(Deadline.of(LAST_WORD)));
       reported(RoundFailures.left(first));
     }
     attempt(() -> forget(""));
@@ -409,37 +406,35 @@ public final class StoreAllGather implements AllGather {
           byte[] own = Encoding.bytes(out -> Encoding.putFailure(out, why));
           if (store.hold(failed, own, LAST_WORD)) {
             forget(RANK);
-            awaitOthersGone(Deadline.of(LAST_WORD));
             held.put(failed, own);
+            awaitOthersGone(Deadline.of(LAST_WORD));
           } else {
             byte[] found = store.get(failed, LAST_WORD).orElse(failedBefore);
             told[0] = Arrays.equals(found, failedBefore) ? why : failure(found);
           }
-          forget("");
         });
+    attempt(() -> forget(""));
     held.clear();
     return told[0];
   }
 
-  /** Ends the last round. Rank 0's process keeps its keys until all have read them. */
-  private void end() {
-    if (isCollector()) {
-      awaitOthersGone(until);
-    }
-    attempt(() -> forget(""));
-  }
-
-  /** Waits until the other processes have removed their keys, or the deadline has passed. */
-  private void awaitOthersGone(Deadline end) {
+  /** Waits until the others have read what rank 0's process has published, or removed theirs. */
+  private void awaitOthersRead(Deadline end) {
     try {
-      for (String place : store.keys(place(0, RANK), end.left())) {
-        byte[] said = held.containsKey(place) ? null : store.get(place, end.left()).orElse(null);
-        while (said != null) {
-          said = store.awaitOther(place, said, end.left()).orElse(null);
-        }
+      if (isCollector()) {
+        seen.forEach((place, value) -> store.awaitOther(place, value, end.left()));
       }
     } catch (DeadlineExceededException e) {
       // A process that is stopped fails when it goes on, and others name it in their next call.
+    }
+  }
+
+  private void awaitOthersGone(Deadline end) {
+    for (String place : store.keys(place(0, RANK), end.left())) {
+      byte[] said = store.get(place, end.left()).orElse(null);
+      while (said != null) {
+        said = store.awaitOther(place, said, end.left()).orElse(null);
+      }
     }
   }
 
